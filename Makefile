@@ -1,0 +1,56 @@
+# Everything starts from an empty machine with python3.11+, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV_VERSION := 0.13.7
+JOBS ?= auto
+DATA ?= ../shared/data
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check format bench golden lock clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+# uv installs the hashed lock; the library itself goes in editable, so a change to the code needs no new install.
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Unless needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## learn from an embedded table and print what depends on what, and when
+	@$(BIN)/unless demo
+
+test: $(READY) ## run the tests
+	@$(BIN)/pytest -n $(JOBS) -m "not slow"
+
+test-slow: $(READY) ## run the tests that take minutes
+	@$(BIN)/pytest -m slow
+
+check: $(READY) ## format, lint, types, room contracts, architecture
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/pytest -q tests/architecture
+
+format: $(READY) ## let ruff rewrite what it can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(READY) ## measure, in ratios from one run (DATA=folder with the data to measure on)
+	@$(BIN)/python -m benchmarks --data $(DATA)
+
+golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
+	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden
+
+lock: $(READY) ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements.lock > /dev/null
+
+clean: ## remove the environment and every cache
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The command line: thin calls into the library, kind messages, exit codes."""

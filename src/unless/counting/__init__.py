@@ -1,0 +1,1 @@
+"""Contingency tables of a Dataset, counted the fastest way its shape allows. Imports structures and below."""

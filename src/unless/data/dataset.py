@@ -1,0 +1,103 @@
+"""The first narrow waist: a table of categories as distinct rows and counts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import Code, Domain
+from unless.errors import DataError
+
+Rows = npt.NDArray[np.uint16]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Distinct rows of level codes with their counts, sorted, so that the order of the table's rows is forgotten.
+
+    Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table.
+    """
+
+    domain: Domain
+    rows: Rows
+    counts: Counts
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_codes(
+        cls,
+        domain: Domain,
+        codes: npt.ArrayLike,
+        counts: npt.ArrayLike | None = None,
+        notes: Iterable[str] = (),
+    ) -> "Dataset":
+        """Collapse rows of codes, each worth its count, to distinct rows in lexicographic order."""
+        table = np.ascontiguousarray(codes, dtype=Code).reshape(-1, len(domain))
+        weights = np.ones(len(table), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+        if len(table) and (table >= domain.n_levels).any():
+            raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
+        if (weights < 0).any():
+            raise DataError("A count is negative; give counts of 0 or more.")
+        return cls(domain, *_collapse(table[weights > 0], weights[weights > 0]), tuple(notes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables, in column order."""
+        return self.domain.names
+
+    @property
+    def n_variables(self) -> int:
+        """The number of columns."""
+        return len(self.domain)
+
+    @property
+    def n_distinct(self) -> int:
+        """The number of distinct rows."""
+        return len(self.rows)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows of the table, repeated ones included."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def constant_names(self) -> tuple[str, ...]:
+        """The variables that show a single level."""
+        if not len(self.rows):
+            return self.names
+        still = (self.rows == self.rows[0]).all(axis=0)
+        return tuple(name for name, constant in zip(self.names, still, strict=True) if constant)
+
+    def select(self, names: Iterable[str]) -> "Dataset":
+        """Keep these columns, in this order, and collapse again."""
+        wanted = tuple(names)
+        positions = [self.domain.index(name) for name in wanted]
+        return Dataset.from_codes(self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Dataset)
+            and self.domain == other.domain
+            and np.array_equal(self.rows, other.rows)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Dataset: {self.n_rows:,} rows ({self.n_distinct:,} distinct) x {self.n_variables} columns>"
+
+
+def _collapse(rows: Rows, weights: Counts) -> tuple[Rows, Counts]:
+    if not len(rows):
+        return rows, weights
+    order = np.lexsort(rows.T[::-1])
+    rows, weights = rows[order], weights[order]
+    starts = np.flatnonzero(np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)])
+    return np.ascontiguousarray(rows[starts]), np.add.reduceat(weights, starts)

@@ -1,0 +1,144 @@
+"""Variables with their ordered levels, and assignments of labels to some of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.labels import to_label
+from unless.errors import DataError, UnknownLevel, UnknownName
+
+Kind = Literal["text", "integer", "float", "boolean", "category"]
+Code = np.uint16
+MAX_LEVELS = int(np.iinfo(Code).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A name and its levels, in their order.
+
+    `kind` remembers what the column held before it became labels, so that a sample can be given back in the same dtype.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    kind: Kind = field(default="text", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise DataError(f"Column {self.name!r} has no levels; drop it or give it some with levels=.")
+        if len(set(self.levels)) != len(self.levels):
+            raise DataError(f"Column {self.name!r} names a level twice; give each level once.")
+        if len(self.levels) > MAX_LEVELS:
+            raise DataError(f"Column {self.name!r} has {len(self.levels):,} levels, more than {MAX_LEVELS:,}.")
+
+    def code(self, value: object) -> int:
+        """Return the position of a level, given by its label or by the scalar it came from."""
+        label = to_label(value)
+        try:
+            return self.levels.index(label)
+        except ValueError:
+            raise UnknownLevel(
+                f"{label!r} is not a level of {self.name!r}; its levels are {shorten(self.levels)}."
+            ) from None
+
+
+class Context(Mapping[str, str]):
+    """An assignment of labels to some variables: hashable, in the order of its domain."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[tuple[str, str]] | Mapping[str, str] = ()) -> None:
+        self._items: dict[str, str] = dict(items)
+
+    def __getitem__(self, name: str) -> str:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"Context({self._items!r})"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {label}" for name, label in self._items.items())
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The variables of a table, in column order: names and labels outside, positions and codes inside."""
+
+    variables: tuple[Variable, ...]
+
+    def __post_init__(self) -> None:
+        if len(self._positions) != len(self.variables):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise DataError(f"Column name {twice!r} appears more than once; rename one of them.")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names, in column order."""
+        return tuple(variable.name for variable in self.variables)
+
+    @cached_property
+    def n_levels(self) -> npt.NDArray[np.int64]:
+        """The number of levels of each variable."""
+        return np.array([len(variable.levels) for variable in self.variables], dtype=np.int64)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {variable.name: position for position, variable in enumerate(self.variables)}
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
+
+    def __getitem__(self, name: str) -> Variable:
+        return self.variables[self.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    def index(self, name: str) -> int:
+        """Return the position of a variable."""
+        try:
+            return self._positions[name]
+        except KeyError:
+            close = get_close_matches(str(name), self.names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the variables are {shorten(self.names)}."
+            raise UnknownName(f"There is no variable {name!r}; {hint}") from None
+
+    def encode(self, context: Mapping[str, object]) -> dict[int, int]:
+        """Turn name -> label into position -> code, in column order."""
+        codes = {self.index(name): self[name].code(value) for name, value in context.items()}
+        return dict(sorted(codes.items()))
+
+    def decode(self, codes: Mapping[int, int] | Iterable[int]) -> Context:
+        """Turn position -> code, or one code per variable, into a context."""
+        pairs = codes.items() if isinstance(codes, Mapping) else enumerate(codes)
+        named = ((self.variables[position], int(code)) for position, code in sorted(pairs))
+        return Context((variable.name, variable.levels[code]) for variable, code in named)
+
+    def select(self, names: Iterable[str]) -> "Domain":
+        """Keep these variables, in this order."""
+        return Domain(tuple(self[name] for name in names))
+
+
+def shorten(words: Iterable[str], at_most: int = 8) -> str:
+    """Join words for a message, cutting a long list short and saying how much was cut."""
+    listed = [repr(word) for word in words]
+    if len(listed) <= at_most:
+        return ", ".join(listed)
+    return f"{', '.join(listed[:at_most])} and {len(listed) - at_most:,} more"

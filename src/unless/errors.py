@@ -1,0 +1,67 @@
+"""Every error Unless raises on purpose; each message is one sentence with the way out.
+
+UnlessError
+├── DataError (ValueError)            the table cannot be used as it is
+│   ├── MissingValues                 holes, and no policy for them
+│   ├── TooManyLevels                 a column that looks like an identifier or a measurement
+│   └── UnknownLevel                  a label that is not a level of its variable
+├── UnknownName (LookupError)         no such variable
+├── UnknownContext (LookupError)      a context the data never showed
+├── SettingError (ValueError)         an argument out of its range
+├── NotFitted (ValueError, AttributeError)   asked before it learned
+├── FileFormatError (ValueError)      a damaged, foreign or newer file
+├── MissingExtra (ImportError)        an optional package is needed and absent
+└── TooLarge (MemoryError)            would not fit; carries the estimate
+"""
+
+
+class UnlessError(Exception):
+    """Base of all errors raised on purpose."""
+
+    def __str__(self) -> str:
+        # LookupError would show its argument's repr; a sentence is what people should see.
+        return str(self.args[0]) if self.args else ""
+
+
+class DataError(UnlessError, ValueError):
+    """The table cannot be used as it is."""
+
+
+class MissingValues(DataError):
+    """Some cells are empty and no policy was chosen for them."""
+
+
+class TooManyLevels(DataError):
+    """A column has more levels than a table of categories should."""
+
+
+class UnknownLevel(DataError):
+    """A label is not among the levels of its variable."""
+
+
+class UnknownName(UnlessError, LookupError):
+    """No variable has this name."""
+
+
+class UnknownContext(UnlessError, LookupError):
+    """The data never showed this context."""
+
+
+class SettingError(UnlessError, ValueError):
+    """An argument is out of its range."""
+
+
+class NotFitted(UnlessError, ValueError, AttributeError):
+    """The estimator was asked before it learned."""
+
+
+class FileFormatError(UnlessError, ValueError):
+    """A file is damaged, of another kind, or written by a newer version."""
+
+
+class MissingExtra(UnlessError, ImportError):
+    """An optional package is needed and absent."""
+
+
+class TooLarge(UnlessError, MemoryError):
+    """The work would not fit into the memory allowed; the message carries the estimate."""

@@ -1,0 +1,1 @@
+"""Estimators: settings in, fitted structure out. Imports everything but the command line."""

@@ -1,0 +1,1 @@
+"""Graph, CanonicalModel, FeatureSet: what a learner returns. Imports data and below."""
