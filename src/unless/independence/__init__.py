@@ -1,1 +1,1 @@
-"""Tests of independence in a context or pooled over strata, with three verdicts. Imports counting and below."""
+"""Tests of independence, in a context or pooled over strata: three verdicts. Imports counting and below."""
