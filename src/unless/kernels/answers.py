@@ -1,0 +1,66 @@
+"""From a counted table to an answer, by a critical value instead of a p-value."""
+
+import math
+from typing import Any, NamedTuple
+
+from unless.kernels.compiling import compiled, inlined
+
+# 0 is kept for "not asked yet".
+UNDECIDED, INDEPENDENT, DEPENDENT = 1, 2, 3
+PEARSON, LIKELIHOOD_RATIO, BAYESIAN = 0, 1, 2
+
+
+class Rules(NamedTuple):
+    """What counts as an answer, and what a blanket may hold."""
+
+    critical: Any  # float64 by degrees of freedom: a larger statistic means dependent
+    minimum_rows: Any  # int64 by degrees of freedom: with fewer rows "independent" is "undecided"
+    test: int
+    keep_undecided: bool
+    max_blanket: int
+    required: Any  # uint64 (variables, words): edges that are never removed
+    forbidden: Any  # uint64 (variables, words): edges that are never asked about
+
+
+@compiled
+def _log_evidence(cells, n_cells, total):
+    """Log of the Dirichlet evidence of counts, all parameters one."""
+    evidence = math.lgamma(n_cells) - math.lgamma(n_cells + total)
+    for i in range(n_cells):
+        evidence += math.lgamma(1.0 + cells[i])
+    return evidence
+
+
+@inlined
+def decide(cells, n_a, n_b, totals, columns, total, rules):
+    """Answer from a table and its row totals; empty rows and columns carry no degrees of freedom."""
+    kept_a = 0
+    for i in range(n_a):
+        kept_a += totals[i] > 0
+    kept_b = 0
+    for j in range(n_b):
+        column = 0
+        for i in range(n_a):
+            column += cells[i * n_b + j]
+        columns[j] = column
+        kept_b += column > 0
+    freedom = (kept_a - 1) * (kept_b - 1)
+    if kept_a == 0 or freedom == 0:
+        return UNDECIDED
+    if rules.test == BAYESIAN:
+        # One stratum and an even prior: independent unless the joint counts are the better evidence.
+        margins = _log_evidence(totals, n_a, total) + _log_evidence(columns, n_b, total)
+        return INDEPENDENT if margins >= _log_evidence(cells, n_a * n_b, total) else DEPENDENT
+    statistic = 0.0
+    for i in range(n_a):
+        for j in range(n_b):
+            expected = float(totals[i]) * float(columns[j]) / total
+            if expected > 0.0:
+                observed = float(cells[i * n_b + j])
+                if rules.test == PEARSON:
+                    statistic += (observed - expected) * (observed - expected) / expected
+                elif observed > 0.0:
+                    statistic += 2.0 * observed * math.log(observed / expected)
+    if statistic > rules.critical[freedom]:
+        return DEPENDENT
+    return INDEPENDENT if total >= rules.minimum_rows[freedom] else UNDECIDED

@@ -1,0 +1,63 @@
+"""A memo of answered questions: open addressing on 128-bit keys, the answer in the two low bits.
+
+A question is ({a, b}, x_U). Its key is the exclusive or of random words, one for each condition of x_U and one for each
+of a and b, so that it is updated by a single operation when a condition comes or goes and does not depend on their
+order. Two of ten million questions share a key with probability below 1e-23.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unless.kernels.compiling import compiled, inlined
+
+_ZERO, _TWO, _ANSWER = np.uint64(0), np.uint64(2), np.uint64(3)
+_SHIFT = np.uint64(20)
+
+
+class Keys(NamedTuple):
+    """The random words questions are named by."""
+
+    conditions: Any  # uint64 (levels of all variables, 2)
+    asked: Any  # uint64 (variables, 2)
+
+
+@inlined
+def find(memo, first, second):
+    """Return the place of a key, or the gap where it belongs."""
+    mask = memo.shape[0] - 1
+    place = np.int64(first >> _SHIFT) & mask
+    while True:
+        stored = memo[place, 1]
+        if stored & _ANSWER == _ZERO:
+            return place
+        if memo[place, 0] == first and (stored >> _TWO) == (second >> _TWO):
+            return place
+        place = (place + 1) & mask
+
+
+@inlined
+def answer_at(memo, place):
+    """Return the answer kept at a place, 0 for a gap."""
+    return np.int64(memo[place, 1] & _ANSWER)
+
+
+@inlined
+def keep(memo, place, first, second, answer):
+    """Write an answer into the gap found for its key."""
+    memo[place, 0] = first
+    memo[place, 1] = (second & ~_ANSWER) | np.uint64(answer)
+
+
+@compiled
+def merge(memo, other):
+    """Add the answers of another memo, for which there must be room; returns how many were new."""
+    n_new = 0
+    for i in range(other.shape[0]):
+        if other[i, 1] & _ANSWER != _ZERO:
+            place = find(memo, other[i, 0], other[i, 1])
+            if memo[place, 1] & _ANSWER == _ZERO:
+                memo[place, 0] = other[i, 0]
+                memo[place, 1] = other[i, 1]
+                n_new += 1
+    return n_new
