@@ -1,0 +1,48 @@
+"""What Pearson's and the likelihood-ratio test share: three verdicts from a statistic that is chi-square."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy.typing as npt
+from scipy import special
+
+from unless.independence.evidence import Floats, Integers, as_strata, show
+from unless.independence.power import ENOUGH_POWER, power_of
+from unless.independence.settings import check_effect, check_rate
+from unless.independence.verdict import Answer, Verdict
+
+
+@dataclass(frozen=True)
+class ChiSquareTest(ABC):
+    """Dependent when p < alpha; otherwise independent if an effect of Cohen's w would have been seen."""
+
+    alpha: float = 0.05
+    effect: float = 0.3
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_rate("alpha", self.alpha)
+        check_effect(self.effect)
+
+    @staticmethod
+    @abstractmethod
+    def statistic(tables: npt.ArrayLike) -> tuple[Floats, Integers]:
+        """Return the statistic and the degrees of freedom of each of a batch of tables."""
+
+    def on(self, table: npt.ArrayLike) -> Verdict:
+        """Judge one table (a x b), or strata (z x a x b) pooled: statistics and df are summed."""
+        strata = as_strata(table)
+        shown = show(strata)
+        if shown["df"] == 0:
+            return Verdict(answer="undecided", statistic=0.0, power=0.0, **shown)
+        statistic = float(self.statistic(strata)[0].sum())
+        p = float(special.chdtrc(shown["df"], statistic))
+        power = float(power_of(shown["df"], shown["rows_used"], self.alpha, self.effect))
+        return Verdict(answer=self._answer(p, power), statistic=statistic, p=p, power=power, **shown)
+
+    def _answer(self, p: float, power: float) -> Answer:
+        if p < self.alpha:
+            return "dependent"
+        return "independent" if power >= ENOUGH_POWER else "undecided"
