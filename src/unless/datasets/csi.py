@@ -1,0 +1,134 @@
+"""The synthetic domain of Edera, Schlueter and Bromberg (2014): a gate that switches all other links off."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
+from unless.errors import SettingError, TooLarge
+
+Law = Literal["normal", "uniform"]
+RandomState = int | np.random.Generator | None
+Floats = npt.NDArray[np.float64]
+# The table has 2^n cells, and sampling needs a few of its size.
+MAX_VARIABLES = 24
+
+
+@dataclass(frozen=True, eq=False)
+class CSIDomain:
+    """A known law over binary variables: all linked while the gate W is 0, only to W while it is 1.
+
+    p(x) ~ exp( [w = 0] sum_{a<b} pair_weights[a, b][x_a, x_b] + [w = 1] sum_a gate_weights[a][x_a] ).
+    """
+
+    domain: Domain
+    pair_weights: Mapping[tuple[int, int], Floats]
+    gate_weights: Floats
+
+    @property
+    def gate(self) -> str:
+        """The name of the variable that switches the links, the last one."""
+        return self.domain.names[-1]
+
+    @cached_property
+    def features(self) -> tuple[tuple[dict[int, int], float], ...]:
+        """The conjunctions (position -> code) of the log-linear model, each with its weight."""
+        gate = len(self.domain) - 1
+        triples = [
+            ({a: i, b: j, gate: 0}, float(weights[i, j]))
+            for (a, b), weights in self.pair_weights.items()
+            for i, j in np.ndindex(2, 2)
+        ]
+        pairs = [({a: i, gate: 1}, float(weight)) for (a, i), weight in np.ndenumerate(self.gate_weights)]
+        return (*triples, *pairs)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """The exact table, one axis per variable."""
+        energy = np.stack(side_energies(self.pair_weights, self.gate_weights), axis=-1)
+        table = np.exp(energy - energy.max())
+        return np.asarray(table / table.sum())
+
+    def edges(self, context: Mapping[str, object] | None = None) -> frozenset[tuple[str, str]]:
+        """Return the true links in a context; without a value of the gate, those of any."""
+        codes = self.domain.encode(context or {})
+        pairs = frozenset(combinations(self.domain.names, 2))
+        if codes.get(len(self.domain) - 1) == 1:
+            return frozenset(pair for pair in pairs if self.gate in pair)
+        return pairs
+
+    def sample(self, n_rows: int, random_state: RandomState = None) -> Dataset:
+        """Draw rows exactly, as one multinomial over the table."""
+        if n_rows < 0:
+            raise SettingError(f"n_rows must be 0 or more, not {n_rows!r}.")
+        rng = np.random.default_rng(random_state)
+        counts = rng.multinomial(n_rows, self.probabilities.ravel()).reshape(self.probabilities.shape)
+        return Dataset.from_codes(self.domain, np.argwhere(counts > 0), counts[counts > 0])
+
+
+def side_energies(
+    pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return the exponents of p(x) for W = 0 and for W = 1, one axis per other variable."""
+    n_others = len(gate_weights)
+    linked, unlinked = np.zeros((2,) * n_others), np.zeros((2,) * n_others)
+    for (a, b), weights in pair_weights.items():
+        linked += weights.reshape(_axes(n_others, a, b))
+    for a, weights in enumerate(gate_weights):
+        unlinked += weights.reshape(_axes(n_others, a))
+    return linked, unlinked
+
+
+def make_csi(
+    n_variables: int = 6, *, law: Law = "normal", balance: bool = True, random_state: RandomState = None
+) -> CSIDomain:
+    """Draw the weights of a domain whose last variable, W, switches all links between the others.
+
+    `law` is that of the weights, N(0, 1) or U(0, 1); `balance` shifts those of W = 1 so that P(W = 1) = 1/2.
+
+    >>> make_csi(6, random_state=0).sample(1_000, random_state=0).n_rows
+    1000
+    """
+    _check(n_variables, law)
+    rng = np.random.default_rng(random_state)
+    draw = rng.standard_normal if law == "normal" else rng.random
+    names = [*(f"X{position}" for position in range(1, n_variables)), "W"]
+    domain = Domain(tuple(Variable(name, ("0", "1"), "integer") for name in names))
+    pairs = list(combinations(range(n_variables - 1), 2))
+    pair_weights = dict(zip(pairs, draw((len(pairs), 2, 2)), strict=True))
+    gate_weights = draw((n_variables - 1, 2))
+    if balance:
+        gate_weights = gate_weights + _balancing_shift(pair_weights, gate_weights)
+    return CSIDomain(domain, pair_weights, gate_weights)
+
+
+def _balancing_shift(pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats) -> float:
+    linked, unlinked = (
+        np.logaddexp.reduce(side, axis=None) for side in side_energies(pair_weights, gate_weights)
+    )
+    # Every row with W = 1 matches exactly one feature per other variable, so a shift shared among them is
+    # a shift of the whole side, and the model needs no feature of W alone.
+    return float(linked - unlinked) / len(gate_weights)
+
+
+def _axes(n_others: int, *positions: int) -> tuple[int, ...]:
+    return tuple(2 if axis in positions else 1 for axis in range(n_others))
+
+
+def _check(n_variables: int, law: str) -> None:
+    if n_variables < 2:
+        raise SettingError(f"n_variables must be 2 or more, not {n_variables!r}.")
+    if n_variables > MAX_VARIABLES:
+        raise TooLarge(
+            f"The exact table of {n_variables} variables needs {math.ldexp(8, n_variables) / 1e9:,.1f} GB; "
+            f"use at most {MAX_VARIABLES}."
+        )
+    if law not in {"normal", "uniform"}:
+        raise SettingError(f"There is no law {law!r}; use 'normal' or 'uniform'.")
