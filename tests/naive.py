@@ -247,10 +247,10 @@ def naive_mutual_information(table):
 
 def naive_association_order(rows, counts, n_levels, names):
     """Order positions by the sum of mutual informations with all others, largest first, ties by name."""
-    totals = {position: [] for position in range(len(n_levels))}
+    totals = [0] * len(n_levels)
     for a, b in combinations(range(len(n_levels)), 2):
         information = naive_mutual_information(naive_table(rows, counts, n_levels, a, b, {}))
-        totals[a].append(information)
-        totals[b].append(information)
-    # Rounded to ten decimals: a tie must not be broken by the last bit of a logarithm.
-    return sorted(totals, key=lambda position: (-round(math.fsum(totals[position]), 10), names[position]))
+        # In units of 2^-40 nats: neither the last bit of a logarithm nor the order of a sum may break a tie.
+        totals[a] += round(information * 2**40)
+        totals[b] += round(information * 2**40)
+    return sorted(range(len(n_levels)), key=lambda position: (-totals[position], names[position]))
