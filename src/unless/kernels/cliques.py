@@ -10,15 +10,16 @@ from unless.kernels.compiling import compiled, popcount, trailing_zeros
 def _maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
     """List the maximal cliques of every graph, each as a bitset over the nodes.
 
-    `packed` holds one graph a row: the bits of its pairs in the order of itertools.combinations, lowest bit first.
-    Returns `start` (graphs + 1) and `cliques` (number of cliques, words of 64 nodes): graph g owns the cliques from
-    start[g] to start[g + 1]. When there would be more than `at_most`, start[-1] is -1 and the rest is meaningless.
+    `packed` holds one graph a row: the bits of its pairs in the order of itertools.combinations, lowest bit
+    first.
+    Returns `start` (graphs + 1) and `cliques` (cliques, words of 64 nodes): graph g owns the cliques from
+    start[g] to start[g + 1]. Were there more than `at_most`, start[-1] is -1 and the rest is meaningless.
     """
     one = np.uint64(1)
     n_graphs = packed.shape[0]
     n_words = (n_nodes + 63) // 64
     adjacency = np.zeros((n_nodes, n_words), np.uint64)
-    # One row per depth of the search: who may still join, who may but was tried, and who is left to branch on.
+    # One row per depth of the search: who may still join, who may but was tried, who is left to branch on.
     candidates = np.zeros((n_nodes + 1, n_words), np.uint64)
     excluded = np.zeros((n_nodes + 1, n_words), np.uint64)
     branches = np.zeros((n_nodes + 1, n_words), np.uint64)
@@ -49,17 +50,17 @@ def _maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
         entering = True
         while depth >= 0:
             if entering:
-                # The pivot's neighbours need no branch here: a maximal clique without the pivot holds a non-neighbour of it.
+                # A maximal clique without the pivot holds a non-neighbour of it: others need no branch.
                 pivot = -1
                 most = -1
                 for word in range(n_words):
                     open_nodes = candidates[depth, word] | excluded[depth, word]
                     while open_nodes != np.uint64(0):
-                        node = word * 64 + np.int64(trailing_zeros(open_nodes))
+                        node = word * 64 + int(trailing_zeros(open_nodes))
                         open_nodes &= open_nodes - one
                         shared = 0
                         for other in range(n_words):
-                            shared += np.int64(popcount(candidates[depth, other] & adjacency[node, other]))
+                            shared += int(popcount(candidates[depth, other] & adjacency[node, other]))
                         if shared > most:
                             most = shared
                             pivot = node
@@ -69,7 +70,7 @@ def _maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
             node = -1
             for word in range(n_words):
                 if branches[depth, word] != np.uint64(0):
-                    node = word * 64 + np.int64(trailing_zeros(branches[depth, word]))
+                    node = word * 64 + int(trailing_zeros(branches[depth, word]))
                     break
             if node < 0:
                 depth -= 1

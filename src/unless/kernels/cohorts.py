@@ -14,7 +14,7 @@ import numpy as np
 
 from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, Rules, decide
 from unless.kernels.compiling import borrowed, compiled, inlined, trailing_zeros
-from unless.kernels.memo import Keys, answer_at, find, keep
+from unless.kernels.memo import Keys, answer_at, expect, find, keep
 from unless.kernels.slices import Crossing, Slices, Table, count, cross, narrow, take_all
 
 # Columns of the stack, and what a frame does next: open the blanket its contexts hold already, or grow it.
@@ -22,13 +22,16 @@ _LOW, _HIGH, _NEXT, _DEPTH, _VARIABLE, _LEVEL, _PHASE = 0, 1, 2, 3, 4, 5, 6
 _OPEN, _GROW = 0, 1
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+# How many questions ahead the memo is fetched from memory.
+_AHEAD = 4
 
 
 class Search(NamedTuple):
     """The state of a search."""
 
     stack: Any  # int64 (frames, 7)
-    members: Any  # int32 (contexts,): each frame owns a range
+    contexts: Any  # int32 (contexts,): the row each context is
+    members: Any  # int32 (contexts,): numbers of contexts; each frame owns a range
     spare: Any  # int32 (contexts,)
     buckets: Any  # int64 (most levels + 2,)
     path: Any  # int64 (variables + 1, 2): the condition that led to each depth
@@ -36,6 +39,7 @@ class Search(NamedTuple):
     held: Any  # uint64 (variables + 1, words): the blanket so far
     kept: Any  # int64 (variables + 1, 2): the path of the shrink phase
     slots: Any  # int64 (variables + 1,): where the shrink phase finds its slices
+    blanket: Any  # uint64 (1, words): what the shrink phase leaves
 
 
 @inlined
@@ -58,11 +62,11 @@ def _answer(slot, node, other, total, table, slices, crossing, rules):
 
 
 @inlined
-def _group(member, variable, opening, initial, table):
+def _group(member, variable, opening, initial, table, search):
     # While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
     if opening and not has_bit(initial, member, variable):
         return np.int64(0)
-    return np.int64(table.codes[variable, member]) + 1
+    return np.int64(table.codes[variable, search.contexts[member]]) + 1
 
 
 @inlined
@@ -74,12 +78,12 @@ def _split(top, low, high, depth, variable, phase, initial, table, search):
     for group in range(n_groups + 1):
         buckets[group] = 0
     for i in range(low, high):
-        buckets[_group(search.members[i], variable, opening, initial, table) + 1] += 1
+        buckets[_group(search.members[i], variable, opening, initial, table, search) + 1] += 1
     for group in range(n_groups):
         buckets[group + 1] += buckets[group]
     for i in range(low, high):
         member = search.members[i]
-        group = _group(member, variable, opening, initial, table)
+        group = _group(member, variable, opening, initial, table, search)
         search.spare[low + buckets[group]] = member
         buckets[group] += 1
     for i in range(low, high):
@@ -138,7 +142,13 @@ def _grow(node, depth, first_other, table, rules, keys, memo, slices, crossing, 
     n_variables = table.codes.shape[0]
     n_a = table.offsets[node + 1] - table.offsets[node]
     n_asked, n_new, total = 0, 0, np.int64(-1)
+    ahead = min(first_other + _AHEAD, n_variables)
+    for other in range(first_other, ahead):
+        expect(memo, search.names[depth, 0] ^ keys.asked[node, 0] ^ keys.asked[other, 0])
     for other in range(first_other, n_variables):
+        if ahead < n_variables:
+            expect(memo, search.names[depth, 0] ^ keys.asked[node, 0] ^ keys.asked[ahead, 0])
+            ahead += 1
         if other == node or has_bit(search.held, depth, other) or has_bit(rules.forbidden, node, other):
             continue
         if depth >= rules.max_blanket:
@@ -160,15 +170,15 @@ def _grow(node, depth, first_other, table, rules, keys, memo, slices, crossing, 
 
 
 @inlined
-def _shrink(node, depth, blanket, table, rules, keys, memo, slices, crossing, search):
-    """Ask again about every variable of a grown blanket and write what remains into `blanket`.
+def _shrink(node, depth, table, rules, keys, memo, slices, crossing, search):
+    """Ask again about every variable of a grown blanket and leave what remains in `search.blanket`.
 
     Works on a path of its own: frames still on the stack need the search's slices as they are.
     Returns the number of questions asked and of answers new to the memo.
     """
     n_variables = table.codes.shape[0]
     n_a = table.offsets[node + 1] - table.offsets[node]
-    kept, slots = search.kept, search.slots
+    kept, slots, blanket = search.kept, search.slots, search.blanket
     scratch = slices.sizes.shape[0] - 1
     size = depth
     sound = depth
@@ -227,6 +237,8 @@ def begin(n_rows, slices, search):
     frame = search.stack[0]
     frame[_LOW], frame[_HIGH], frame[_NEXT], frame[_DEPTH] = 0, search.members.shape[0], 0, 0
     frame[_VARIABLE], frame[_LEVEL], frame[_PHASE] = -1, -1, _OPEN
+    for i in range(search.members.shape[0]):
+        search.members[i] = i
     search.names[0, :] = _ZERO
     search.held[0, :] = _ZERO
     return 1
@@ -270,6 +282,7 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
     )
     search = Search(
         borrowed(search.stack),
+        borrowed(search.contexts),
         borrowed(search.members),
         borrowed(search.spare),
         borrowed(search.buckets),
@@ -278,9 +291,8 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
         borrowed(search.held),
         borrowed(search.kept),
         borrowed(search.slots),
+        borrowed(search.blanket),
     )
-    own_blanket = np.zeros((1, initial.shape[1]), dtype=np.uint64)
-    blanket = borrowed(own_blanket)
     members = search.members
     n_asked, n_new = 0, 0
     while top > 0 and n_new < patience:
@@ -301,24 +313,45 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
         if other >= 0:
             top = _split(top, low, high, depth, other, _GROW, initial, table, search)
             continue
-        asked, new = _shrink(node, depth, blanket, table, rules, keys, memo, slices, crossing, search)
+        asked, new = _shrink(node, depth, table, rules, keys, memo, slices, crossing, search)
         n_asked += asked * (high - low)
         n_new += new
         for i in range(low, high):
             for word in range(final.shape[1]):
-                final[members[i], word] = blanket[0, word]
-    # The blanket's owner must outlive its borrowed view.
-    return top, n_asked + own_blanket.shape[0] - 1, n_new
+                final[members[i], word] = search.blanket[0, word]
+    return top, n_asked, n_new
 
 
 @compiled
 def share_blankets(node, final, graphs):
     """Write a node's blankets into the graphs, both ends of every edge that changed."""
-    for member in range(final.shape[0]):
+    for context in range(final.shape[0]):
         for word in range(final.shape[1]):
-            changed = graphs[node, member, word] ^ final[member, word]
-            graphs[node, member, word] = final[member, word]
+            changed = graphs[node, context, word] ^ final[context, word]
+            graphs[node, context, word] = final[context, word]
             while changed != _ZERO:
                 other = (word << 6) + np.int64(trailing_zeros(changed))
-                graphs[other, member, node >> 6] ^= _ONE << np.uint64(node & 63)
+                graphs[other, context, node >> 6] ^= _ONE << np.uint64(node & 63)
                 changed &= changed - _ONE
+
+
+@compiled
+def pack_pairs(graphs, columns, both, packed):
+    """Write graphs as one bit a pair, in the order of itertools.combinations over the columns.
+
+    `columns` gives each visited variable's column; with `both`, an edge needs the blankets of both its ends.
+    """
+    n = graphs.shape[0]
+    for node in range(n):
+        for context in range(graphs.shape[1]):
+            for word in range(graphs.shape[2]):
+                rest = graphs[node, context, word]
+                while rest != _ZERO:
+                    other = (word << 6) + np.int64(trailing_zeros(rest))
+                    rest &= rest - _ONE
+                    if both and not has_bit(graphs[other], context, node):
+                        continue
+                    low = min(columns[node], columns[other])
+                    high = max(columns[node], columns[other])
+                    pair = low * (2 * n - low - 1) // 2 + high - low - 1
+                    packed[context, pair >> 3] |= np.uint8(1 << (pair & 7))

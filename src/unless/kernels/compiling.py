@@ -55,6 +55,9 @@ if numba.config.DISABLE_JIT:
         """Return the array."""
         return array
 
+    def prefetch(array: Any, row: int) -> None:
+        """Do nothing."""
+
 else:
     # LLVM turns a loop of population counts into vector instructions.
     popcount = _unary(lambda builder, word: builder.ctpop(word))
@@ -74,3 +77,21 @@ else:
             return view._getvalue()
 
         return array(array), build
+
+    @intrinsic
+    def prefetch(_typing_context: Any, array: Any, row: Any) -> Any:
+        """Ask for a row of a matrix ahead of its use: a look-up in a large memo waits for memory otherwise."""
+
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            matrix = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            address = builder.gep(
+                matrix.data, [builder.mul(arguments[1], builder.extract_value(matrix.shape, 1))]
+            )
+            word = ir.IntType(32)
+            pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
+            declared = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], declared)
+            builder.call(function, [pointer, word(0), word(3), word(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64), build

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined
+from unless.kernels.compiling import compiled, inlined, prefetch
 
 _ZERO, _TWO, _ANSWER = np.uint64(0), np.uint64(2), np.uint64(3)
 _SHIFT = np.uint64(20)
@@ -20,6 +20,12 @@ class Keys(NamedTuple):
 
     conditions: Any  # uint64 (levels of all variables, 2)
     asked: Any  # uint64 (variables, 2)
+
+
+@inlined
+def expect(memo, first):
+    """Fetch the place where a key will be looked for."""
+    prefetch(memo, np.int64(first >> _SHIFT) & (memo.shape[0] - 1))
 
 
 @inlined

@@ -155,3 +155,18 @@ def count(slot, other, n_a, n_b, table, slices, crossing):
                 cells[i * n_b + j] = joint
                 rest -= joint
             cells[i * n_b + n_b - 1] = rest
+
+
+@compiled
+def count_slice(a, b, conditions, table, slices, crossing):
+    """Count a against b on the rows that meet all conditions (variable, level); returns the cells, row by row."""
+    take_all(0, table.codes.shape[1], slices)
+    slot = 0
+    for i in range(conditions.shape[0]):
+        narrow(slot, 1, conditions[i, 0], conditions[i, 1], table, slices)
+        slot = 1
+    n_a = table.offsets[a + 1] - table.offsets[a]
+    n_b = table.offsets[b + 1] - table.offsets[b]
+    cross(slot, a, n_a, table, slices, crossing)
+    count(slot, b, n_a, n_b, table, slices, crossing)
+    return crossing.cells[: n_a * n_b]
