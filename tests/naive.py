@@ -110,7 +110,8 @@ def naive_answer(table, *, test="pearson", alpha=0.05, effect=0.3):
     if naive_df(table) == 0:
         return "undecided"
     if test == "bayesian":
-        return "independent" if naive_bayesian(table)[0] >= math.log(0.5) else "dependent"
+        # Exact ties are independent, whatever rounding makes of them.
+        return "independent" if naive_bayesian(table)[0] >= math.log(0.5) - 1e-9 else "dependent"
     _, df, p = {"pearson": naive_pearson, "likelihood_ratio": naive_likelihood_ratio}[test](table)
     if p < alpha:
         return "dependent"

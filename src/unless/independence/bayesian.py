@@ -14,6 +14,9 @@ from unless.independence.settings import check_rate
 from unless.independence.verdict import Answer, Verdict
 
 PRIOR = 0.5
+# Some tables are exact ties (one stratum [[1, 0, 0, 1], [1, 0, 0, 0]]), which rounding must not decide:
+# "at least the threshold" includes what lies below it by rounding only.
+TIE = 1e-9
 
 
 def log1mexp(x: float) -> float:
@@ -67,7 +70,7 @@ class BayesianTest:
         strata = as_strata(table)
         shown = show(strata)
         log_independent, _ = log_probabilities(strata)
-        answer: Answer = "independent" if log_independent >= math.log(self.threshold) else "dependent"
+        answer: Answer = "independent" if log_independent >= math.log(self.threshold) - TIE else "dependent"
         return Verdict(
             answer=answer if shown["df"] else "undecided",
             statistic=float(pearson_statistic(strata)[0].sum()),

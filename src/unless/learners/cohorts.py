@@ -10,6 +10,7 @@ from unless.counting.cube import build_cube, fits_cube
 from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
+from unless.kernels.bitsets import packed_words, unpack_sets
 from unless.kernels.cohorts import Search, begin, grow_shrink, pack_pairs, share_blankets
 from unless.kernels.cube import grow_shrink_rows
 from unless.kernels.memo import Keys, merge
@@ -190,21 +191,3 @@ def question_keys(n_conditions: int, n_variables: int) -> Keys:
     rng = np.random.default_rng(_KEY_SEED)
     words = rng.integers(0, 2**64, size=(n_conditions + n_variables, 2), dtype=np.uint64)
     return Keys(words[:n_conditions], words[n_conditions:])
-
-
-def packed_words(n_variables: int) -> int:
-    """Return the number of words that hold one bit per variable."""
-    return (n_variables + 63) // 64
-
-
-def pack_sets(members: npt.NDArray[np.bool_]) -> Graphs:
-    """Pack a boolean matrix, one set a row, into words."""
-    n = members.shape[1]
-    padded = np.zeros((len(members), packed_words(n) * 64), dtype=np.bool_)
-    padded[:, :n] = members
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-
-
-def unpack_sets(packed: Graphs, n: int) -> npt.NDArray[np.bool_]:
-    """Undo `pack_sets`."""
-    return np.unpackbits(packed.view(np.uint8), axis=1, count=n, bitorder="little").view(np.bool_)

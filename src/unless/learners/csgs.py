@@ -1,0 +1,102 @@
+"""CSGS: canonical graphs by Grow-Shrink in every context (Edera, Strappa and Bromberg, IBERAMIA 2014)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from unless.data.dataset import Dataset
+from unless.errors import DataError
+from unless.learners.cohorts import Strategy, learn_graphs
+from unless.learners.estimator import Estimator
+from unless.learners.progress import progress
+from unless.learners.settings import EdgeNames, check_choice, kernel_rules, resolve_order
+from unless.structures.canonical import CanonicalModel
+
+
+class CSGS(Estimator):
+    """Learn one graph for every distinct row of a table, all of them at once.
+
+    `blankets="shared"` is the paper's Algorithm 2: an edge found at one variable is there when its other end is visited.
+    `"independent"` learns every blanket alone and joins them by `rule`; it does not depend on the order.
+
+    Parameters
+    ----------
+    alpha
+        Two variables are dependent where the test's p is below this.
+    test
+        "pearson", "likelihood_ratio" or "bayesian".
+    order
+        "association" (most strongly associated variables first, whatever the order of the columns), "columns", or a
+        list of all names. One order serves the nodes, the grow phase and the shrink phase.
+    rule
+        How independent blankets are joined: "or" needs one end of an edge, "and" both.
+    max_blanket
+        Grow stops at a blanket of this size.
+    undecided
+        How a test without enough data is read: "independent" (the paper's reading) or "keep", which neither adds an
+        edge nor removes it.
+    effect
+        A test that finds nothing is undecided when its power against Cohen's w = effect is below 80 %.
+    required_edges, forbidden_edges
+        Pairs of names that are in every graph, or in none.
+
+    Examples
+    --------
+    >>> import unless
+    >>> est = unless.CSGS().fit(unless.datasets.load_ucb_admissions())
+    >>> est.structure_.given({"Dept": "C"}).has_edge("Admit", "Gender")
+    False
+    """
+
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
+        self,
+        alpha: float = 0.05,
+        test: Literal["pearson", "likelihood_ratio", "bayesian"] = "pearson",
+        order: str | Sequence[str] = "association",
+        blankets: Literal["shared", "independent"] = "shared",
+        rule: Literal["or", "and"] = "or",
+        max_blanket: int | None = None,
+        undecided: Literal["independent", "keep"] = "independent",
+        effect: float = 0.3,
+        required_edges: EdgeNames = None,
+        forbidden_edges: EdgeNames = None,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.test = test
+        self.order = order
+        self.blankets = blankets
+        self.rule = rule
+        self.max_blanket = max_blanket
+        self.undecided = undecided
+        self.effect = effect
+        self.required_edges = required_edges
+        self.forbidden_edges = forbidden_edges
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.show_progress = show_progress
+
+    def _learn(self, data: Dataset) -> None:
+        check_choice("blankets", self.blankets, ("shared", "independent"))
+        check_choice("rule", self.rule, ("or", "and"))
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
+        order = resolve_order(data, self.order)
+        rules = kernel_rules(
+            data,
+            order,
+            alpha=self.alpha,
+            effect=self.effect,
+            test=self.test,
+            undecided=self.undecided,
+            max_blanket=self.max_blanket,
+            required=self.required_edges,
+            forbidden=self.forbidden_edges,
+        )
+        strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
+        with progress(data.n_variables, "CSGS", self.show_progress) as step:
+            learned = learn_graphs(data, order, strategy, self.n_jobs, step)
+        self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
+        self.n_tests_ = learned.n_tests
+        self.n_distinct_tests_ = learned.n_distinct_tests

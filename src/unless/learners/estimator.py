@@ -1,0 +1,94 @@
+"""scikit-learn's estimator protocol, without importing scikit-learn."""
+
+import inspect
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.errors import NotFitted, SettingError
+
+
+class Estimator:
+    """Settings in the constructor, learned things with a trailing underscore.
+
+    A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets `structure_`,
+    `n_tests_` and `n_distinct_tests_`.
+    """
+
+    # Settings that cannot change the answer, and are not kept with it.
+    machine_settings: ClassVar[frozenset[str]] = frozenset(
+        {"n_jobs", "show_progress", "max_memory", "work_dir", "resume"}
+    )
+
+    structure_: Any
+    n_tests_: int
+    n_distinct_tests_: int
+
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:  # noqa: ARG002
+        """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
+
+        `sample_weight` gives each row of X as many copies as it says; whole numbers only.
+        """
+        data = self._dataset(X, sample_weight)
+        self._learn(data)
+        self.feature_names_in_ = np.array(data.names, dtype=object)
+        self.n_features_in_ = data.n_variables
+        self.notes_ = data.notes
+        return self
+
+    @staticmethod
+    def _dataset(X: object, sample_weight: object) -> Dataset:
+        if isinstance(X, Dataset) and sample_weight is None:
+            return X
+        from unless.data.read import read
+
+        return read(X, weights=sample_weight)
+
+    def _learn(self, data: Dataset) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not say how it learns.")
+
+    @classmethod
+    def default_settings(cls) -> dict[str, Any]:
+        """Return the constructor's arguments with their defaults, in their order."""
+        parameters = inspect.signature(cls).parameters.values()
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the settings by name."""
+        return {name: getattr(self, name) for name in self.default_settings()}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings by name."""
+        for name, value in settings.items():
+            if name not in self.default_settings():
+                known = ", ".join(self.default_settings())
+                raise SettingError(f"{type(self).__name__} has no setting {name!r}; it has {known}.")
+            setattr(self, name, value)
+        return self
+
+    def answer_settings(self) -> dict[str, Any]:
+        """Return the settings that shape the answer: those that are saved with it."""
+        return {name: value for name, value in self.get_params().items() if name not in self.machine_settings}
+
+    def check_fitted(self) -> None:
+        """Raise `NotFitted` unless `fit` was called."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(f"This {type(self).__name__} has not learned yet; call fit(data) first.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "structure_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(categorical=True, string=True, allow_nan=False),
+        )
+
+    def __repr__(self) -> str:
+        defaults = self.default_settings()
+        shown = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(shown)})"

@@ -1,0 +1,103 @@
+"""Settings that several learners share, checked once and turned into what the kernels read."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.counting.association import association_order
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, shorten
+from unless.errors import SettingError
+from unless.independence.thresholds import critical_values, minimum_rows
+from unless.kernels.answers import BAYESIAN, LIKELIHOOD_RATIO, PEARSON, Rules
+from unless.kernels.bitsets import pack_sets
+
+EdgeNames = Iterable[tuple[str, str]] | None
+KERNEL_TESTS = {"pearson": PEARSON, "likelihood_ratio": LIKELIHOOD_RATIO, "bayesian": BAYESIAN}
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Refuse a setting that is none of its choices."""
+    allowed = tuple(choices)
+    if value not in allowed:
+        raise SettingError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}.")
+
+
+def check_between(name: str, value: object, low: float, high: float) -> None:
+    """Refuse a number outside the open interval."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < float(value) < high:
+        raise SettingError(f"{name}={value!r} must be a number between {low} and {high}, both excluded.")
+
+
+def check_at_least(name: str, value: object, low: int) -> None:
+    """Refuse anything but None and whole numbers from `low` on."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise SettingError(f"{name}={value!r} must be None or a whole number of at least {low}.")
+
+
+def resolve_order(data: Dataset, order: str | Sequence[str]) -> list[int]:
+    """Return the columns in the order a learner visits them."""
+    if isinstance(order, str):
+        check_choice("order", order, ("association", "columns"))
+        return association_order(data) if order == "association" else list(range(data.n_variables))
+    columns = [data.domain.index(name) for name in order]
+    if sorted(columns) != list(range(data.n_variables)):
+        missing = [name for name in data.names if name not in set(order)]
+        what = f"leaves out {shorten(missing)}" if missing else "names a variable twice"
+        raise SettingError(f"order= must name every variable once; it {what}.")
+    return columns
+
+
+def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> npt.NDArray[np.bool_]:
+    """Turn pairs of names into a symmetric matrix of columns."""
+    matrix = np.zeros((len(domain), len(domain)), dtype=np.bool_)
+    for edge in edges or ():
+        pair = tuple(edge)
+        if isinstance(edge, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise SettingError(f"{setting}= holds {edge!r}; each edge is a pair of two different names.")
+        a, b = (domain.index(name) for name in pair)
+        matrix[a, b] = matrix[b, a] = True
+    return matrix
+
+
+def kernel_rules(  # noqa: PLR0913 (one argument a rule)
+    data: Dataset,
+    order: list[int],
+    *,
+    alpha: float,
+    effect: float,
+    test: str,
+    undecided: str,
+    max_blanket: int | None,
+    required: EdgeNames,
+    forbidden: EdgeNames,
+) -> Rules:
+    """Check the settings of a learner of blankets and write them as the kernels read them."""
+    check_between("alpha", alpha, 0, 1)
+    check_between("effect", effect, 0, float("inf"))
+    check_choice("test", test, KERNEL_TESTS)
+    check_choice("undecided", undecided, ("independent", "keep"))
+    check_at_least("max_blanket", max_blanket, 0)
+    must = edge_matrix(data.domain, required, "required_edges")
+    never = edge_matrix(data.domain, forbidden, "forbidden_edges")
+    if (must & never).any():
+        a, b = np.argwhere(must & never)[0]
+        raise SettingError(f"The edge {data.names[a]!r} - {data.names[b]!r} is both required and forbidden.")
+    largest = np.sort(data.domain.n_levels)[-2:]
+    max_df = int(np.prod(largest - 1))
+    keeps = undecided == "keep"
+    # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.
+    enough: Any = minimum_rows(float(alpha), float(effect), max_df) if keeps else np.zeros(max_df + 1, np.int64)
+    return Rules(
+        critical=np.array(critical_values(float(alpha), max_df)),
+        minimum_rows=np.array(enough),
+        test=KERNEL_TESTS[test],
+        keep_undecided=keeps,
+        max_blanket=len(data.domain) if max_blanket is None else int(max_blanket),
+        required=pack_sets(must[np.ix_(order, order)]),
+        forbidden=pack_sets(never[np.ix_(order, order)]),
+    )

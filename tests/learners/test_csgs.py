@@ -1,0 +1,72 @@
+"""CSGS by cohorts and by the cube against the literal Algorithm 2."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import naive_association_order, naive_csgs
+from strategies import datasets
+
+from unless.learners import cohorts
+from unless.learners.csgs import CSGS
+
+
+@st.composite
+def runs(draw):
+    """Draw a table and settings of CSGS for it."""
+    data = draw(datasets())
+    pairs = st.tuples(st.sampled_from(data.names), st.sampled_from(data.names)).filter(lambda pair: pair[0] < pair[1])
+    required = draw(st.lists(pairs, max_size=2, unique=True))
+    chosen = {
+        "alpha": draw(st.sampled_from([0.05, 0.3, 0.01])),
+        "test": draw(st.sampled_from(["pearson", "pearson", "likelihood_ratio", "bayesian"])),
+        "order": draw(st.one_of(st.sampled_from(["association", "columns"]), st.permutations(data.names))),
+        "blankets": draw(st.sampled_from(["shared", "shared", "independent"])),
+        "rule": draw(st.sampled_from(["or", "and"])),
+        "max_blanket": draw(st.sampled_from([None, None, None, 0, 1, 2])),
+        "undecided": draw(st.sampled_from(["independent", "independent", "keep"])),
+        "required_edges": required or None,
+        "forbidden_edges": [pair for pair in draw(st.lists(pairs, max_size=2)) if pair not in required] or None,
+    }
+    return data, chosen
+
+
+def naive_answer_to(data, chosen):
+    positions = {name: column for column, name in enumerate(data.names)}
+    if chosen["order"] == "association":
+        order = naive_association_order(data.rows, data.counts, data.domain.n_levels, data.names)
+    elif chosen["order"] == "columns":
+        order = list(range(data.n_variables))
+    else:
+        order = [positions[name] for name in chosen["order"]]
+    edges = {
+        kind: [(positions[a], positions[b]) for a, b in chosen[f"{kind}_edges"] or ()]
+        for kind in ("required", "forbidden")
+    }
+    same = {name: chosen[name] for name in ("alpha", "test", "blankets", "rule", "max_blanket", "undecided")}
+    return naive_csgs(data.rows, data.counts, data.domain.n_levels, order=order, **edges, **same)
+
+
+def assert_equals_its_twin(data, chosen):
+    graphs, n_tests, n_distinct = naive_answer_to(data, chosen)
+    est = CSGS(**chosen).fit(data)
+    names = data.names
+    for (context, graph), twin, row in zip(est.structure_, graphs, data.rows, strict=True):
+        assert context == data.domain.decode(row)
+        assert graph.edges == {tuple(sorted((names[a], names[b]))) for a, b in twin}
+    assert (est.n_tests_, est.n_distinct_tests_) == (n_tests, n_distinct)
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs())
+def test_cube_gives_the_graphs_and_counts_of_the_literal_algorithm(run):
+    assert_equals_its_twin(*run)
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs(), st.sampled_from([0, 3, 1000]))
+def test_cohorts_give_the_graphs_and_counts_of_the_literal_algorithm(run, list_limit):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cohorts, "fits_cube", lambda n_levels: False)
+        patch.setattr(cohorts.PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
+        assert_equals_its_twin(*run)
