@@ -1,0 +1,153 @@
+"""Conjunctions of conditions as arrays, in the one form that each of them has."""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.errors import SettingError
+from unless.structures.distinct import Positions, row_set
+
+# position of the variable, code of the level, equal or not equal
+Literal = tuple[int, int, bool]
+
+
+class FeatureArrays(NamedTuple):
+    """Features as arrays: feature k holds the conditions from start[k] to start[k + 1]."""
+
+    start: npt.NDArray[np.int64]
+    variable: npt.NDArray[np.int32]
+    level: npt.NDArray[np.uint16]
+    equal: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, features: Iterable[Iterable[Literal]]) -> "FeatureArrays":
+        """Lay out features one after another."""
+        lists = [list(feature) for feature in features]
+        start = np.zeros(len(lists) + 1, dtype=np.int64)
+        np.cumsum([len(literals) for literals in lists], out=start[1:])
+        flat = np.array([literal for literals in lists for literal in literals], dtype=np.int64).reshape(
+            -1, 3
+        )
+        return cls(
+            start, flat[:, 0].astype(np.int32), flat[:, 1].astype(np.uint16), flat[:, 2].astype(np.bool_)
+        )
+
+    @classmethod
+    def joined(cls, parts: Iterable["FeatureArrays"]) -> "FeatureArrays":
+        """Lay out several sets of features one after another."""
+        everything = [cls.of(()), *parts]
+        sizes = np.concatenate([np.diff(part.start) for part in everything])
+        start = np.zeros(len(sizes) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=start[1:])
+        return cls(
+            start,
+            np.concatenate([part.variable for part in everything]),
+            np.concatenate([part.level for part in everything]),
+            np.concatenate([part.equal for part in everything]),
+        )
+
+    @classmethod
+    def of_equals(cls, variables: npt.ArrayLike, levels: npt.ArrayLike) -> "FeatureArrays":
+        """Lay out indicators of one size: two matrices, one feature a row, all conditions "equal"."""
+        scope = np.asarray(variables, dtype=np.int32)
+        n_features, size = scope.shape
+        start = np.arange(n_features + 1, dtype=np.int64) * size
+        values = np.asarray(levels, dtype=np.uint16).ravel()
+        return cls(start, scope.ravel(), values, np.ones(scope.size, dtype=np.bool_))
+
+    def by_size(self) -> Iterator[tuple[Positions, Positions]]:
+        """Give, for each number of conditions, its features and the matrix of their conditions' positions."""
+        sizes = np.diff(self.start)
+        for size in np.unique(sizes):
+            features = np.flatnonzero(sizes == size)
+            yield features, self.start[features][:, None] + np.arange(size)
+
+    def same_as(self, other: "FeatureArrays") -> bool:
+        """Tell whether two layouts are the same, number by number."""
+        return (
+            np.array_equal(self.start, other.start)
+            and np.array_equal(self.variable, other.variable)
+            and np.array_equal(self.level, other.level)
+            and np.array_equal(self.equal, other.equal)
+        )
+
+    def literals(self) -> Iterator[tuple[Literal, ...]]:
+        """Give the conditions of one feature after another."""
+        flat = list(zip(self.variable.tolist(), self.level.tolist(), self.equal.tolist(), strict=True))
+        bounds = self.start.tolist()
+        for begin, end in pairwise(bounds):
+            yield tuple(flat[begin:end])
+
+
+def normalised(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> FeatureArrays:
+    """Return the same features, each once, sorted by size, scope and values, each said in the one normal way.
+
+    Two conjunctions that are true together are one feature: a second copy would be a second weight and so
+    weaken the prior. The normal way to speak of a variable is "= v" where one level is left, else all its
+    "!=".
+    """
+    return _sorted_set(_tidied(_ordered(arrays), n_levels))
+
+
+def tidy(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> list[Literal]:
+    """Say a conjunction in the normal way."""
+    required: dict[int, set[int]] = {}
+    excluded: dict[int, set[int]] = {}
+    for variable, level, equal in literals:
+        (required if equal else excluded).setdefault(variable, set()).add(level)
+    variables = sorted({*required, *excluded})
+    return [
+        literal
+        for variable in variables
+        for literal in _tidy_variable(
+            variable, required.get(variable, set()), excluded.get(variable, set()), int(n_levels[variable])
+        )
+    ]
+
+
+def _tidy_variable(variable: int, required: set[int], excluded: set[int], n_levels: int) -> list[Literal]:
+    if len(required) > 1 or required & excluded or len(excluded) == n_levels:
+        raise SettingError("A feature contradicts itself: its conditions leave no level of a variable.")
+    if required:
+        return [(variable, min(required), True)]
+    if len(excluded) == n_levels - 1:
+        return [(variable, next(level for level in range(n_levels) if level not in excluded), True)]
+    return [(variable, level, False) for level in sorted(excluded)]
+
+
+def _ordered(arrays: FeatureArrays) -> FeatureArrays:
+    feature = np.repeat(np.arange(len(arrays.start) - 1), np.diff(arrays.start))
+    order = np.lexsort((arrays.level, arrays.variable, feature))
+    return FeatureArrays(arrays.start, arrays.variable[order], arrays.level[order], arrays.equal[order])
+
+
+def _tidied(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> FeatureArrays:
+    sizes = np.diff(arrays.start)
+    if not sizes.all():
+        raise SettingError("A feature without conditions is always true; give each at least one.")
+    feature = np.repeat(np.arange(len(sizes)), sizes)
+    again = (arrays.variable[1:] == arrays.variable[:-1]) & (feature[1:] == feature[:-1])
+    untidy = np.zeros(len(sizes), dtype=np.bool_)
+    untidy[feature[~arrays.equal]] = True
+    untidy[feature[1:][again]] = True
+    if not untidy.any():
+        return arrays
+    spoken = (
+        tidy(literals, n_levels) if is_untidy else literals
+        for literals, is_untidy in zip(arrays.literals(), untidy.tolist(), strict=True)
+    )
+    return FeatureArrays.of(spoken)
+
+
+def _sorted_set(arrays: FeatureArrays) -> FeatureArrays:
+    parts = []
+    for _, where in arrays.by_size():
+        size = where.shape[1]
+        values = arrays.level[where].astype(np.uint32) * 2 + ~arrays.equal[where]
+        rows = row_set(np.concatenate([arrays.variable[where].astype(np.uint32), values], axis=1))
+        part = FeatureArrays.of_equals(rows[:, :size], rows[:, size:] >> 1)
+        parts.append(part._replace(equal=(rows[:, size:] & 1 == 0).ravel()))
+    return FeatureArrays.joined(parts)

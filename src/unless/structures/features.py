@@ -1,0 +1,203 @@
+"""Features: conjunctions of conditions on labels, and sets of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import Domain
+from unless.data.labels import to_label
+from unless.errors import SettingError, UnlessError
+from unless.structures.conditions import FeatureArrays, Literal, normalised, tidy
+from unless.structures.graph import Graph, InstantiatedGraph
+from unless.structures.pairs import Edge
+from unless.structures.separation import Names
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Condition:
+    """A variable has a level, or has it not."""
+
+    name: str
+    label: str
+    equal: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", to_label(self.label))
+
+    def __str__(self) -> str:
+        return f"{self.name} {'=' if self.equal else '!='} {self.label}"
+
+
+@dataclass(frozen=True, repr=False)
+class Feature:
+    """An indicator: 1 where all of its conditions hold, 0 elsewhere.
+
+    >>> str(Feature([Condition("Gender", "Male", equal=False), Condition("Dept", "A")]))
+    'Dept = A & Gender != Male'
+    """
+
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        # A frozen value is completed once, here.
+        object.__setattr__(self, "conditions", tuple(sorted(set(conditions))))
+
+    @classmethod
+    def of(cls, context: Mapping[str, object]) -> "Feature":
+        """Return the indicator of an assignment."""
+        return cls(Condition(name, to_label(value)) for name, value in context.items())
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The names of the variables it speaks of, sorted."""
+        return tuple(dict.fromkeys(condition.name for condition in self.conditions))
+
+    def matches(self, context: Mapping[str, object]) -> bool:
+        """Tell whether all conditions hold in a context that gives a value to the whole scope."""
+        for name in self.scope:
+            if name not in context:
+                raise SettingError(f"The feature speaks of {name!r}, to which the context gives no value.")
+        return all((to_label(context[c.name]) == c.label) == c.equal for c in self.conditions)
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self.conditions)
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    def __str__(self) -> str:
+        return " & ".join(map(str, self.conditions))
+
+    def __repr__(self) -> str:
+        return f"<Feature: {self}>"
+
+
+class FeatureSet:
+    """Distinct features over one domain, in a fixed order: by size, by scope, by values.
+
+    Features that are true together are one feature: of two levels, "!= a" is "= b".
+    """
+
+    domain: Domain
+    arrays: FeatureArrays
+
+    def __init__(self, domain: Domain, features: Iterable[Feature] = ()) -> None:
+        said = FeatureArrays.of(_literals(domain, feature) for feature in features)
+        self._settle(domain, said)
+
+    @classmethod
+    def from_arrays(cls, domain: Domain, arrays: FeatureArrays) -> "FeatureSet":
+        """Take features given by positions and codes, in any order and with repetitions."""
+        levels = domain.n_levels
+        variable = arrays.variable.astype(np.int64)
+        if ((variable < 0) | (variable >= len(domain))).any() or (arrays.level >= levels[variable]).any():
+            raise SettingError(
+                "A condition is outside the domain; give positions of variables and codes of levels."
+            )
+        features = object.__new__(cls)
+        features._settle(domain, arrays)
+        return features
+
+    def graph(self) -> Graph:
+        """Link every two variables that appear together in some feature."""
+        return self._graph(np.ones(len(self), dtype=np.bool_))
+
+    def given(self, context: Mapping[str, object] | None = None) -> InstantiatedGraph:
+        """Link every two variables that appear together in some feature the context does not contradict.
+
+        A feature that leaves variables of the context out acts in every context, so it counts here too; the
+        graph is thus the union, over all completions of the context, of the pairs that interact there.
+        """
+        codes = self.domain.encode(context or {})
+        graph = self._graph(self._compatible(codes))
+        return graph._as(InstantiatedGraph, context=self.domain.decode(codes))
+
+    def is_independent(
+        self, a: Names, b: Names, given: Names = (), context: Mapping[str, object] | None = None
+    ) -> bool:
+        """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
+        return self.given(context).is_independent(a, b, given)
+
+    def _compatible(self, codes: Mapping[int, int]) -> npt.NDArray[np.bool_]:
+        if not len(self):
+            return np.zeros(0, dtype=np.bool_)
+        fixed = np.full(len(self.domain), -1)
+        fixed[list(codes)] = list(codes.values())
+        _, variable, level, equal = self.arrays
+        holds = (fixed[variable] < 0) | ((fixed[variable] == level) == equal)
+        return np.logical_and.reduceat(holds, self.arrays.start[:-1])
+
+    def _graph(self, kept: npt.NDArray[np.bool_]) -> Graph:
+        together = np.zeros((len(self.domain), len(self.domain)), dtype=np.bool_)
+        for features, where in self.arrays.by_size():
+            scopes = self.arrays.variable[where[kept[features]]]
+            for column in range(1, scopes.shape[1]):
+                together[scopes[:, :column], scopes[:, column : column + 1]] = True
+        names = self.domain.names
+        # A variable with several conditions appears with itself, which is no link.
+        first, second = np.nonzero(np.triu(together | together.T, 1))
+        edges: frozenset[Edge] = frozenset(
+            (names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)
+        )
+        return Graph(self.domain, edges)
+
+    @cached_property
+    def _literal_set(self) -> frozenset[tuple[Literal, ...]]:
+        return frozenset(self.arrays.literals())
+
+    def _settle(self, domain: Domain, arrays: FeatureArrays) -> None:
+        frozen = normalised(arrays, domain.n_levels)
+        for array in frozen:
+            array.flags.writeable = False
+        self.__dict__.update(domain=domain, arrays=frozen)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("A set of features does not change; make another one.")
+
+    def __len__(self) -> int:
+        return len(self.arrays.start) - 1
+
+    def __iter__(self) -> Iterator[Feature]:
+        variables = self.domain.variables
+        conditions = {
+            (position, level, equal): Condition(variable.name, label, equal)
+            for position, variable in enumerate(variables)
+            for level, label in enumerate(variable.levels)
+            for equal in (True, False)
+        }
+        for literals in self.arrays.literals():
+            yield Feature(conditions[literal] for literal in literals)
+
+    def __contains__(self, feature: object) -> bool:
+        if not isinstance(feature, Feature):
+            return False
+        try:
+            literals = tidy(_literals(self.domain, feature), self.domain.n_levels)
+        except UnlessError:
+            # A name or level from elsewhere, or a contradiction, is in no set.
+            return False
+        return tuple(literals) in self._literal_set
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FeatureSet):
+            return NotImplemented
+        if self.domain != other.domain:
+            return _levels(self.domain) == _levels(other.domain) and set(self) == set(other)
+        return self.arrays.same_as(other.arrays)
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.domain.names), len(self)))
+
+    def __repr__(self) -> str:
+        return f"<FeatureSet: {len(self):,} features over {len(self.domain)} variables>"
+
+
+def _literals(domain: Domain, feature: Feature) -> list[Literal]:
+    return [(domain.index(c.name), domain[c.name].code(c.label), c.equal) for c in feature]
+
+
+def _levels(domain: Domain) -> dict[str, frozenset[str]]:
+    return {variable.name: frozenset(variable.levels) for variable in domain}
