@@ -1,0 +1,72 @@
+"""The outside of an .unless file: a zip of stored members, the same bytes for the same contents."""
+
+import io
+import os
+import secrets
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from unless.errors import FileFormatError
+
+Members = Mapping[str, bytes]
+# Zip begins to count in 1980; a real date would change the bytes from one second to the next.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+UNIX = 3
+
+
+def write_container(path: str | os.PathLike[str], members: Members) -> None:
+    """Write the members in sorted order; the file appears whole or not at all."""
+    buffer = io.BytesIO()
+    # Stored, not compressed: no version of zlib changes the bytes, no small file unfolds into a large one.
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in sorted(members.items()):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.create_system = UNIX
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
+    _replace(path, buffer.getbuffer())
+
+
+def read_container(path: str | os.PathLike[str]) -> dict[str, bytes]:
+    """Read every member, each proved by its checksum."""
+    content = Path(path).read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = archive.infolist()
+            if any(_is_foreign(entry) for entry in entries) or sum(e.file_size for e in entries) > len(
+                content
+            ):
+                raise FileFormatError("its members are not stored the way Unless stores them")
+            members = {entry.filename: archive.read(entry) for entry in entries}
+    except Exception as error:  # zipfile answers hostile bytes with a dozen kinds of exception
+        raise FileFormatError(
+            f"{os.fspath(path)!r} is damaged or is not an .unless file ({error})."
+        ) from None
+    if len(members) != len(entries):
+        raise FileFormatError(f"{os.fspath(path)!r} is damaged: a member appears twice.")
+    return members
+
+
+def _is_foreign(entry: zipfile.ZipInfo) -> bool:
+    return bool(
+        entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits or entry.file_size != entry.compress_size
+    )
+
+
+def _replace(path: str | os.PathLike[str], content: memoryview) -> None:
+    # Through a link, as open() would write.
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
+    try:
+        # Not tempfile: its files are private whatever the umask says.
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(target)
+    except OSError as error:
+        # The draft's name means nothing to the caller.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,123 @@
+"""Structures to members and back; what comes back is checked before it is believed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import Domain
+from unless.errors import FileFormatError, SettingError
+from unless.formats.arrays import from_npy, to_npy
+from unless.formats.wire import WireCanonicalModel, WireFeatureSet, WireGraph, WireStructure
+from unless.structures.canonical import CanonicalModel
+from unless.structures.conditions import FeatureArrays
+from unless.structures.distinct import rows_increase
+from unless.structures.features import FeatureSet
+from unless.structures.graph import Graph
+from unless.structures.pairs import is_padded_with_zeros, packed_width
+
+Structure = CanonicalModel | Graph | FeatureSet
+Members = Mapping[str, bytes]
+
+
+def structure_members(structure: Structure) -> tuple[WireStructure, dict[str, bytes]]:
+    """Turn a structure into its sizes and its arrays."""
+    if isinstance(structure, CanonicalModel):
+        return _canonical_members(structure)
+    if isinstance(structure, FeatureSet):
+        return _feature_members(structure)
+    if type(structure) is Graph:
+        return WireGraph(), {"links.npy": to_npy(structure.packed, "|u1")}
+    raise SettingError(f"{structure!r} cannot be saved; save the model it came from.")
+
+
+def read_structure(wire: WireStructure, domain: Domain, members: Members) -> Structure:
+    """Turn sizes and arrays into a structure, or say what is wrong with them."""
+    if isinstance(wire, WireCanonicalModel):
+        return _read_canonical(wire, domain, members)
+    if isinstance(wire, WireFeatureSet):
+        return _read_features(wire, domain, members)
+    return _read_graph(domain, members)
+
+
+def _canonical_members(model: CanonicalModel) -> tuple[WireStructure, dict[str, bytes]]:
+    members = {
+        "counts.npy": to_npy(model.counts, "<i8"),
+        "graph_index.npy": to_npy(model.graph_index, "<i4"),
+        "graphs.npy": to_npy(model.packed, "|u1"),
+        "rows.npy": to_npy(model.rows, _code_dtype(model.domain)),
+    }
+    return WireCanonicalModel(len(model), model.n_graphs), members
+
+
+def _read_canonical(wire: WireCanonicalModel, domain: Domain, members: Members) -> CanonicalModel:
+    _expect_members(members, "counts.npy", "graph_index.npy", "graphs.npy", "rows.npy")
+    counts = from_npy(members, "counts.npy", "<i8", (wire.n_contexts,))
+    index = from_npy(members, "graph_index.npy", "<i4", (wire.n_contexts,))
+    packed = from_npy(members, "graphs.npy", "|u1", (wire.n_graphs, packed_width(len(domain))))
+    rows = from_npy(members, "rows.npy", _code_dtype(domain), (wire.n_contexts, len(domain)))
+    _check(
+        (counts > 0).all() and counts.sum(dtype=np.float64) < 2**53, "counts are not positive whole numbers"
+    )
+    _check((rows < domain.n_levels).all(), "a level is out of range")
+    _check(rows_increase(rows), "contexts are not distinct and in order")
+    _check_index(index, wire.n_graphs)
+    _check(is_padded_with_zeros(packed, len(domain)), "bits after the last pair are set")
+    _check(rows_increase(packed), "graphs are not distinct and in order")
+    return CanonicalModel(
+        domain, rows.astype(np.uint16), counts.astype(np.int64), packed, index.astype(np.int32)
+    )
+
+
+def _read_graph(domain: Domain, members: Members) -> Graph:
+    _expect_members(members, "links.npy")
+    packed = from_npy(members, "links.npy", "|u1", (packed_width(len(domain)),))
+    _check(is_padded_with_zeros(packed[None], len(domain)), "bits after the last pair are set")
+    return Graph.from_packed(domain, packed)
+
+
+def _feature_members(features: FeatureSet) -> tuple[WireStructure, dict[str, bytes]]:
+    arrays = features.arrays
+    members = {
+        "equal.npy": to_npy(arrays.equal, "|u1"),
+        "level.npy": to_npy(arrays.level, "<u2"),
+        "start.npy": to_npy(arrays.start, "<i8"),
+        "variable.npy": to_npy(arrays.variable, "<i4"),
+    }
+    return WireFeatureSet(len(features), len(arrays.variable)), members
+
+
+def _read_features(wire: WireFeatureSet, domain: Domain, members: Members) -> FeatureSet:
+    _expect_members(members, "equal.npy", "level.npy", "start.npy", "variable.npy")
+    equal = from_npy(members, "equal.npy", "|u1", (wire.n_conditions,))
+    level = from_npy(members, "level.npy", "<u2", (wire.n_conditions,))
+    start = from_npy(members, "start.npy", "<i8", (wire.n_features + 1,))
+    variable = from_npy(members, "variable.npy", "<i4", (wire.n_conditions,))
+    in_order = start[0] == 0 and start[-1] == wire.n_conditions and (start[1:] > start[:-1]).all()
+    _check(in_order, "features do not follow one another")
+    _check((equal <= 1).all(), "a condition is neither equal nor unequal")
+    arrays = FeatureArrays(
+        start.astype(np.int64), variable.astype(np.int32), level.astype(np.uint16), equal.astype(np.bool_)
+    )
+    features = FeatureSet.from_arrays(domain, arrays)
+    _check(features.arrays.same_as(arrays), "features are not distinct and in order")
+    return features
+
+
+def _code_dtype(domain: Domain) -> str:
+    return "|u1" if domain.n_levels.max(initial=0) <= 256 else "<u2"
+
+
+def _check_index(index: npt.NDArray[np.int32], n_graphs: int) -> None:
+    _check(((index >= 0) & (index < n_graphs)).all(), "a context has a graph that is not there")
+    _check(len(np.unique(index)) == n_graphs, "a graph belongs to no context")
+
+
+def _expect_members(members: Members, *names: str) -> None:
+    _check({*members} == {*names, "model.json"}, f"its members are not {', '.join(names)} and model.json")
+
+
+def _check(claim: Any, trouble: str) -> None:
+    if not claim:
+        raise FileFormatError(trouble)

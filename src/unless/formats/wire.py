@@ -1,0 +1,81 @@
+"""What model.json holds, typed: msgspec validates it while decoding."""
+
+from typing import Annotated
+
+import msgspec
+
+from unless.data.domain import Domain, Kind, Variable
+
+FORMAT = "unless"
+VERSION = 1
+
+Natural = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+# None, yes or no, a number, a word, names, or pairs of names.
+WireValue = (
+    None
+    | bool
+    | Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63)]
+    | float
+    | str
+    | list[str | tuple[str, str]]
+)
+
+
+class Opening(msgspec.Struct):
+    """As much as every version says about itself."""
+
+    format: str
+    version: Natural
+
+
+class WireVariable(msgspec.Struct, forbid_unknown_fields=True):
+    """A variable and its ordered levels."""
+
+    name: str
+    levels: list[str]
+    kind: Kind
+
+
+class WireCanonicalModel(msgspec.Struct, forbid_unknown_fields=True, tag="canonical_model"):
+    """The sizes of a canonical model; its arrays are members."""
+
+    n_contexts: Natural
+    n_graphs: Natural
+
+
+class WireGraph(msgspec.Struct, forbid_unknown_fields=True, tag="graph"):
+    """A graph; its edges are a member."""
+
+
+class WireFeatureSet(msgspec.Struct, forbid_unknown_fields=True, tag="feature_set"):
+    """The sizes of a set of features; its arrays are members."""
+
+    n_features: Natural
+    n_conditions: Natural
+
+
+WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet
+
+
+class WireRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The whole of model.json."""
+
+    format: str = FORMAT
+    version: int = VERSION
+    learner: str | None
+    settings: dict[str, WireValue]
+    results: dict[str, WireValue]
+    domain: list[WireVariable]
+    structure: WireStructure
+
+
+def wire_domain(domain: Domain) -> list[WireVariable]:
+    """Write a domain."""
+    return [WireVariable(variable.name, list(variable.levels), variable.kind) for variable in domain]
+
+
+def read_domain(variables: list[WireVariable]) -> Domain:
+    """Read a domain, which checks its own names and levels."""
+    return Domain(
+        tuple(Variable(variable.name, tuple(variable.levels), variable.kind) for variable in variables)
+    )
