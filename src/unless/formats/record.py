@@ -77,9 +77,8 @@ def _check_version(name: str, text: bytes) -> None:
     if opening.format != FORMAT:
         raise FileFormatError(f"{name!r} is not an .unless file.")
     if opening.version > VERSION:
-        raise FileFormatError(
-            f"{name!r} was written by a newer Unless (format {opening.version}, known here: {VERSION}); upgrade."
-        )
+        versions = f"format {opening.version}, known here: {VERSION}"
+        raise FileFormatError(f"{name!r} was written by a newer Unless ({versions}); upgrade yours.")
     if opening.version < 1:
         raise FileFormatError(f"{name!r} is damaged: there is no version {opening.version} of the format.")
 
