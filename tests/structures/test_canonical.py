@@ -1,5 +1,7 @@
 import copy
 import pickle
+import subprocess
+import sys
 
 import networkx
 import numpy as np
@@ -244,3 +246,9 @@ def test_wide_cliques_have_features_too():
     assert {frozenset(feature) for feature in model.features()} == {
         frozenset(Feature.of(context)) for context in model.contexts()
     }
+
+
+def test_asking_a_model_loads_neither_the_compiler_nor_networkx():
+    program = "import sys, unless.structures.cliques, unless.structures.canonical; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"numba", "networkx", "scipy"} & set(answer.stdout.split())

@@ -9,12 +9,12 @@ from unless.data.domain import Domain, Kind, Variable
 FORMAT = "unless"
 VERSION = 1
 
-Natural = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 # None, yes or no, a number, a word, names, or pairs of names.
 WireValue = (
     None
     | bool
-    | Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63)]
+    | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     | float
     | str
     | list[str | tuple[str, str]]
