@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Distinct rows of level codes with their counts, sorted, so that the order of the table's rows is forgotten.
+    """Distinct rows of level codes with their counts, sorted: the order of the table's rows is forgotten.
 
     Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table.
     """
@@ -36,7 +37,9 @@ class Dataset:
     ) -> "Dataset":
         """Collapse rows of codes, each worth its count, to distinct rows in lexicographic order."""
         table = np.ascontiguousarray(codes, dtype=Code).reshape(-1, len(domain))
-        weights = np.ones(len(table), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+        weights = (
+            np.ones(len(table), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+        )
         if len(table) and (table >= domain.n_levels).any():
             raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
         if (weights < 0).any():
@@ -75,7 +78,9 @@ class Dataset:
         """Keep these columns, in this order, and collapse again."""
         wanted = tuple(names)
         positions = [self.domain.index(name) for name in wanted]
-        return Dataset.from_codes(self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes)
+        return Dataset.from_codes(
+            self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes
+        )
 
     def __len__(self) -> int:
         return self.n_rows
@@ -92,6 +97,18 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset: {self.n_rows:,} rows ({self.n_distinct:,} distinct) x {self.n_variables} columns>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(variable.name)}</th><td>{len(variable.levels)}</td>"
+            f"<td>{escape(', '.join(variable.levels[:8]))}{', ...' * (len(variable.levels) > 8)}</td></tr>"
+            for variable in self.domain.variables[:50]
+        )
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p>{escape(repr(self)[1:-1])}</p><table><tr><th>column</th><th>levels</th><th></th></tr>"
+            f"{rows}</table><ul>{notes}</ul>"
+        )
 
 
 def _collapse(rows: Rows, weights: Counts) -> tuple[Rows, Counts]:

@@ -21,7 +21,8 @@ MAX_LEVELS = int(np.iinfo(Code).max)
 class Variable:
     """A name and its levels, in their order.
 
-    `kind` remembers what the column held before it became labels, so that a sample can be given back in the same dtype.
+    `kind` remembers what the column held before it became labels, so that a sample can be given back in the
+    same dtype.
     """
 
     name: str
@@ -34,17 +35,20 @@ class Variable:
         if len(set(self.levels)) != len(self.levels):
             raise DataError(f"Column {self.name!r} names a level twice; give each level once.")
         if len(self.levels) > MAX_LEVELS:
-            raise DataError(f"Column {self.name!r} has {len(self.levels):,} levels, more than {MAX_LEVELS:,}.")
+            raise DataError(
+                f"Column {self.name!r} has {len(self.levels):,} levels, more than {MAX_LEVELS:,}."
+            )
 
     def code(self, value: object) -> int:
         """Return the position of a level, given by its label or by the scalar it came from."""
         label = to_label(value)
-        try:
-            return self.levels.index(label)
-        except ValueError:
-            raise UnknownLevel(
-                f"{label!r} is not a level of {self.name!r}; its levels are {shorten(self.levels)}."
-            ) from None
+        # A table of text may have written its numbers with a point and its truths in lower case.
+        for spelling in (label, str(value), str(value).lower() if isinstance(value, bool) else label):
+            if spelling in self.levels:
+                return self.levels.index(spelling)
+        raise UnknownLevel(
+            f"{label!r} is not a level of {self.name!r}; its levels are {shorten(self.levels)}."
+        )
 
 
 class Context(Mapping[str, str]):

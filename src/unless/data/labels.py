@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
 from numbers import Integral, Real
+from typing import Any
 
 
 def to_label(value: object) -> str:
@@ -14,8 +17,7 @@ def to_label(value: object) -> str:
     if isinstance(value, str):
         return str(value)
     if hasattr(value, "item"):
-        # numpy scalars print their type; the Python scalar inside does not.
-        value = value.item()
+        value = _scalar(value)
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, Integral):
@@ -25,7 +27,22 @@ def to_label(value: object) -> str:
         return str(int(number)) if number.is_integer() else repr(number)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return str(value)
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return str(int(value))
+    # A day is often stored as the midnight it begins with.
+    return str(value).removesuffix(" 00:00:00") if isinstance(value, datetime) else str(value)
+
+
+def _scalar(value: Any) -> object:
+    """Return the Python scalar inside a numpy one, at the precision a person would write it with."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "f" and value.dtype.itemsize < 8:
+        # 0.1 in single precision is 0.10000000149 in double.
+        return float(str(value))
+    if kind == "M":
+        # Nanoseconds have no Python scalar and would come out as a number.
+        return value.astype("datetime64[us]").item()
+    return value.item()
 
 
 def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
@@ -35,6 +52,11 @@ def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
     if any(math.isnan(number) for number in numbers.values()):
         return tuple(sorted(distinct))
     return tuple(sorted(distinct, key=lambda label: (numbers[label], label)))
+
+
+def is_number(label: str) -> bool:
+    """Tell whether a person would read this label as a number."""
+    return not math.isnan(_number(label))
 
 
 def _number(label: str) -> float:

@@ -1,0 +1,131 @@
+"""DuckDB groups equal rows, and only small codes leave it."""
+
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unless.data.bins import find_cutting
+from unless.data.dataset import Counts, Rows
+from unless.data.duck import Workshop
+from unless.data.levels import MERGED, NOTHING
+from unless.data.memory import check_rows
+from unless.data.settings import Settings
+from unless.data.source import Field, Source, quoted
+from unless.data.survey import Survey, check_levels, check_numbers, missing_sql, refuse_levels, text_sql
+from unless.errors import TooManyLevels
+
+# Columns fetched at a time: a wide table should not leave the database twice as a whole.
+_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A field and the SQL that gives its value."""
+
+    field: Field
+    expression: str
+    note: str = ""
+
+
+def plan_columns(
+    source: Source, fields: Sequence[Field], weight: str, how: Settings, found: Survey, shop: Workshop
+) -> list[Plan]:
+    """Decide for every column how its value is written, refusing those with too many."""
+    return [_plan(source, one, weight, how, found, shop) for one in fields]
+
+
+def _plan(source: Source, one: Field, weight: str, how: Settings, found: Survey, shop: Workshop) -> Plan:
+    if one.name in how.bins:
+        value = check_numbers(source, one, how, shop)
+        cutting = find_cutting(one.name, how.bins[one.name], value, weight, source.relation, shop)
+        groups = cutting.labels()
+        cut = replace(one, form="code", kind="category", labels=groups, levels=groups)
+        return Plan(cut, cutting.expression(f"({value})"), cutting.note(one.name))
+    threshold = how.rare_below(one.name)
+    if threshold > 1 and found.n_values[one.name] > how.max_levels:
+        return _without_rare(source, one, threshold, weight, how, shop)
+    check_levels(source, one, how, found, shop)
+    return Plan(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
+
+
+def _without_rare(
+    source: Source, one: Field, threshold: int, weight: str, how: Settings, shop: Workshop
+) -> Plan:
+    """Merge the rare values of a column with very many before they would make every row distinct."""
+    value = one.column if one.form == "code" else text_sql(one)
+    hole = missing_sql(one, how)
+    kept = f"kept_{one.column}"
+    shop.run(
+        f"create temp table {kept} as select {value} as v from {source.relation} where not {hole} "
+        f"group by all having sum({weight}) >= {threshold}"
+    )
+    n_kept = shop.value(f"select count(*) from {kept}")
+    if n_kept > how.max_levels:
+        refuse_levels(one.name, n_kept, how.max_levels)
+    other = quoted(MERGED)
+    if one.form == "code":
+        one, other = replace(one, labels=(*one.labels, MERGED)), str(len(one.labels))
+    elif one.form == "json":
+        one = replace(one, form="decimal", kind="text")
+    return Plan(
+        one,
+        f"case when {hole} then null when {value} in (select v from {kept}) then {value} else {other} end",
+    )
+
+
+def collapse(
+    source: Source, plans: Sequence[Plan], weight: str, shop: Workshop
+) -> tuple[int, list[list[str]]]:
+    """Group equal rows in a table of their own; returns their number and the values of each column."""
+    chosen = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
+    shop.run(
+        f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n "
+        f"from {source.relation} group by all"
+    )
+    n_distinct = int(shop.value("select count(*) from collapsed"))
+    check_rows(n_distinct, len(plans), shop.max_memory)
+    return n_distinct, [_values(place, plan, shop) for place, plan in enumerate(plans)]
+
+
+def _values(place: int, plan: Plan, shop: Workshop) -> list[str]:
+    if _is_direct(plan):
+        return [str(code) for code in range(len(plan.field.labels))]
+    shop.run(
+        f"create type e{place} as enum "
+        f"(select distinct v{place}::VARCHAR as v from collapsed where v{place} is not null order by v)"
+    )
+    values: list[str] = shop.value(f"select enum_range(null::e{place})")
+    if len(values) >= NOTHING:
+        raise TooManyLevels(
+            f"Column {plan.field.name!r} has {len(values):,} different values, more than {NOTHING - 1:,}; "
+            "leave it out with columns= or merge some with bins= or rare=."
+        )
+    return values
+
+
+def fetch_codes(plans: Sequence[Plan], n_distinct: int, shop: Workshop) -> tuple[Rows, Counts]:
+    """Pull the collapsed rows out as positions into each column's values, NOTHING where there is none."""
+    table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
+    for start in range(0, len(plans), _BLOCK):
+        places = range(start, min(start + _BLOCK, len(plans)))
+        wanted = ", ".join(f"{_code_sql(place, plans[place])} as v{place}" for place in places)
+        block = shop.run(f"select {wanted} from collapsed").fetchnumpy()
+        for place in places:
+            table[:, place] = block[f"v{place}"]
+    counts = shop.run("select n from collapsed").fetchnumpy()["n"]
+    return table, np.asarray(counts, dtype=np.int64)
+
+
+def _is_direct(plan: Plan) -> bool:
+    # More codes than fit must be numbered again: most of them may have been merged away.
+    return plan.field.form == "code" and len(plan.field.labels) < NOTHING
+
+
+def _code_sql(place: int, plan: Plan) -> str:
+    if _is_direct(plan):
+        return f"coalesce(v{place}, {NOTHING})::USMALLINT"
+    # An ENUM itself would need pandas to be fetched.
+    return f"coalesce(enum_code(v{place}::VARCHAR::e{place})::INTEGER, {NOTHING})::USMALLINT"

@@ -1,0 +1,208 @@
+"""CSV, TSV and their relatives: delimiter and header are found here, the rows are parsed by DuckDB."""
+
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
+
+import codecs
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from unless.data.duck import Workshop
+from unless.data.files import TableFile
+from unless.data.memory import check_columns
+from unless.data.settings import Settings
+from unless.data.source import Field, Source, column_names, outer_names, quoted
+from unless.errors import DataError
+
+# In order of preference where several would do.
+_DELIMITERS = (",", "\t", ";", "|", " ", ":")
+_SAMPLE = 2**16
+_HEAD = 200
+
+
+def open_delimited(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
+    """Open text files that share one header."""
+    readable = [_as_utf8(one, shop, how) for one in files]
+    delimiter = how.delimiter or _find_delimiter(readable[0], shop)
+    headers = [_first_record(one, delimiter, shop) for one in readable]
+    _check_same(headers, readable, how)
+    first = readable[0]
+    if how.header:
+        hint = "rename one of them, or pass header=False if the first line is data"
+        names = outer_names(headers[0], first.title, hint)
+    else:
+        names = tuple(f"x{position}" for position in range(len(headers[0])))
+    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    return _source(readable, names, delimiter, shop, how)
+
+
+def _source(
+    files: Sequence[TableFile], names: tuple[str, ...], delimiter: str, shop: Workshop, how: Settings
+) -> Source:
+    inner = column_names(len(names))
+    spec = ", ".join(f"'{column}': 'VARCHAR'" for column in inner)
+    paths = ", ".join(quoted(str(one.path)) for one in files)
+    # Nothing is sniffed: "01" stays "01", whatever stands in the first rows.
+    relation = (
+        f"read_csv([{paths}], auto_detect = false, header = {str(how.header).lower()}, "
+        f"delim = {quoted(delimiter)}, quote = '\"', escape = '\"', columns = {{{spec}}})"
+    )
+    fields = tuple(Field(name, column, "words") for name, column in zip(names, inner, strict=True))
+
+    def repair() -> Source:
+        cleaned = [_rewritten(one, delimiter, len(names), shop) for one in files]
+        return replace(_source(cleaned, names, delimiter, shop, how), repair=None)
+
+    return Source(files[0].title, relation, names, fields, nameless=not how.header, repair=repair)
+
+
+def _check_same(headers: Sequence[list[str]], files: Sequence[TableFile], how: Settings) -> None:
+    for header, one in zip(headers[1:], files[1:], strict=True):
+        same = header == headers[0] if how.header else len(header) == len(headers[0])
+        if not same:
+            raise DataError(f"{one.title} and {files[0].title} have different columns; read them one by one.")
+
+
+def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
+    encoding = how.encoding
+    if file.compression != ".zst":
+        with _binary(file) as stream:
+            start = stream.read(8192)
+        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = encoding or "utf-16"
+        if b"\0" in start and encoding is None:
+            raise DataError(
+                f"{file.title} does not look like a table of text; save it as CSV in UTF-8 or as Parquet."
+            )
+    if encoding in (None, "utf-8"):
+        return file
+    target = shop.place(file.suffix)
+    with _text(file, encoding, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
+        try:
+            for chunk in iter(lambda: stream.read(2**20), ""):
+                out.write(chunk)
+        except UnicodeError:
+            raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
+    return replace(file, path=target, compression="")
+
+
+def _find_delimiter(file: TableFile, shop: Workshop) -> str:
+    if file.suffix in (".tsv", ".tab"):
+        return "\t"
+    with _reading(file, shop, n_lines=_HEAD) as stream:
+        sample = stream.read(_SAMPLE)
+    lines = sample.splitlines(keepends=True)
+    if len(sample) == _SAMPLE and len(lines) > 2:
+        # The last line of a cut sample is no whole line.
+        lines.pop()
+    return max(_DELIMITERS, key=lambda one: (*_fit(lines, one), -_DELIMITERS.index(one)))
+
+
+def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
+    """Judge a delimiter: it splits the header, all rows have as many fields, the more the better."""
+    try:
+        widths = [len(record) for record in csv.reader(lines[:_HEAD], delimiter=delimiter) if record]
+    except csv.Error:
+        widths = []
+    width = widths[0] if widths else 1
+    # Words in a sentence are no columns: a blank or a colon must split every line alike to be believed.
+    strict = delimiter in " :"
+    same = len(set(widths)) == 1
+    return width > 1 and same, width > 1 and not strict, width if same or not strict else 0
+
+
+def _first_record(file: TableFile, delimiter: str, shop: Workshop) -> list[str]:
+    with _reading(file, shop, n_lines=_HEAD) as stream:
+        try:
+            record = next((one for one in csv.reader(stream, delimiter=delimiter) if one), None)
+        except csv.Error as error:
+            raise DataError(
+                f"The header of {file.title} cannot be read ({error}); check its quotes."
+            ) from None
+    if record is None or not any(name.strip() for name in record):
+        raise DataError(f"{file.title} has no header line; give a table with a header and rows.")
+    return [name.strip() for name in record]
+
+
+def _rewritten(file: TableFile, delimiter: str, width: int, shop: Workshop) -> TableFile:
+    """Copy a file that DuckDB refused, field by field, or name the line that no reader could take."""
+    target = shop.place(".csv")
+    with _reading(file, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+        start = 1
+        try:
+            for record in reader:
+                if record and len(record) != width:
+                    raise DataError(_ragged(file.title, start, len(record), width))
+                if record:
+                    writer.writerow(record)
+                start = reader.line_num + 1
+        except csv.Error:
+            raise DataError(
+                f"Line {start} of {file.title} has a quote that is not closed or stands inside a field; "
+                "close it, or write it twice."
+            ) from None
+    return replace(file, path=target, compression="")
+
+
+def _ragged(title: str, line: int, found: int, width: int) -> str:
+    fields = "1 field" if found == 1 else f"{found:,} fields"
+    return f"Line {line:,} of {title} has {fields} where the header has {width:,}; complete or remove it."
+
+
+@contextmanager
+def _reading(file: TableFile, shop: Workshop, n_lines: int | None = None) -> Iterator[IO[str]]:
+    with _text(file, "utf-8-sig", shop, n_lines) as stream:
+        try:
+            yield stream
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{_bad_line(file)} of {file.title} is not UTF-8; save the file as UTF-8, or pass the "
+                "encoding it is written in, such as encoding='cp1252'."
+            ) from None
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise DataError(
+                f"{file.title} is damaged or not a .gz file ({error}); unpack it by hand."
+            ) from None
+
+
+@contextmanager
+def _text(file: TableFile, encoding: str, shop: Workshop, n_lines: int | None = None) -> Iterator[IO[str]]:
+    if file.compression == ".zst":
+        yield from _zstandard(file.path, shop, n_lines)
+        return
+    with _binary(file) as binary, io.TextIOWrapper(binary, encoding=encoding, newline="") as stream:
+        yield stream
+
+
+def _zstandard(path: Path, shop: Workshop, n_lines: int | None) -> Iterator[IO[str]]:
+    # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes makes a line one field.
+    lines = shop.place(".txt")
+    shop.run(
+        f"copy (select line from read_csv([{quoted(str(path))}], auto_detect = false, header = false, "
+        "delim = chr(1), quote = '', escape = '', strict_mode = false, columns = {'line': 'VARCHAR'})"
+        f"{'' if n_lines is None else f' limit {n_lines}'}) "
+        f"to {quoted(str(lines))} (format csv, header false, quote '', escape '', delim chr(1))"
+    )
+    with lines.open(encoding="utf-8-sig", newline="") as stream:
+        yield stream
+
+
+def _binary(file: TableFile) -> IO[bytes]:
+    return gzip.open(file.path, "rb") if file.compression == ".gz" else file.path.open("rb")  # type: ignore[return-value]
+
+
+def _bad_line(file: TableFile) -> str:
+    with _binary(file) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return f"Line {number:,}"
+    return "A line"

@@ -1,0 +1,102 @@
+"""One locked-down DuckDB connection for one reading, with a temporary folder that goes with it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from unless.data.memory import show_memory
+from unless.data.source import quoted
+from unless.errors import DataError, TooLarge
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class Workshop:
+    """A fresh connection and a fresh folder; both are gone when the work is done, whatever happened."""
+
+    def __init__(self, max_memory: int) -> None:
+        self.max_memory = max_memory
+
+    def __enter__(self) -> Self:
+        import duckdb
+
+        self.folder = Path(tempfile.mkdtemp(prefix="unless-"))
+        self._n_places = 0
+        self.title = "The table"
+        self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
+            ":memory:",
+            config={
+                # DuckDB fetches extensions from the network unless told not to.
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "temp_directory": str(self.folder / "spill"),
+                "memory_limit": f"{self.max_memory // 2**20}MiB",
+            },
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.connection.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def place(self, suffix: str) -> Path:
+        """Return a new path inside the temporary folder."""
+        self._n_places += 1
+        return self.folder / f"{self._n_places}{suffix}"
+
+    def lock(self, files: Iterable[Path] = ()) -> None:
+        """Allow these files and the temporary folder, nothing else, from now on."""
+        allowed = ", ".join(quoted(str(path)) for path in files)
+        self.connection.execute(f"set allowed_directories = [{quoted(str(self.folder))}]")
+        if allowed:
+            self.connection.execute(f"set allowed_paths = [{allowed}]")
+        self.connection.execute("set enable_external_access = false")
+        self.connection.execute("set lock_configuration = true")
+
+    def register(self, name: str, table: object) -> None:
+        """Let the database read an object in place."""
+        self.connection.register(name, table)
+
+    def run(self, query: str, parameters: Sequence[object] = ()) -> "duckdb.DuckDBPyConnection":
+        """Run a query; what goes wrong comes back as one sentence."""
+        import duckdb
+
+        try:
+            return self.connection.execute(query, list(parameters) or None)
+        except duckdb.OutOfMemoryException:
+            raise self._too_large() from None
+        except duckdb.Error as error:
+            raise DataError(f"{self.title} cannot be read: {_first_sentence(error)}") from None
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a small answer."""
+        return self.run(query, parameters).fetchall()
+
+    def row(self, query: str, parameters: Sequence[object] = ()) -> tuple[Any, ...]:
+        """Return the only row of an answer."""
+        return self.rows(query, parameters)[0]
+
+    def value(self, query: str, parameters: Sequence[object] = ()) -> Any:
+        """Return the only value of an answer."""
+        return self.row(query, parameters)[0]
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(
+            f"{self.title} does not fit into the {show_memory(self.max_memory)} allowed while its rows are "
+            "collapsed; choose fewer columns with columns=, merge levels with bins= or rare=, or raise "
+            "max_memory=."
+        )
+
+
+def _first_sentence(error: Exception) -> str:
+    line = str(error).strip().split("\n")[0]
+    # "Invalid Input Error: ..." tells the class of the error, which helps nobody here.
+    head, _, tail = line.partition("Error: ")
+    text = (tail or head).strip()
+    return text[:200] if text.endswith(".") else f"{text[:200]}."

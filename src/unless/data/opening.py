@@ -1,0 +1,102 @@
+"""Any kind of table is opened here, and the columns to relate are chosen from it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unless.data.arff import open_arff
+from unless.data.arrays import open_array, open_columns, open_records
+from unless.data.delimited import open_delimited
+from unless.data.domain import shorten
+from unless.data.duck import Workshop
+from unless.data.excel import open_excel
+from unless.data.files import TableFile, find_files, prepare
+from unless.data.frames import open_frame
+from unless.data.settings import Settings, check_names
+from unless.data.source import Field, Source, nested
+from unless.data.structured import open_json, open_parquet
+from unless.errors import DataError
+
+
+def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
+    """Open a path, a frame, an array or a plain Python table, and lock the database on it."""
+    if isinstance(source, str | os.PathLike):
+        return _open_files([prepare(path, shop) for path in find_files(source)], shop, how)
+    if isinstance(source, np.ndarray):
+        opened: Source | None = open_array(source, shop, how)
+    else:
+        opened = open_frame(source, shop, how) or _open_python(source, shop, how)
+    if opened is None:
+        raise DataError(
+            f"A {type(source).__name__} cannot be read; give a path, a DataFrame, an Arrow table or an array."
+        )
+    shop.lock()
+    return opened
+
+
+def _open_python(source: Any, shop: Workshop, how: Settings) -> Source | None:
+    if isinstance(source, Mapping):
+        return open_columns(source, shop, how)
+    return open_records(source, shop, how) if isinstance(source, list | tuple) else None
+
+
+def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source:
+    shop.title = files[0].title
+    formats = {one.format for one in files}
+    if len(formats) > 1:
+        raise DataError(
+            f"The pattern matches files of different formats ({shorten(sorted(formats))}); name one kind."
+        )
+    form = formats.pop()
+    shop.lock(one.path for one in files)
+    if form in ("arff", "excel"):
+        if len(files) > 1:
+            raise DataError(
+                f"Files such as {files[0].title} are read one at a time; name one of the {len(files):,}."
+            )
+        return open_arff(files[0], shop, how) if form == "arff" else open_excel(files[0], shop, how)
+    return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
+
+
+def name_columns(source: Source, how: Settings) -> Source:
+    """Let columns= name the columns of a table that has no names."""
+    if not source.nameless or how.columns is None:
+        return source
+    if len(how.columns) != len(source.names) or set(how.columns) <= set(source.names):
+        return source
+    renamed = tuple(replace(one, name=name) for one, name in zip(source.fields, how.columns, strict=True))
+    return replace(source, names=how.columns, fields=renamed)
+
+
+def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | None]:
+    """Return the columns to relate and the column of counts."""
+    check_names(how.columns or (), source.names, "columns=")
+    for argument, named in (("bins=", how.bins), ("levels=", how.levels), ("rare=", how.rare)):
+        check_names(named if isinstance(named, dict) else (), source.names, argument)
+    count = None
+    if how.count_column is not None:
+        check_names([how.count_column], source.names, "count_column=")
+        count = source.field(how.count_column)
+    names = how.columns or tuple(name for name in source.names if name != how.count_column)
+    if len(names) < 2:
+        raise DataError(
+            f"There is only {_only(names)} in the table, so there is nothing to relate; {_more(source)}."
+        )
+    fields = [source.field(name) for name in names]
+    for one in [*fields, *([count] if count else [])]:
+        if one.form == "unusable":
+            raise nested(one.name)
+    return fields, count
+
+
+def _only(names: tuple[str, ...]) -> str:
+    return f"one column, {names[0]!r}," if names else "no column"
+
+
+def _more(source: Source) -> str:
+    if source.repair is not None and len(source.names) == 1:
+        return "give two or more columns, or the character that separates them with delimiter="
+    return "give two or more columns"

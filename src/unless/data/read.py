@@ -1,0 +1,176 @@
+"""Read a table of categories from anywhere into a Dataset."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from unless.data.collapse import collapse, fetch_codes, plan_columns
+from unless.data.dataset import Counts, Dataset
+from unless.data.domain import Domain, Variable, shorten
+from unless.data.duck import Workshop
+from unless.data.levels import Codes, Draft, draft_column, make_variable, order_levels
+from unless.data.missing import apply_policy
+from unless.data.opening import choose_columns, name_columns, open_source
+from unless.data.rare import merge_rare
+from unless.data.settings import Bins, Missing, Settings, make_settings
+from unless.data.source import Source
+from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
+from unless.errors import DataError, SettingError, UnknownLevel
+
+
+def read(  # noqa: PLR0913 (every argument is one answer about the table; they are independent)
+    source: object,
+    *,
+    columns: Iterable[str] | None = None,
+    count_column: str | None = None,
+    missing: Missing = "error",
+    missing_values: Iterable[object] | None = None,
+    levels: Mapping[str, Iterable[object]] | Domain | None = None,
+    bins: Mapping[str, Bins] | None = None,
+    rare: int | Mapping[str, int] | None = None,
+    max_levels: int = 256,
+    max_memory: int | str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
+) -> Dataset:
+    r"""Read a table of categories and collapse it to distinct rows with counts.
+
+    Parameters
+    ----------
+    source
+        A path or a glob (CSV, TSV, Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2, .xz or .zip), a
+        pandas, polars or Arrow table, a NumPy array, a dictionary of columns, a list of rows, or a Dataset.
+    columns
+        The columns to keep, in this order. For a table without names, their names.
+    count_column
+        The column that says how often each row occurs, as in a contingency table.
+    missing
+        What to do with missing values: "error", "drop" the rows, or make them a "level".
+    missing_values
+        What stands for a missing value besides an empty cell. By default, in files without types (text and
+        Excel): ?, NA, N/A, n/a, #N/A, NaN, nan, NULL, null and <NA>; elsewhere nothing else. ``[]`` makes
+        them all labels.
+    levels
+        The levels of some columns, in order: wins over every other order. A Domain gives the levels of all
+        its variables, so that a second table is read like a first one.
+    bins
+        How to cut columns of numbers: a number of groups of about equal size, ``("width", n)`` for groups of
+        equal width, or a list of edges; a value on an edge belongs to the group above it.
+    rare
+        Merge the levels seen fewer times than this, in all columns or by column, into a last one.
+    max_levels
+        Refuse a column with more levels than this.
+    max_memory
+        Bytes, or a text such as "2 GB"; by default 60 % of the machine, at most 4 GB.
+    delimiter, header, encoding
+        How a text file is written; by default found out, with a header, in UTF-8.
+
+    Examples
+    --------
+    >>> data = read({"sex": ["f", "m", "f"], "age": [30, 41, 30]})
+    >>> data
+    <Dataset: 3 rows (2 distinct) x 2 columns>
+    >>> data.domain["age"].levels
+    ('30', '41')
+    """
+    how = make_settings(
+        columns=columns,
+        count_column=count_column,
+        missing=missing,
+        missing_values=missing_values,
+        levels=levels,
+        bins=bins,
+        rare=rare,
+        max_levels=max_levels,
+        max_memory=max_memory,
+        delimiter=delimiter,
+        header=header,
+        encoding=encoding,
+    )
+    if isinstance(source, Dataset):
+        return _read_again(source, how)
+    with Workshop(how.max_memory) as shop:
+        return _read(open_source(source, shop, how), shop, how)
+
+
+def _read_again(data: Dataset, how: Settings) -> Dataset:
+    if how.reshapes:
+        raise SettingError("The table has been read already; pass its original to read it in another way.")
+    return data if how.columns is None else data.select(how.columns)
+
+
+def _read(source: Source, shop: Workshop, how: Settings) -> Dataset:
+    source = name_columns(source, how)
+    fields, count = choose_columns(source, how)
+    try:
+        found = survey(source, fields, count, shop)
+    except DataError:
+        if source.repair is None:
+            raise
+        source = source.repair()
+        found = survey(source, fields, count, shop)
+    if not found.n_rows:
+        raise DataError(f"{source.title} has columns but no rows; give at least one row.")
+    weight = "1"
+    if count is not None:
+        check_counts(source, count, found, shop)
+        weight = f"{number_sql(count)}::BIGINT"
+    plans = plan_columns(source, fields, weight, how, found, shop)
+    notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
+    n_distinct, values = collapse(source, plans, weight, shop)
+    table, counts = fetch_codes(plans, n_distinct, shop)
+    if (counts == 0).any():
+        notes.append("Left out rows that are counted 0 times; their levels are kept.")
+    drafts = [
+        draft_column(plan.field, listed, table[:, place], how)
+        for place, (plan, listed) in enumerate(zip(plans, values, strict=True))
+    ]
+    trimmed = [draft.name for draft in drafts if draft.trimmed]
+    if trimmed:
+        notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
+    return _assemble(source, drafts, counts, notes, shop, how)
+
+
+def _assemble(
+    source: Source, drafts: list[Draft], counts: Counts, notes: list[str], shop: Workshop, how: Settings
+) -> Dataset:
+    counts, done = apply_policy(drafts, counts, how)
+    made: list[tuple[Variable, Codes]] = []
+    for draft in drafts:
+        _check_known(source, draft, shop, how)
+        ordered = order_levels(draft, how.levels.get(draft.name))
+        kept, merged = merge_rare(draft, ordered, counts, how.rare_below(draft.name))
+        if len(kept) > how.max_levels and draft.name not in how.levels:
+            numeric = draft.kind in ("integer", "float")
+            refuse_levels(draft.name, len(kept), how.max_levels, numeric=numeric, unique=False)
+        made.append(make_variable(draft, kept, merged))
+        done += draft.notes
+    domain = Domain(tuple(variable for variable, _ in made))
+    data = Dataset.from_codes(domain, np.column_stack([codes for _, codes in made]), counts)
+    return replace(data, notes=(*notes, *done, *_constant(data)))
+
+
+def _constant(data: Dataset) -> list[str]:
+    still = data.constant_names
+    if not still:
+        return []
+    if len(still) == 1:
+        return [f"Column {still[0]!r} shows a single level; it is kept and linked to nothing."]
+    return [f"Columns {shorten(still)} show a single level each; they are kept and linked to nothing."]
+
+
+def _check_known(source: Source, draft: Draft, shop: Workshop, how: Settings) -> None:
+    given = how.levels.get(draft.name)
+    if given is None:
+        return
+    unknown = [label for label in draft.seen() if label not in given]
+    if unknown:
+        label = min(unknown)
+        row = find_row(source, draft.field, draft.raw[draft.labels.index(label)], shop)
+        where = f" (row {row:,})" if row else ""
+        raise UnknownLevel(
+            f"{label!r} in column {draft.name!r}{where} is not among its levels={shorten(given)}; add it "
+            "there or correct the table."
+        )

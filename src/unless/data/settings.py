@@ -1,0 +1,184 @@
+"""The arguments of `read`, checked once at the door."""
+
+import codecs
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Integral
+from typing import Literal, TypeVar
+
+from unless.data.domain import MAX_LEVELS, Domain, shorten
+from unless.data.labels import to_label
+from unless.data.memory import parse_memory
+from unless.errors import SettingError, UnknownName
+
+Missing = Literal["error", "drop", "level"]
+T = TypeVar("T")
+Bins = int | tuple[str, int] | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the caller asked for."""
+
+    columns: tuple[str, ...] | None
+    count_column: str | None
+    missing: str
+    missing_values: frozenset[str] | None
+    levels: dict[str, tuple[str, ...]]
+    bins: dict[str, Bins]
+    rare: dict[str, int] | int | None
+    max_levels: int
+    max_memory: int
+    delimiter: str | None
+    header: bool
+    encoding: str | None
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a column of the table is needed at all."""
+        return self.columns is None or name in self.columns or name == self.count_column
+
+    def rare_below(self, name: str) -> int:
+        """Return the count below which a level of this column is rare."""
+        if isinstance(self.rare, dict):
+            return self.rare.get(name, 0)
+        return self.rare or 0
+
+    @property
+    def numeric(self) -> frozenset[str]:
+        """The columns that must be read as numbers."""
+        return frozenset(self.bins) | ({self.count_column} if self.count_column else set())
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether anything but a choice of columns was asked for."""
+        return bool(self.count_column or self.levels or self.bins or self.rare)
+
+
+def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
+    *,
+    columns: Iterable[object] | None,
+    count_column: object | None,
+    missing: str,
+    missing_values: Iterable[object] | None,
+    levels: Mapping[str, Iterable[object]] | Domain | None,
+    bins: Mapping[str, Bins] | None,
+    rare: int | Mapping[str, int] | None,
+    max_levels: int,
+    max_memory: int | str | None,
+    delimiter: str | None,
+    header: bool,
+    encoding: str | None,
+) -> Settings:
+    """Check every argument that can be checked without the table."""
+    settings = Settings(
+        columns=_names(columns),
+        count_column=None if count_column is None else str(count_column),
+        missing=_one_of("missing", missing, ("error", "drop", "level")),
+        missing_values=_words(missing_values),
+        levels=_levels(levels),
+        bins=_mapping("bins", bins),
+        rare=_rare(rare),
+        max_levels=_whole("max_levels", max_levels, 2, MAX_LEVELS),
+        max_memory=parse_memory(max_memory),
+        delimiter=_delimiter(delimiter),
+        header=bool(header),
+        encoding=_encoding(encoding),
+    )
+    if settings.columns and settings.count_column in settings.columns:
+        raise SettingError(
+            f"{settings.count_column!r} is the count_column and cannot be a column to relate too; take it "
+            "out of columns=."
+        )
+    return settings
+
+
+def check_names(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
+    """Refuse names the table does not have, with the closest one it has."""
+    known = set(names)
+    for name in wanted:
+        if name not in known:
+            close = get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {shorten(names)}."
+            raise UnknownName(f"{argument} names {name!r}, which is not a column of the table; {hint}")
+
+
+def _names(columns: Iterable[object] | None) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        raise SettingError(
+            f"columns={columns!r} is a text; give a list of names, such as columns=[{columns!r}, ...]."
+        )
+    names = tuple(str(name) for name in columns)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SettingError(f"columns= names {twice!r} twice; name each column once.")
+    return names
+
+
+def _words(values: Iterable[object] | None) -> frozenset[str] | None:
+    if values is None:
+        return None
+    listed = [values] if isinstance(values, str) else list(values)
+    return frozenset(to_label(value).strip() for value in listed)
+
+
+def _levels(levels: Mapping[str, Iterable[object]] | Domain | None) -> dict[str, tuple[str, ...]]:
+    if isinstance(levels, Domain):
+        return {variable.name: variable.levels for variable in levels}
+    return {
+        str(name): tuple(dict.fromkeys(to_label(level) for level in listed))
+        for name, listed in _mapping("levels", levels).items()
+    }
+
+
+def _rare(rare: int | Mapping[str, int] | None) -> dict[str, int] | int | None:
+    if rare is None:
+        return None
+    if isinstance(rare, Mapping):
+        return {str(name): _whole("rare", count, 1) for name, count in rare.items()}
+    return _whole("rare", rare, 1)
+
+
+def _mapping(argument: str, given: Mapping[str, T] | None) -> dict[str, T]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise SettingError(
+            f"{argument}={given!r} does not say for which column; give {argument}={{'column': ...}}."
+        )
+    return {str(name): value for name, value in given.items()}
+
+
+def _one_of(argument: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise SettingError(f"{argument}={value!r} is not known; choose one of {shorten(allowed)}.")
+    return value
+
+
+def _whole(argument: str, value: object, least: int, most: int | None = None) -> int:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
+        span = f"of {least:,} or more" if most is None else f"from {least:,} to {most:,}"
+        raise SettingError(f"{argument}={value!r} is out of range; give a whole number {span}.")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _delimiter(delimiter: str | None) -> str | None:
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise SettingError(
+            f"delimiter={delimiter!r} cannot separate fields; give one character, such as ';' or '\\t'."
+        )
+    return delimiter
+
+
+def _encoding(encoding: str | None) -> str | None:
+    if encoding is None:
+        return None
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        raise SettingError(
+            f"encoding={encoding!r} is not known; try 'utf-8', 'cp1252' or 'latin-1'."
+        ) from None

@@ -1,0 +1,91 @@
+"""Files that carry their own types: Parquet and JSON, read by DuckDB."""
+
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
+
+from collections.abc import Sequence
+
+from unless.data.duck import Workshop
+from unless.data.files import TableFile
+from unless.data.memory import check_columns
+from unless.data.settings import Settings
+from unless.data.source import Field, Source, aliased, form_of, outer_names, quoted
+from unless.errors import DataError
+
+
+def open_parquet(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
+    """Open Parquet files that share their columns and types."""
+    first = files[0]
+    schemas = [_parquet_schema(one, shop) for one in files]
+    for schema, one in zip(schemas[1:], files[1:], strict=True):
+        if schema != schemas[0]:
+            # DuckDB would cast to the first file's types and turn 1.5 into 2 on the way.
+            raise DataError(
+                f"{one.title} and {first.title} have different columns or types; read them one by one."
+            )
+    names = outer_names([name for name, _ in schemas[0]], first.title)
+    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    paths = ", ".join(quoted(str(one.path)) for one in files)
+    relation = aliased(f"read_parquet([{paths}], {_PARQUET})", len(names))
+    return Source(first.title, relation, names, _fields(names, [kind for _, kind in schemas[0]]))
+
+
+# Old writers leave text unmarked; folder names are no columns.
+_PARQUET = "binary_as_string = true, hive_partitioning = false, union_by_name = false"
+
+
+def _parquet_schema(file: TableFile, shop: Workshop) -> list[tuple[str, str]]:
+    path = quoted(str(file.path))
+    try:
+        described = shop.rows(f"describe select * from read_parquet([{path}], {_PARQUET})")
+        tree = shop.rows(f"select name, coalesce(num_children, 0) from parquet_schema({path})")
+    except DataError:
+        raise DataError(f"{file.title} is damaged or not a Parquet file; write it again.") from None
+    # DuckDB renames a second "a" (or "A") silently, so the names are taken from the file itself.
+    names = _top_level(tree)
+    types = [row[1] for row in described]
+    return (
+        list(zip(names, types, strict=True))
+        if len(names) == len(types)
+        else [(r[0], r[1]) for r in described]
+    )
+
+
+def _top_level(tree: list[tuple[str, int]]) -> list[str]:
+    names: list[str] = []
+    open_children: list[int] = []
+    for depth_first, (name, n_children) in enumerate(tree):
+        if len(open_children) == 1:
+            names.append(name)
+        if depth_first:
+            open_children[-1] -= 1
+        if n_children:
+            open_children.append(n_children)
+        while len(open_children) > 1 and open_children[-1] == 0:
+            open_children.pop()
+    return names
+
+
+def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
+    """Open JSON lines, or an array of objects; a key that a row lacks is missing there."""
+    first = files[0]
+    paths = ", ".join(quoted(str(one.path)) for one in files)
+    # Depth 1 keeps every value as it is written: its type is seen later, on the few distinct ones.
+    read = f"read_json([{paths}], records = true, sample_size = -1, maximum_depth = 1, union_by_name = true)"
+    try:
+        described = shop.rows(f"describe select * from {read}")
+    except DataError as error:
+        if "records" in str(error):
+            raise DataError(
+                f"{first.title} holds no rows; give JSON objects, one in a line or in an array."
+            ) from None
+        raise
+    names = outer_names([row[0] for row in described], first.title)
+    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    return Source(first.title, aliased(read, len(names)), names, _fields(names, ["JSON"] * len(names)))
+
+
+def _fields(names: Sequence[str], types: Sequence[str]) -> tuple[Field, ...]:
+    return tuple(
+        Field(name, f"c{position}", *form_of(kind))
+        for position, (name, kind) in enumerate(zip(names, types, strict=True))
+    )
