@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from structures.models import canonical_models, contexts, edges_of, is_separated, loose_models, steady
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, UnknownContext, UnknownLevel, UnknownName
+from unless.structures import canonical
 from unless.structures.canonical import CanonicalModel
 from unless.structures.features import Feature
 from unless.structures.graph import CanonicalGraph, Graph
@@ -232,9 +233,17 @@ def test_the_model_is_a_value_that_leaves_its_sources_alone():
 def test_graphs_in_context_say_so():
     model = gated_model()
     assert repr(model.given({"gate": "on"})) == "<ObservedGraph: 4 variables, 0 edges, given gate = on>"
-    canonical = model.graph({"x": 0, "gate": "off", "y": 0, "z": "only"})
-    assert repr(canonical) == "<CanonicalGraph: 4 variables, 1 edges>"
-    assert canonical.is_independent("x", "z")
+    graph = model.graph({"x": 0, "gate": "off", "y": 0, "z": "only"})
+    assert repr(graph) == "<CanonicalGraph: 4 variables, 1 edges>"
+    assert graph.is_independent("x", "z")
+
+
+def test_few_named_graphs_are_kept_and_the_rest_named_again(monkeypatch):
+    expected = [graph.edges for _, graph in gated_model()]
+    monkeypatch.setattr(canonical, "GRAPHS_KEPT", 1)
+    model = gated_model()
+    assert [graph.edges for _, graph in model] == expected
+    assert len(model._graphs) == 1
 
 
 def test_wide_cliques_have_features_too():

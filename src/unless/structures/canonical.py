@@ -33,6 +33,8 @@ Assignment = Mapping[str, Any]
 # Contexts are turned into labels, and graphs into numbers, a block at a time, so that memory stays flat.
 CONTEXT_BLOCK = 4096
 LINK_BLOCK = 1 << 22
+# Named graphs are large beside packed ones: those of late are kept, not all.
+GRAPHS_KEPT = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +135,7 @@ class CanonicalModel:
     def link_shares(self, context: Assignment | None = None) -> dict[Edge, float]:
         """Return, for every pair, the share of the agreeing contexts' rows in whose graph it is linked."""
         shares, _ = self._link_shares(self.domain.encode(context or {}))
-        return dict(zip(pair_names(self.domain, np.arange(len(shares))), shares.tolist(), strict=True))
+        return dict(zip(self._pair_names, shares.tolist(), strict=True))
 
     def is_independent(
         self, a: Names, b: Names, given: Names = (), context: Assignment | None = None
@@ -202,11 +204,20 @@ class CanonicalModel:
         return graph._as(CanonicalGraph, context=context, n_rows=int(self.counts[position]))
 
     def _plain(self, graph: int) -> Graph:
-        if graph not in self._graphs:
-            plain = Graph.from_packed(self.domain, self.packed[graph])
+        known = self._graphs.get(graph)
+        if known is None:
+            pairs = np.flatnonzero(unpack(self.packed[graph], len(self.domain)))
             # Named here, once, for all contexts that share the graph.
-            self._graphs[graph] = plain._as(Graph, edges=plain.edges)
-        return self._graphs[graph]
+            edges = frozenset([self._pair_names[pair] for pair in pairs.tolist()])
+            known = Graph.from_packed(self.domain, self.packed[graph])._as(Graph, edges=edges)
+            if len(self._graphs) >= GRAPHS_KEPT:
+                self._graphs.clear()
+            self._graphs[graph] = known
+        return known
+
+    @cached_property
+    def _pair_names(self) -> list[Edge]:
+        return pair_names(self.domain, np.arange(n_pairs(len(self.domain))))
 
     @cached_property
     def _graphs(self) -> dict[int, Graph]:
