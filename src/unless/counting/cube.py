@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset
-from unless.kernels.cube import Cube
+from unless.kernels.cube import Cube, fill
 
 # Beyond this the cube leaves the cache and cohorts are faster.
 MAX_CELLS = 2**20
@@ -27,13 +27,11 @@ def build_cube(data: Dataset, order: Sequence[int]) -> Cube:
     """Count every partial assignment, the variables in the given order of columns."""
     columns = list(order)
     n_levels = data.domain.n_levels[columns]
-    counts = np.zeros(tuple(n_levels + 1), dtype=np.int64)
-    counts[tuple(data.rows[:, columns].T)] = data.counts
-    for axis, size in enumerate(n_levels.tolist()):
-        along = np.moveaxis(counts, axis, 0)
-        along[:size].sum(axis=0, out=along[size])
-    strides = np.array(counts.strides, dtype=np.int64) // counts.itemsize
-    return Cube(counts.ravel(), strides, n_levels)
+    # The last variable is the fastest digit.
+    spans = np.concatenate([np.cumprod((n_levels + 1)[::-1])[::-1], [1]])
+    cube = Cube(np.zeros(spans[0], dtype=np.int64), spans[1:].copy(), n_levels)
+    fill(np.ascontiguousarray(data.rows[:, columns]), data.counts, cube)
+    return cube
 
 
 def cube_table(cube: Cube, a: int, b: int, context: Mapping[int, int]) -> Counts:

@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from unless.kernels.compiling import compiled, inlined
+from unless.kernels.compiling import borrowed, compiled, inlined
 
 # 0 is kept for "not asked yet".
 UNDECIDED, INDEPENDENT, DEPENDENT = 1, 2, 3
@@ -22,6 +22,20 @@ class Rules(NamedTuple):
     max_blanket: int
     required: Any  # uint64 (variables, words): edges that are never removed
     forbidden: Any  # uint64 (variables, words): edges that are never asked about
+
+
+@inlined
+def borrowed_rules(rules):
+    """Return the rules without the owners of their arrays."""
+    return Rules(
+        borrowed(rules.critical),
+        borrowed(rules.minimum_rows),
+        rules.test,
+        rules.keep_undecided,
+        rules.max_blanket,
+        borrowed(rules.required),
+        borrowed(rules.forbidden),
+    )
 
 
 @compiled

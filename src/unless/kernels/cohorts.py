@@ -62,46 +62,45 @@ def _answer(slot, node, other, total, table, slices, crossing, rules):
 
 
 @inlined
-def _group(member, variable, opening, initial, table, search):
-    # While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
-    if opening and not has_bit(initial, member, variable):
-        return np.int64(0)
-    return np.int64(table.codes[variable, search.contexts[member]]) + 1
-
-
-@inlined
 def _split(top, low, high, depth, variable, phase, initial, table, search):
-    """Sort a frame's contexts by their level of a variable and push a frame for each level they show."""
-    opening = phase == _OPEN
-    buckets = search.buckets
+    """Sort a frame's contexts by their level of a variable and push a frame for each level they show.
+
+    While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
+    """
+    growing = phase == _GROW
+    buckets, members, spare, contexts, codes = search.buckets, search.members, search.spare, search.contexts, table.codes
     n_groups = table.offsets[variable + 1] - table.offsets[variable] + 1
     for group in range(n_groups + 1):
         buckets[group] = 0
     for i in range(low, high):
-        buckets[_group(search.members[i], variable, opening, initial, table, search) + 1] += 1
+        member = members[i]
+        held = growing or has_bit(initial, member, variable)
+        group = np.int64(codes[variable, contexts[member]]) + 1 if held else np.int64(0)
+        buckets[group + 1] += 1
     for group in range(n_groups):
         buckets[group + 1] += buckets[group]
     for i in range(low, high):
-        member = search.members[i]
-        group = _group(member, variable, opening, initial, table, search)
-        search.spare[low + buckets[group]] = member
+        member = members[i]
+        held = growing or has_bit(initial, member, variable)
+        group = np.int64(codes[variable, contexts[member]]) + 1 if held else np.int64(0)
+        spare[low + buckets[group]] = member
         buckets[group] += 1
-    for i in range(low, high):
-        search.members[i] = search.spare[i]
+    stack = search.stack
     begin = 0
     for group in range(n_groups):
         end = buckets[group]
         if end > begin:
-            frame = search.stack[top]
-            frame[_LOW] = low + begin
-            frame[_HIGH] = low + end
-            frame[_NEXT] = variable + 1
-            frame[_DEPTH] = depth + (group > 0)
-            frame[_VARIABLE] = variable if group > 0 else -1
-            frame[_LEVEL] = group - 1
-            frame[_PHASE] = phase
+            stack[top, _LOW] = low + begin
+            stack[top, _HIGH] = low + end
+            stack[top, _NEXT] = variable + 1
+            stack[top, _DEPTH] = depth + (group > 0)
+            stack[top, _VARIABLE] = variable if group > 0 else -1
+            stack[top, _LEVEL] = group - 1
+            stack[top, _PHASE] = phase
             top += 1
             begin = end
+    for i in range(low, high):
+        members[i] = spare[i]
     return top
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, decide
-from unless.kernels.compiling import compiled, inlined
+from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, borrowed_rules, decide
+from unless.kernels.compiling import borrowed, compiled, inlined
 
 _ONE = np.uint64(1)
 
@@ -22,11 +22,32 @@ class Cube(NamedTuple):
     n_levels: Any  # int64 (variables,)
 
 
-class _Desk(NamedTuple):
+class Desk(NamedTuple):
+    """The answers so far, and room for a table."""
+
     answers: Any  # uint8 (pairs * cells,): what was asked already
-    cells: Any
-    totals: Any
-    columns: Any
+    cells: Any  # int64 (largest table,)
+    totals: Any  # int64 (most levels,)
+    columns: Any  # int64 (most levels,)
+
+
+@compiled
+def fill(rows, counts, cube):
+    """Count every partial assignment of distinct rows into a cube of zeros."""
+    n = cube.strides.shape[0]
+    for row in range(rows.shape[0]):
+        place = 0
+        for variable in range(n):
+            place += np.int64(rows[row, variable]) * cube.strides[variable]
+        cube.counts[place] += counts[row]
+    for variable in range(n):
+        stride, n_levels = cube.strides[variable], cube.n_levels[variable]
+        for block in range(0, cube.counts.shape[0], stride * (n_levels + 1)):
+            for place in range(block, block + stride):
+                total = 0
+                for level in range(n_levels):
+                    total += cube.counts[place + level * stride]
+                cube.counts[place + n_levels * stride] = total
 
 
 @inlined
@@ -62,75 +83,74 @@ def _ask(a, b, base, cube, rules, desk):
 
 
 @inlined
-def _step(cube, row, variable):
+def _step(cube, rows, context, variable):
     """How far the position moves when "any" becomes the context's own level."""
-    return (np.int64(row[variable]) - cube.n_levels[variable]) * cube.strides[variable]
+    return (np.int64(rows[context, variable]) - cube.n_levels[variable]) * cube.strides[variable]
+
+
+@inlined
+def _in(sets, node, other):
+    return (sets[node, other >> 6] >> np.uint64(other & 63)) & _ONE != np.uint64(0)
+
+
+@inlined
+def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere):
+    """Run Algorithm 2 in one context; returns the number of questions asked and of those that are new."""
+    n = cube.strides.shape[0]
+    n_asked, n_new = 0, 0
+    for node in range(n):
+        base, size = anywhere, 0
+        for other in range(n):
+            if graphs[context, node, other]:
+                base += _step(cube, rows, context, other)
+                size += 1
+        for other in range(n):
+            if size >= rules.max_blanket:
+                break
+            # A variable added in this loop lies behind it, so what is held now was held before.
+            if other == node or graphs[context, node, other] or _in(rules.forbidden, node, other):
+                continue
+            answer, new = _ask(node, other, base, cube, rules, desk)
+            n_asked += 1
+            n_new += new
+            if answer == DEPENDENT:
+                graphs[context, node, other] = True
+                if shared:
+                    graphs[context, other, node] = True
+                base += _step(cube, rows, context, other)
+                size += 1
+        for other in range(n):
+            if not graphs[context, node, other] or _in(rules.required, node, other):
+                continue
+            rest = base - _step(cube, rows, context, other)
+            answer, new = _ask(node, other, rest, cube, rules, desk)
+            n_asked += 1
+            n_new += new
+            if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):
+                graphs[context, node, other] = False
+                if shared:
+                    graphs[context, other, node] = False
+                base = rest
+    return n_asked, n_new
 
 
 @compiled
-def grow_shrink_rows(rows, graphs, cube, rules, shared, answers):
+def grow_shrink_rows(rows, graphs, cube, rules, shared, desk):
     """Run Algorithm 2 in one context after the other, or blanket by blanket if they are not shared.
 
     `graphs` (contexts, variables, variables) holds the initial blankets and receives the learned ones; returns the
     number of questions asked and of distinct ones.
     """
-    n = cube.strides.shape[0]
-    most = cube.n_levels.max()
-    desk = _Desk(
-        answers,
-        np.empty(most * most, dtype=np.int64),
-        np.empty(most, dtype=np.int64),
-        np.empty(most, dtype=np.int64),
-    )
+    rows, graphs = borrowed(rows), borrowed(graphs)
+    cube = Cube(borrowed(cube.counts), borrowed(cube.strides), borrowed(cube.n_levels))
+    rules = borrowed_rules(rules)
+    desk = Desk(borrowed(desk.answers), borrowed(desk.cells), borrowed(desk.totals), borrowed(desk.columns))
     anywhere = 0
-    for variable in range(n):
+    for variable in range(cube.strides.shape[0]):
         anywhere += cube.n_levels[variable] * cube.strides[variable]
     n_asked, n_new = 0, 0
     for context in range(rows.shape[0]):
-        row = rows[context]
-        graph = graphs[context]
-        for node in range(n):
-            blanket = graph[node]
-            base, size = anywhere, 0
-            for other in range(n):
-                if blanket[other]:
-                    base += _step(cube, row, other)
-                    size += 1
-            for other in range(n):
-                if size >= rules.max_blanket:
-                    break
-                # A variable added in this loop lies behind it, so what is held now was held before.
-                if other == node or blanket[other] or _forbids(rules, node, other):
-                    continue
-                answer, new = _ask(node, other, base, cube, rules, desk)
-                n_asked += 1
-                n_new += new
-                if answer == DEPENDENT:
-                    blanket[other] = True
-                    if shared:
-                        graph[other, node] = True
-                    base += _step(cube, row, other)
-                    size += 1
-            for other in range(n):
-                if not blanket[other] or _requires(rules, node, other):
-                    continue
-                rest = base - _step(cube, row, other)
-                answer, new = _ask(node, other, rest, cube, rules, desk)
-                n_asked += 1
-                n_new += new
-                if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):
-                    blanket[other] = False
-                    if shared:
-                        graph[other, node] = False
-                    base = rest
+        asked, new = _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
+        n_asked += asked
+        n_new += new
     return n_asked, n_new
-
-
-@inlined
-def _forbids(rules, node, other):
-    return (rules.forbidden[node, other >> 6] >> np.uint64(other & 63)) & _ONE != np.uint64(0)
-
-
-@inlined
-def _requires(rules, node, other):
-    return (rules.required[node, other >> 6] >> np.uint64(other & 63)) & _ONE != np.uint64(0)

@@ -12,7 +12,7 @@ from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import packed_words, unpack_sets
 from unless.kernels.cohorts import Search, begin, grow_shrink, pack_pairs, share_blankets
-from unless.kernels.cube import grow_shrink_rows
+from unless.kernels.cube import Desk, grow_shrink_rows
 from unless.kernels.memo import Keys, merge
 from unless.structures.pairs import Packed, packed_width
 
@@ -82,8 +82,14 @@ def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: Ca
     n, m = data.n_variables, data.n_distinct
     required = unpack_sets(strategy.rules.required, n)
     graphs = np.repeat(required[None], m, axis=0)
-    answers = np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8)
-    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, answers)
+    most = int(cube.n_levels.max())
+    desk = Desk(
+        np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
+        np.empty(most * most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+    )
+    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, desk)
     joined = graphs & graphs.transpose(0, 2, 1) if strategy.join_both else graphs | graphs.transpose(0, 2, 1)
     # From the order of the learner back to the order of the columns.
     rank = np.argsort(order)
