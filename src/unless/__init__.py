@@ -5,23 +5,48 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unless import datasets as datasets
+    from unless import errors as errors
     from unless.data.dataset import Dataset as Dataset
     from unless.data.domain import Context as Context
     from unless.data.domain import Domain as Domain
     from unless.data.domain import Variable as Variable
     from unless.data.read import read as read
+    from unless.independence.bayesian import BayesianTest as BayesianTest
+    from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
+    from unless.independence.pearson import PearsonTest as PearsonTest
+    from unless.independence.verdict import Verdict as Verdict
+    from unless.learners.csgs import CSGS as CSGS
+    from unless.learners.files import load as load
+    from unless.learners.files import save as save
+    from unless.structures.canonical import CanonicalModel as CanonicalModel
+    from unless.structures.features import Condition as Condition
+    from unless.structures.features import Feature as Feature
+    from unless.structures.features import FeatureSet as FeatureSet
+    from unless.structures.graph import Graph as Graph
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They load when first used, so that `import unless` costs next to nothing.
 _HOMES = {
+    "BayesianTest": "unless.independence.bayesian",
+    "CSGS": "unless.learners.csgs",
+    "CanonicalModel": "unless.structures.canonical",
+    "Condition": "unless.structures.features",
     "Context": "unless.data.domain",
     "Dataset": "unless.data.dataset",
     "Domain": "unless.data.domain",
+    "Feature": "unless.structures.features",
+    "FeatureSet": "unless.structures.features",
+    "Graph": "unless.structures.graph",
+    "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
+    "PearsonTest": "unless.independence.pearson",
     "Variable": "unless.data.domain",
+    "Verdict": "unless.independence.verdict",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
+    "load": "unless.learners.files",
     "read": "unless.data.read",
+    "save": "unless.learners.files",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 (a literal list would be a second copy of the table above)

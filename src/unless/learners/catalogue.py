@@ -1,0 +1,17 @@
+"""The learners by name; a new learner is one file, its test and one line here."""
+
+from unless.errors import UnknownName
+from unless.learners.csgs import CSGS
+from unless.learners.estimator import Estimator
+
+LEARNERS: dict[str, type[Estimator]] = {
+    "CSGS": CSGS,
+}
+
+
+def learner_named(name: str) -> type[Estimator]:
+    """Return the learner of this name, in whatever case it is written."""
+    for known, learner in LEARNERS.items():
+        if known.lower() == name.lower():
+            return learner
+    raise UnknownName(f"There is no learner {name!r}; there are {', '.join(LEARNERS)}.")

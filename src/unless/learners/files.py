@@ -1,0 +1,53 @@
+"""Keep what was learned in a .unless file, and bring it back as it was."""
+
+import os
+
+import numpy as np
+
+from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.formats.record import Record, load_record, save_record
+from unless.formats.structures import Structure
+from unless.learners.catalogue import LEARNERS, learner_named
+from unless.learners.estimator import Estimator
+
+Path = str | os.PathLike[str]
+
+
+def save(learned: Estimator | Structure, path: Path) -> None:
+    """Write a fitted estimator or a structure to one .unless file; the same answer gives the same bytes.
+
+    Kept are the settings that shape the answer, the variables, the structure and the counts of tests. The rows of the
+    table are not kept, but the contexts of a canonical model, with their counts, are what its graphs are filed under.
+    """
+    if not isinstance(learned, Estimator):
+        save_record(Record(learned), path)
+        return
+    learned.check_fitted()
+    name = type(learned).__name__
+    if LEARNERS.get(name) is not type(learned):
+        raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
+    results = {"n_tests": learned.n_tests_, "n_distinct_tests": learned.n_distinct_tests_, "notes": list(learned.notes_)}
+    save_record(Record(learned.structure_, name, learned.answer_settings(), results), path)
+
+
+def load(path: Path) -> Estimator | Structure:
+    """Read a .unless file: a fitted estimator if it holds one, else the structure."""
+    record = load_record(path)
+    if record.learner is None:
+        return record.structure
+    try:
+        return _revive(record)
+    except (UnlessError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{os.fspath(path)!r} does not hold a learner this version knows: {error}.") from None
+
+
+def _revive(record: Record) -> Estimator:
+    learner = learner_named(str(record.learner))()
+    learner.set_params(**record.settings)
+    learner.structure_ = record.structure
+    learner.n_tests_ = int(record.results["n_tests"])  # type: ignore[arg-type]
+    learner.n_distinct_tests_ = int(record.results["n_distinct_tests"])  # type: ignore[arg-type]
+    learner.notes_ = tuple(str(note) for note in record.results["notes"])  # type: ignore[union-attr]
+    learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
+    learner.n_features_in_ = len(record.domain)
+    return learner
