@@ -13,7 +13,7 @@ from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.memory import check_columns
-from unless.data.settings import Settings
+from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, nested, outer_names
 from unless.errors import DataError
 
@@ -26,8 +26,8 @@ def open_array(array: Array, shop: Workshop, how: Settings) -> Source:
         return open_columns({name: array[name] for name in array.dtype.names}, shop, how)
     if array.ndim != 2:
         raise DataError(f"The array has {array.ndim} dimension(s); give a table of rows and columns.")
-    columns = {f"x{position}": array[:, position] for position in range(array.shape[1])}
-    return open_columns(columns, shop, how, nameless=True)
+    names = made_up_names(array.shape[1], how)
+    return open_columns(dict(zip(names, array.T, strict=True)), shop, how, nameless=True)
 
 
 def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Source:
@@ -35,8 +35,8 @@ def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Sourc
     if not records:
         raise DataError("The table has no rows; give at least one.")
     if all(isinstance(record, Mapping) for record in records):
-        names = dict.fromkeys(name for record in records for name in record)
-        return open_columns({name: [record.get(name) for record in records] for name in names}, shop, how)
+        keys = dict.fromkeys(key for record in records for key in record)
+        return open_columns({key: [record.get(key) for record in records] for key in keys}, shop, how)
     if any(isinstance(record, str | bytes) or not isinstance(record, Iterable) for record in records):
         raise DataError("The list does not hold rows; give a list of dictionaries or of equally long lists.")
     rows = [list(record) for record in records]
@@ -45,8 +45,8 @@ def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Sourc
         raise DataError(
             f"Row {uneven:,} has {len(rows[uneven - 1]):,} values where row 1 has {len(rows[0]):,}."
         )
-    columns = {f"x{position}": list(column) for position, column in enumerate(zip(*rows, strict=True))}
-    return open_columns(columns, shop, how, nameless=True)
+    names = made_up_names(len(rows[0]), how)
+    return open_columns(dict(zip(names, zip(*rows, strict=True), strict=True)), shop, how, nameless=True)
 
 
 def open_columns(
@@ -58,7 +58,7 @@ def open_columns(
     encoded = [
         encode(name, f"c{position}", values, numeric=name in how.numeric)
         for position, (name, values) in enumerate(zip(names, columns.values(), strict=True))
-        if nameless or how.wants(name)
+        if how.wants(name)
     ]
     return register(encoded, names, shop, nameless=nameless)
 

@@ -17,7 +17,8 @@ from unless.data.source import Field, Source, quoted
 from unless.data.survey import Survey, check_levels, check_numbers, missing_sql, refuse_levels, text_sql
 from unless.errors import TooManyLevels
 
-# Columns fetched at a time: a wide table should not leave the database twice as a whole.
+# Columns fetched at a time: a wide table should not leave the database twice as a whole, and DuckDB was
+# seen to crash on ten thousand lists of distinct values in one query.
 _BLOCK = 64
 
 
@@ -45,7 +46,7 @@ def _plan(source: Source, one: Field, weight: str, how: Settings, found: Survey,
         cut = replace(one, form="code", kind="category", labels=groups, levels=groups)
         return Plan(cut, cutting.expression(f"({value})"), cutting.note(one.name))
     threshold = how.rare_below(one.name)
-    if threshold > 1 and found.n_values[one.name] > how.max_levels:
+    if threshold > 1 and one.name not in how.levels and found.n_values[one.name] > how.max_levels:
         return _without_rare(source, one, threshold, weight, how, shop)
     check_levels(source, one, how, found, shop)
     return Plan(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
@@ -76,10 +77,8 @@ def _without_rare(
     )
 
 
-def collapse(
-    source: Source, plans: Sequence[Plan], weight: str, shop: Workshop
-) -> tuple[int, list[list[str]]]:
-    """Group equal rows in a table of their own; returns their number and the values of each column."""
+def collapse(source: Source, plans: Sequence[Plan], weight: str, shop: Workshop) -> int:
+    """Group equal rows in a table of their own and return their number."""
     chosen = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
     shop.run(
         f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n "
@@ -87,17 +86,40 @@ def collapse(
     )
     n_distinct = int(shop.value("select count(*) from collapsed"))
     check_rows(n_distinct, len(plans), shop.max_memory)
-    return n_distinct, [_values(place, plan, shop) for place, plan in enumerate(plans)]
+    return n_distinct
 
 
-def _values(place: int, plan: Plan, shop: Workshop) -> list[str]:
-    if _is_direct(plan):
-        return [str(code) for code in range(len(plan.field.labels))]
-    shop.run(
-        f"create type e{place} as enum "
-        f"(select distinct v{place}::VARCHAR as v from collapsed where v{place} is not null order by v)"
-    )
-    values: list[str] = shop.value(f"select enum_range(null::e{place})")
+def fetch_codes(
+    plans: Sequence[Plan], n_distinct: int, shop: Workshop
+) -> tuple[list[list[str]], Rows, Counts]:
+    """Pull the collapsed rows out: each column's values, positions into them (or NOTHING), and the counts."""
+    table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
+    values: list[list[str]] = []
+    for start in range(0, len(plans), _BLOCK):
+        block = plans[start : start + _BLOCK]
+        values += _values(start, block, shop)
+        wanted = [_code_sql(start + i, plan, values[start + i]) for i, plan in enumerate(block)]
+        found = shop.run(f"select {', '.join(wanted)} from collapsed").fetchnumpy()
+        for place in range(start, start + len(block)):
+            table[:, place] = found[f"v{place}"]
+    counts = shop.run("select n from collapsed").fetchnumpy()["n"]
+    return values, table, np.asarray(counts, dtype=np.int64)
+
+
+def _values(start: int, block: Sequence[Plan], shop: Workshop) -> list[list[str]]:
+    wanted = [
+        "null" if _is_direct(plan) else f"list_sort(list(distinct v{start + i}::VARCHAR))"
+        for i, plan in enumerate(block)
+    ]
+    found = shop.row(f"select {', '.join(wanted)} from collapsed")
+    return [
+        [str(code) for code in range(len(plan.field.labels))] if _is_direct(plan) else _checked(plan, listed)
+        for plan, listed in zip(block, found, strict=True)
+    ]
+
+
+def _checked(plan: Plan, listed: list[str | None] | None) -> list[str]:
+    values = [value for value in listed or () if value is not None]
     if len(values) >= NOTHING:
         raise TooManyLevels(
             f"Column {plan.field.name!r} has {len(values):,} different values, more than {NOTHING - 1:,}; "
@@ -106,26 +128,17 @@ def _values(place: int, plan: Plan, shop: Workshop) -> list[str]:
     return values
 
 
-def fetch_codes(plans: Sequence[Plan], n_distinct: int, shop: Workshop) -> tuple[Rows, Counts]:
-    """Pull the collapsed rows out as positions into each column's values, NOTHING where there is none."""
-    table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
-    for start in range(0, len(plans), _BLOCK):
-        places = range(start, min(start + _BLOCK, len(plans)))
-        wanted = ", ".join(f"{_code_sql(place, plans[place])} as v{place}" for place in places)
-        block = shop.run(f"select {wanted} from collapsed").fetchnumpy()
-        for place in places:
-            table[:, place] = block[f"v{place}"]
-    counts = shop.run("select n from collapsed").fetchnumpy()["n"]
-    return table, np.asarray(counts, dtype=np.int64)
-
-
 def _is_direct(plan: Plan) -> bool:
     # More codes than fit must be numbered again: most of them may have been merged away.
     return plan.field.form == "code" and len(plan.field.labels) < NOTHING
 
 
-def _code_sql(place: int, plan: Plan) -> str:
-    if _is_direct(plan):
-        return f"coalesce(v{place}, {NOTHING})::USMALLINT"
-    # An ENUM itself would need pandas to be fetched.
-    return f"coalesce(enum_code(v{place}::VARCHAR::e{place})::INTEGER, {NOTHING})::USMALLINT"
+def _code_sql(place: int, plan: Plan, values: Sequence[str]) -> str:
+    code = f"v{place}"
+    if not values:
+        code = "null"
+    elif not _is_direct(plan):
+        # An ENUM looks values up by hash, but would need pandas to leave the database as itself.
+        listed = ", ".join(map(quoted, values))
+        code = f"enum_code(v{place}::VARCHAR::ENUM({listed}))::INTEGER"
+    return f"coalesce({code}, {NOTHING})::USMALLINT as v{place}"

@@ -6,16 +6,17 @@ import codecs
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from unless.data.duck import Workshop
 from unless.data.files import TableFile
 from unless.data.memory import check_columns
-from unless.data.settings import Settings
+from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, column_names, outer_names, quoted
 from unless.errors import DataError
 
@@ -36,7 +37,7 @@ def open_delimited(files: Sequence[TableFile], shop: Workshop, how: Settings) ->
         hint = "rename one of them, or pass header=False if the first line is data"
         names = outer_names(headers[0], first.title, hint)
     else:
-        names = tuple(f"x{position}" for position in range(len(headers[0])))
+        names = made_up_names(len(headers[0]), how)
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     return _source(readable, names, delimiter, shop, how)
 
@@ -166,10 +167,6 @@ def _reading(file: TableFile, shop: Workshop, n_lines: int | None = None) -> Ite
                 f"{_bad_line(file)} of {file.title} is not UTF-8; save the file as UTF-8, or pass the "
                 "encoding it is written in, such as encoding='cp1252'."
             ) from None
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise DataError(
-                f"{file.title} is damaged or not a .gz file ({error}); unpack it by hand."
-            ) from None
 
 
 @contextmanager
@@ -194,8 +191,14 @@ def _zstandard(path: Path, shop: Workshop, n_lines: int | None) -> Iterator[IO[s
         yield stream
 
 
-def _binary(file: TableFile) -> IO[bytes]:
-    return gzip.open(file.path, "rb") if file.compression == ".gz" else file.path.open("rb")  # type: ignore[return-value]
+@contextmanager
+def _binary(file: TableFile) -> Iterator[IO[bytes]]:
+    opened: Any = gzip.open if file.compression == ".gz" else open
+    try:
+        with opened(file.path, "rb") as stream:
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{file.title} is damaged or not a .gz file ({error}); pack it again.") from None
 
 
 def _bad_line(file: TableFile) -> str:

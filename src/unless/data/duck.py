@@ -1,5 +1,6 @@
 """One locked-down DuckDB connection for one reading, with a temporary folder that goes with it."""
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ class Workshop:
     def __enter__(self) -> Self:
         import duckdb
 
-        self.folder = Path(tempfile.mkdtemp(prefix="unless-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="unless-")).resolve()
         self._n_places = 0
         self.title = "The table"
         self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
@@ -72,7 +73,9 @@ class Workshop:
         except duckdb.OutOfMemoryException:
             raise self._too_large() from None
         except duckdb.Error as error:
-            raise DataError(f"{self.title} cannot be read: {_first_sentence(error)}") from None
+            raise DataError(
+                f"{self.title} cannot be read ({_reason(error)}); check that it is whole."
+            ) from None
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a small answer."""
@@ -94,9 +97,8 @@ class Workshop:
         )
 
 
-def _first_sentence(error: Exception) -> str:
-    line = str(error).strip().split("\n")[0]
-    # "Invalid Input Error: ..." tells the class of the error, which helps nobody here.
+def _reason(error: Exception) -> str:
+    line = str(error).strip().partition("\n")[0]
+    # "Invalid Input Error: ..." tells the class of the error and the path is known, so neither is repeated.
     head, _, tail = line.partition("Error: ")
-    text = (tail or head).strip()
-    return text[:200] if text.endswith(".") else f"{text[:200]}."
+    return re.sub(r' in file "[^"]*"', "", tail or head).strip(" .")[:200]

@@ -151,7 +151,7 @@ def order_levels(draft: Draft, given: tuple[str, ...] | None) -> tuple[str, ...]
     declared = draft.field.levels
     if declared is None:
         return sort_labels(seen)
-    known = [label for label in declared if label in set(draft.labels) or label.strip()]
+    known = [label for label in declared if label.strip() and label not in draft.missing_words]
     if not draft.field.levels_are_ordered:
         return sort_labels({*known, *seen})
     return tuple(dict.fromkeys([*known, *seen]))

@@ -74,10 +74,15 @@ def _name_holes(drafts: Sequence[Draft], holes: dict[str, int], how: Settings) -
 
 
 def _refusal(holes: dict[str, int], written: str) -> str:
-    ways = "drop those rows with missing='drop' or make them a level with missing='level'"
-    if written:
-        ways += f"; {written} was read as missing, and missing_values= says what is"
-    return f"There are missing values in {_listed(holes)}; {ways}."
+    ways = "drop those rows with missing='drop'"
+    if not written:
+        return (
+            f"There are missing values in {_listed(holes)}; {ways} or make them a level with missing='level'."
+        )
+    return (
+        f"There are missing values, some written as {written}, in {_listed(holes)}; {ways}, make them a "
+        "level with missing='level', or say with missing_values= what stands for missing."
+    )
 
 
 def _written(drafts: Sequence[Draft], holes: dict[str, int]) -> str:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from unless.data.frames import open_frame
 from unless.data.settings import Settings, check_names
 from unless.data.source import Field, Source, nested
 from unless.data.structured import open_json, open_parquet
-from unless.errors import DataError
+from unless.errors import DataError, SettingError
 
 
 def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
@@ -31,7 +30,8 @@ def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
         opened = open_frame(source, shop, how) or _open_python(source, shop, how)
     if opened is None:
         raise DataError(
-            f"A {type(source).__name__} cannot be read; give a path, a DataFrame, an Arrow table or an array."
+            f"An object of type {type(source).__name__} cannot be read; give a path, a DataFrame, an Arrow "
+            "table or an array."
         )
     shop.lock()
     return opened
@@ -61,16 +61,6 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
     return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
 
 
-def name_columns(source: Source, how: Settings) -> Source:
-    """Let columns= name the columns of a table that has no names."""
-    if not source.nameless or how.columns is None:
-        return source
-    if len(how.columns) != len(source.names) or set(how.columns) <= set(source.names):
-        return source
-    renamed = tuple(replace(one, name=name) for one, name in zip(source.fields, how.columns, strict=True))
-    return replace(source, names=how.columns, fields=renamed)
-
-
 def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | None]:
     """Return the columns to relate and the column of counts."""
     check_names(how.columns or (), source.names, "columns=")
@@ -80,20 +70,20 @@ def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | 
     if how.count_column is not None:
         check_names([how.count_column], source.names, "count_column=")
         count = source.field(how.count_column)
-    names = how.columns or tuple(name for name in source.names if name != how.count_column)
+        if how.columns and how.count_column in how.columns and not source.nameless:
+            raise SettingError(
+                f"{how.count_column!r} is the count_column and cannot be a column to relate too; take it out "
+                "of columns=."
+            )
+    names = tuple(name for name in how.columns or source.names if name != how.count_column)
     if len(names) < 2:
-        raise DataError(
-            f"There is only {_only(names)} in the table, so there is nothing to relate; {_more(source)}."
-        )
+        have = f"one column, {names[0]!r}," if names else "no column"
+        raise DataError(f"The table has {have} to look at, so there is nothing to relate; {_more(source)}.")
     fields = [source.field(name) for name in names]
     for one in [*fields, *([count] if count else [])]:
         if one.form == "unusable":
             raise nested(one.name)
     return fields, count
-
-
-def _only(names: tuple[str, ...]) -> str:
-    return f"one column, {names[0]!r}," if names else "no column"
 
 
 def _more(source: Source) -> str:

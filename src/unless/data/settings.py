@@ -71,7 +71,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
     encoding: str | None,
 ) -> Settings:
     """Check every argument that can be checked without the table."""
-    settings = Settings(
+    return Settings(
         columns=_names(columns),
         count_column=None if count_column is None else str(count_column),
         missing=_one_of("missing", missing, ("error", "drop", "level")),
@@ -85,12 +85,13 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         header=bool(header),
         encoding=_encoding(encoding),
     )
-    if settings.columns and settings.count_column in settings.columns:
-        raise SettingError(
-            f"{settings.count_column!r} is the count_column and cannot be a column to relate too; take it "
-            "out of columns=."
-        )
-    return settings
+
+
+def made_up_names(n_columns: int, how: Settings) -> tuple[str, ...]:
+    """Name the columns of a table without names: as columns= says, if it says as many, or x0, x1, ..."""
+    numbered = tuple(f"x{position}" for position in range(n_columns))
+    given = how.columns or ()
+    return given if len(given) == n_columns and not set(given) <= set(numbered) else numbered
 
 
 def check_names(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
