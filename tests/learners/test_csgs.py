@@ -1,13 +1,13 @@
 """CSGS by cohorts and by the cube against the literal Algorithm 2."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from naive import naive_association_order, naive_csgs
 from strategies import datasets
-
-from unless.learners import cohorts
+from unless.counting.packed import PackedTable
+from unless.learners import graphs
 from unless.learners.csgs import CSGS
 
 
@@ -15,7 +15,9 @@ from unless.learners.csgs import CSGS
 def runs(draw):
     """Draw a table and settings of CSGS for it."""
     data = draw(datasets())
-    pairs = st.tuples(st.sampled_from(data.names), st.sampled_from(data.names)).filter(lambda pair: pair[0] < pair[1])
+    pairs = st.tuples(st.sampled_from(data.names), st.sampled_from(data.names)).filter(
+        lambda pair: pair[0] < pair[1]
+    )
     required = draw(st.lists(pairs, max_size=2, unique=True))
     chosen = {
         "alpha": draw(st.sampled_from([0.05, 0.3, 0.01])),
@@ -26,7 +28,8 @@ def runs(draw):
         "max_blanket": draw(st.sampled_from([None, None, None, 0, 1, 2])),
         "undecided": draw(st.sampled_from(["independent", "independent", "keep"])),
         "required_edges": required or None,
-        "forbidden_edges": [pair for pair in draw(st.lists(pairs, max_size=2)) if pair not in required] or None,
+        "forbidden_edges": [pair for pair in draw(st.lists(pairs, max_size=2)) if pair not in required]
+        or None,
     }
     return data, chosen
 
@@ -48,10 +51,10 @@ def naive_answer_to(data, chosen):
 
 
 def assert_equals_its_twin(data, chosen):
-    graphs, n_tests, n_distinct = naive_answer_to(data, chosen)
+    twins, n_tests, n_distinct = naive_answer_to(data, chosen)
     est = CSGS(**chosen).fit(data)
     names = data.names
-    for (context, graph), twin, row in zip(est.structure_, graphs, data.rows, strict=True):
+    for (context, graph), twin, row in zip(est.structure_, twins, data.rows, strict=True):
         assert context == data.domain.decode(row)
         assert graph.edges == {tuple(sorted((names[a], names[b]))) for a, b in twin}
     assert (est.n_tests_, est.n_distinct_tests_) == (n_tests, n_distinct)
@@ -67,6 +70,6 @@ def test_cube_gives_the_graphs_and_counts_of_the_literal_algorithm(run):
 @given(runs(), st.sampled_from([0, 3, 1000]))
 def test_cohorts_give_the_graphs_and_counts_of_the_literal_algorithm(run, list_limit):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cohorts, "fits_cube", lambda n_levels: False)
-        patch.setattr(cohorts.PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
+        patch.setattr(graphs, "fits_cube", lambda n_levels: False)
+        patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
         assert_equals_its_twin(*run)

@@ -7,7 +7,7 @@ from unless.data.dataset import Dataset
 
 
 def association_order(data: Dataset) -> list[int]:
-    """Return the columns by the sum of their mutual informations with all others, largest first, ties by name."""
+    """Return the columns by the sum of their mutual informations with all others, ties by name."""
     from unless.kernels.association import association_sums
 
     # By name first: the order of the columns must not decide anything, not even the rounding.

@@ -37,7 +37,9 @@ def build_cube(data: Dataset, order: Sequence[int]) -> Cube:
 def cube_table(cube: Cube, a: int, b: int, context: Mapping[int, int]) -> Counts:
     """Read the table of variable `a` against `b` in a context (variable -> code)."""
     counts = cube.counts.reshape(tuple(cube.n_levels + 1))
-    digits: list[int | slice] = [context.get(variable, size) for variable, size in enumerate(cube.n_levels.tolist())]
+    digits: list[int | slice] = [
+        context.get(variable, size) for variable, size in enumerate(cube.n_levels.tolist())
+    ]
     digits[a], digits[b] = slice(0, int(cube.n_levels[a])), slice(0, int(cube.n_levels[b]))
-    table = counts[tuple(digits)]
+    table: Counts = counts[tuple(digits)]
     return table if a < b else table.T

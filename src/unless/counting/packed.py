@@ -30,7 +30,9 @@ class PackedTable:
         """Pack a dataset, its variables in the given order of columns."""
         columns = tuple(range(data.n_variables) if order is None else order)
         row_order = np.argsort(-data.counts, kind="stable")
-        table = pack(data.rows[row_order][:, columns], data.counts[row_order], data.domain.n_levels[list(columns)])
+        table = pack(
+            data.rows[row_order][:, columns], data.counts[row_order], data.domain.n_levels[list(columns)]
+        )
         return cls(table, columns, row_order)
 
     def reordered(self, order: Sequence[int]) -> "PackedTable":
@@ -48,7 +50,7 @@ class PackedTable:
     @property
     def n_levels(self) -> npt.NDArray[np.int64]:
         """The number of levels of each variable."""
-        return np.diff(self.table.offsets)
+        return np.asarray(np.diff(self.table.offsets), dtype=np.int64)
 
     def slices(self, n_slots: int, list_limit: int) -> Slices:
         """Make room for slices; those of up to `list_limit` rows are kept as lists."""
@@ -74,7 +76,7 @@ class PackedTable:
         """Return the length up to which reading a list of rows is faster than counting bits."""
         words = int(self.table.plane_words.sum())
         passes = float(self.n_levels.mean() * (self.n_levels.mean() - 1))
-        return min(int(_WORD_COST * words * passes) + 8, self.table.codes.shape[1])
+        return min(int(_WORD_COST * words * passes) + 8, int(self.table.codes.shape[1]))
 
     def count(self, a: int, b: int, context: Mapping[int, int], list_limit: int | None = None) -> Counts:
         """Count variable `a` against `b` on the rows that agree with a context (variable -> code)."""
@@ -99,7 +101,9 @@ def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
         planes[plane] = _pack_bits((counts >> plane) & 1 != 0, n_words)
     # Counts fall along the rows, so high planes end early.
     ends = [int(np.flatnonzero(plane)[-1]) + 1 if plane.any() else 0 for plane in planes]
-    return Table(codes, np.ascontiguousarray(counts), offsets, bitmaps, planes, np.array(ends, dtype=np.int64))
+    return Table(
+        codes, np.ascontiguousarray(counts), offsets, bitmaps, planes, np.array(ends, dtype=np.int64)
+    )
 
 
 def _offsets(n_levels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

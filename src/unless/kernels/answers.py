@@ -8,7 +8,8 @@ from unless.kernels.compiling import borrowed, compiled, inlined
 # 0 is kept for "not asked yet".
 UNDECIDED, INDEPENDENT, DEPENDENT = 1, 2, 3
 PEARSON, LIKELIHOOD_RATIO, BAYESIAN = 0, 1, 2
-# Some small tables are exact ties of the Bayesian test, and ties are independent whatever rounding makes of them.
+# Some small tables are exact ties of the Bayesian test, and ties are independent whatever rounding makes
+# of them.
 _TIE = 2e-9
 
 

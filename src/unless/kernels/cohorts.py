@@ -1,11 +1,12 @@
 """Grow and shrink the blankets of one variable for whole cohorts of contexts at once.
 
-A cohort is a set of contexts that hold the same blanket with the same values: they ask the same question of the same
-rows. A cohort splits only when a variable enters the blanket and its contexts differ in it, so that every distinct
-question is counted once. Variables are numbered in the order the learner visits them.
+A cohort is a set of contexts that hold the same blanket with the same values: they ask the same question
+of the same rows. A cohort splits only when a variable enters the blanket and its contexts differ in it,
+so that every distinct question is counted once. Variables are numbered in the order the learner visits
+them.
 
-The search is a depth-first walk with its stack in arrays of the caller's, so that a call may stop between two cohorts
-(to let the caller widen the memo, show progress or be interrupted) and be taken up again.
+The search is a depth-first walk with its stack in arrays of the caller's, so that a call may stop between
+two cohorts (to let the caller widen the memo, show progress or be interrupted) and be taken up again.
 """
 
 from typing import Any, NamedTuple
@@ -68,7 +69,13 @@ def _split(top, low, high, depth, variable, phase, initial, table, search):
     While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
     """
     growing = phase == _GROW
-    buckets, members, spare, contexts, codes = search.buckets, search.members, search.spare, search.contexts, table.codes
+    buckets, members, spare, contexts, codes = (
+        search.buckets,
+        search.members,
+        search.spare,
+        search.contexts,
+        table.codes,
+    )
     n_groups = table.offsets[variable + 1] - table.offsets[variable] + 1
     for group in range(n_groups + 1):
         buckets[group] = 0
@@ -247,9 +254,9 @@ def begin(n_rows, slices, search):
 def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing, search, top, patience):
     """Learn the blanket of `node` in every context, starting from its initial blanket.
 
-    Writes one packed blanket per context into `final`. Stops after about `patience` new answers; returns the height of
-    the stack (0 when done), the number of questions asked and the number of answers new to the memo, which must have
-    room for `patience` and twice the number of variables.
+    Writes one packed blanket per context into `final`. Stops after about `patience` new answers; returns
+    the height of the stack (0 when done), the number of questions asked and the number of answers new to
+    the memo, which must have room for `patience` and twice the number of variables.
     """
     initial, final, memo = borrowed(initial), borrowed(final), borrowed(memo)
     table = Table(
@@ -306,7 +313,9 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
                 top = _split(top, low, high, depth, variable, _OPEN, initial, table, search)
                 continue
             first_other = 0
-        other, asked, new = _grow(node, depth, first_other, table, rules, keys, memo, slices, crossing, search)
+        other, asked, new = _grow(
+            node, depth, first_other, table, rules, keys, memo, slices, crossing, search
+        )
         n_asked += asked * (high - low)
         n_new += new
         if other >= 0:

@@ -32,7 +32,7 @@ def _unary(generate: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     """Make an operation on a 64-bit word from what it is in LLVM."""
 
     @intrinsic
-    def operation(_typing_context: Any, word: Any) -> Any:
+    def operation(_typing_context: Any, word: Any) -> Any:  # noqa: ARG001 (numba matches names)
         def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             return generate(builder, arguments[0])
 
@@ -43,13 +43,13 @@ def _unary(generate: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
 
 if numba.config.DISABLE_JIT:
     # Kernels run as plain Python under coverage and mutation tests.
-    def popcount(word: Any) -> int:
+    def popcount(word: Any) -> Any:
         """Count the ones of a word."""
-        return int(word).bit_count()
+        return word.dtype.type(int(word).bit_count())
 
-    def trailing_zeros(word: Any) -> int:
+    def trailing_zeros(word: Any) -> Any:
         """Return the position of the lowest one of a non-zero word."""
-        return (int(word) & -int(word)).bit_length() - 1
+        return word.dtype.type((int(word) & -int(word)).bit_length() - 1)
 
     def borrowed(array: Any) -> Any:
         """Return the array."""
@@ -60,8 +60,10 @@ if numba.config.DISABLE_JIT:
 
 else:
     # LLVM turns a loop of population counts into vector instructions.
-    popcount = _unary(lambda builder, word: builder.ctpop(word))
-    trailing_zeros = _unary(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 1)))
+    popcount: Any = _unary(lambda builder, word: builder.ctpop(word))  # type: ignore[no-redef]
+    trailing_zeros: Any = _unary(  # type: ignore[no-redef]
+        lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 1))
+    )
 
     @intrinsic
     def borrowed(_typing_context: Any, array: Any) -> Any:
@@ -72,15 +74,15 @@ else:
 
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             view = context.make_array(signature.return_type)(context, builder, value=arguments[0])
-            view.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))
+            view.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))  # type: ignore[attr-defined]
             view.parent = context.get_constant_null(types.pyobject)
             return view._getvalue()
 
         return array(array), build
 
     @intrinsic
-    def prefetch(_typing_context: Any, array: Any, row: Any) -> Any:
-        """Ask for a row of a matrix ahead of its use: a look-up in a large memo waits for memory otherwise."""
+    def prefetch(_typing_context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
+        """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory."""
 
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             matrix = context.make_array(signature.args[0])(context, builder, value=arguments[0])

@@ -1,7 +1,7 @@
 """Learn canonical graphs of a small domain from the dense cube of all its partial assignments.
 
-Each variable is a digit of a mixed radix: its level, or one more for "any". Every table is then a few loads, and a
-question is named exactly by its pair and the position of its conditions.
+Each variable is a digit of a mixed radix: its level, or one more for "any". Every table is then a few
+loads, and a question is named exactly by its pair and the position of its conditions.
 """
 
 from typing import Any, NamedTuple
@@ -77,7 +77,9 @@ def _ask(a, b, base, cube, rules, desk):
     if answer:
         return answer, 0
     total = read_table(cube, base, low, high, desk.cells, desk.totals)
-    answer = decide(desk.cells, cube.n_levels[low], cube.n_levels[high], desk.totals, desk.columns, total, rules)
+    answer = decide(
+        desk.cells, cube.n_levels[low], cube.n_levels[high], desk.totals, desk.columns, total, rules
+    )
     desk.answers[place] = answer
     return answer, 1
 
@@ -138,8 +140,8 @@ def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
 def grow_shrink_rows(rows, graphs, cube, rules, shared, desk):
     """Run Algorithm 2 in one context after the other, or blanket by blanket if they are not shared.
 
-    `graphs` (contexts, variables, variables) holds the initial blankets and receives the learned ones; returns the
-    number of questions asked and of distinct ones.
+    `graphs` (contexts, variables, variables) holds the initial blankets and receives the learned ones;
+    returns the number of questions asked and of distinct ones.
     """
     rows, graphs = borrowed(rows), borrowed(graphs)
     cube = Cube(borrowed(cube.counts), borrowed(cube.strides), borrowed(cube.n_levels))

@@ -1,8 +1,8 @@
 """A memo of answered questions: open addressing on 128-bit keys, the answer in the two low bits.
 
-A question is ({a, b}, x_U). Its key is the exclusive or of random words, one for each condition of x_U and one for each
-of a and b, so that it is updated by a single operation when a condition comes or goes and does not depend on their
-order. Two of ten million questions share a key with probability below 1e-23.
+A question is ({a, b}, x_U). Its key is the exclusive or of random words, one for each condition of x_U
+and one for each of a and b, so that it is updated by a single operation when a condition comes or goes
+and does not depend on their order. Two of ten million questions share a key with probability below 1e-23.
 """
 
 from typing import Any, NamedTuple

@@ -1,8 +1,9 @@
 """Slices of a table, derived from one another, and the tables counted on them.
 
-A slice (the rows that agree with some conditions) is a packed bitmap while it is wide and a list of row numbers once it
-is narrow. Rows are distinct and sorted by falling count, so that bit k of the counts is a bitmap ("plane") over a prefix
-of the rows, and a weighted count is a few popcounts whatever the counts are.
+A slice (the rows that agree with some conditions) is a packed bitmap while it is wide and a list of row
+numbers once it is narrow. Rows are distinct and sorted by falling count, so that bit k of the counts is a
+bitmap ("plane") over a prefix of the rows, and a weighted count is a few popcounts whatever the counts
+are.
 """
 
 from typing import Any, NamedTuple
@@ -101,7 +102,7 @@ def narrow(source, target, variable, level, table, slices):
 
 @inlined
 def cross(slot, node, n_a, table, slices, crossing):
-    """Cross a slice with the levels of a variable: what all its tables on this slice share. Returns the rows used."""
+    """Cross a slice with the levels of a variable, for all its tables there; returns the rows used."""
     total = 0
     for i in range(n_a):
         crossing.totals[i] = 0
@@ -159,7 +160,7 @@ def count(slot, other, n_a, n_b, table, slices, crossing):
 
 @compiled
 def count_slice(a, b, conditions, table, slices, crossing):
-    """Count a against b on the rows that meet all conditions (variable, level); returns the cells, row by row."""
+    """Count a against b on the rows that meet all conditions (variable, level); returns the cells."""
     take_all(0, table.codes.shape[1], slices)
     slot = 0
     for i in range(conditions.shape[0]):

@@ -1,23 +1,22 @@
-"""Canonical graphs of all contexts at once: drives the kernels over nodes, shards of contexts and threads."""
+"""Canonical graphs of all contexts at once: drives the cohort kernels over nodes, shards and threads."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.cube import build_cube, fits_cube
 from unless.counting.packed import PackedTable
-from unless.data.dataset import Dataset
+from unless.data.memory import show_memory
+from unless.errors import TooLarge
 from unless.kernels.answers import Rules
-from unless.kernels.bitsets import packed_words, unpack_sets
+from unless.kernels.bitsets import Words, packed_words
 from unless.kernels.cohorts import Search, begin, grow_shrink, pack_pairs, share_blankets
-from unless.kernels.cube import Desk, grow_shrink_rows
 from unless.kernels.memo import Keys, merge
 from unless.structures.pairs import Packed, packed_width
 
-Graphs = npt.NDArray[np.uint64]
 Contexts = npt.NDArray[np.int32]
+Step = Callable[[], object]
 # New answers between two returns to Python: some tens of milliseconds, so that Ctrl-C is heard.
 _PATIENCE = 2**15
 # A fixed seed: the keys only name questions, no answer depends on them.
@@ -44,18 +43,28 @@ class Learned:
 
 @dataclass
 class Memo:
-    """Answers by question, widened as they come."""
+    """Answers by question, widened as they come, within a number of bytes."""
 
-    places: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((2**12, 2), dtype=np.uint64))
+    max_bytes: int
+    places: Words = field(default_factory=lambda: np.zeros((2**12, 2), dtype=np.uint64))
     n_known: int = 0
 
     def make_room(self, n_new: int) -> None:
         """Keep the places at most half full after `n_new` more answers."""
-        wanted = 2 * (self.n_known + n_new)
-        if wanted > len(self.places):
-            wider = np.zeros((1 << (wanted - 1).bit_length(), 2), dtype=np.uint64)
-            merge(wider, self.places)
-            self.places = wider
+        wanted = 1 << (2 * (self.n_known + n_new) - 1).bit_length()
+        if wanted <= len(self.places):
+            return
+        # While it is widened, the old places stand beside the new ones.
+        need = (wanted + len(self.places)) * self.places.itemsize * 2
+        if need > self.max_bytes:
+            raise TooLarge(
+                f"After {self.n_known:,} distinct questions the memo would need {show_memory(need)}, "
+                f"more than the {show_memory(self.max_bytes)} left; raise max_memory=, set max_blanket=, or "
+                "learn blankets='independent', which asks fewer."
+            )
+        wider = np.zeros((wanted, 2), dtype=np.uint64)
+        merge(wider, self.places)
+        self.places = wider
 
     def add(self, other: "Memo") -> None:
         """Take over the answers of another memo."""
@@ -63,75 +72,72 @@ class Memo:
         self.n_known += merge(self.places, other.places)
 
 
-def learn_graphs(
-    data: Dataset,
-    order: list[int],
+def learn_by_cohorts(
+    packed: PackedTable,
     strategy: Strategy,
+    max_bytes: int,
     n_jobs: int | None = None,
-    step: Callable[[], object] = lambda: None,
+    step: Step = lambda: None,
 ) -> Learned:
-    """Learn the canonical graph of every distinct row; `step` is called once for each variable learned."""
-    if fits_cube(data.domain.n_levels):
-        return _learn_by_cube(data, order, strategy, step)
-    return _learn_by_cohorts(PackedTable.of(data, order), strategy, n_jobs, step)
-
-
-def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: Callable[[], object]) -> Learned:
-    cube = build_cube(data, order)
-    rows = np.ascontiguousarray(data.rows[:, order])
-    n, m = data.n_variables, data.n_distinct
-    required = unpack_sets(strategy.rules.required, n)
-    graphs = np.repeat(required[None], m, axis=0)
-    most = int(cube.n_levels.max())
-    desk = Desk(
-        np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
-        np.empty(most * most, dtype=np.int64),
-        np.empty(most, dtype=np.int64),
-        np.empty(most, dtype=np.int64),
-    )
-    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, desk)
-    joined = graphs & graphs.transpose(0, 2, 1) if strategy.join_both else graphs | graphs.transpose(0, 2, 1)
-    # From the order of the learner back to the order of the columns.
-    rank = np.argsort(order)
-    first, second = np.triu_indices(n, 1)
-    edges = np.packbits(joined[:, rank[first], rank[second]], axis=1, bitorder="little")
-    for _ in range(n):
-        step()
-    return Learned(edges, int(n_asked), int(n_distinct))
-
-
-def _learn_by_cohorts(
-    packed: PackedTable, strategy: Strategy, n_jobs: int | None, step: Callable[[], object]
-) -> Learned:
+    """Learn the canonical graph of every row; `step` is called once for each variable learned."""
     from joblib import Parallel, delayed, effective_n_jobs
 
     n, m = packed.table.codes.shape
-    n_workers = max(1, min(effective_n_jobs(n_jobs), n))
+    n_workers = max(1, min(effective_n_jobs(n_jobs), n, m))
+    left = max_bytes - _check_memory(packed, n_workers, max_bytes)
+    # Shared blankets are cut by contexts, independent ones by nodes: neither part needs the other.
     shards = _shards(packed, n_workers) if strategy.shared else [np.arange(m, dtype=np.int32)] * n_workers
-    nodes = [range(n)] * n_workers if strategy.shared else [range(worker, n, n_workers) for worker in range(n_workers)]
-    # Threads share the table, and the kernels release the interpreter; a cluster of the user's choice works too.
+    nodes = [
+        range(0 if strategy.shared else part, n, 1 if strategy.shared else n_workers)
+        for part in range(n_workers)
+    ]
+    # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
     parts = Parallel(n_jobs=n_workers, prefer="threads")(
-        delayed(_learn_shard)(packed, strategy, shard, own, step if worker == 0 else _silent)
-        for worker, (shard, own) in enumerate(zip(shards, nodes, strict=True))
+        delayed(_learn_shard)(packed, strategy, shard, own, left // n_workers, step if part == 0 else _silent)
+        for part, (shard, own) in enumerate(zip(shards, nodes, strict=True))
     )
-    graphs = np.zeros((n, m, packed_words(n)), dtype=np.uint64)
-    memo = Memo()
-    for (part, known, _), shard, own in zip(parts, shards, nodes, strict=True):
-        graphs[np.ix_(list(own), shard)] = part
-        memo.add(known)
-    edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
-    by_count = np.zeros_like(edges)
-    pack_pairs(graphs, np.array(packed.order), strategy.join_both, by_count)
-    edges[packed.row_order] = by_count
-    return Learned(edges, sum(asked for _, _, asked in parts), memo.n_known)
+    graphs = np.zeros((n, m, packed_words(n)), dtype=np.uint64) if n_workers > 1 else parts[0].graphs
+    memo = parts[0].memo
+    if n_workers > 1:
+        for part, shard, own in zip(parts, shards, nodes, strict=True):
+            graphs[np.ix_(np.array(own), shard)] = part.graphs
+        memo.max_bytes = left
+        for part in parts[1:]:
+            memo.add(part.memo)
+    return Learned(
+        _edges(packed, graphs, strategy.join_both), sum(part.n_tests for part in parts), memo.n_known
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    graphs: Words
+    memo: Memo
+    n_tests: int
 
 
 def _silent() -> None:
     return None
 
 
+def _check_memory(packed: PackedTable, n_workers: int, max_bytes: int) -> int:
+    """Return the bytes needed besides the memo, or refuse with the estimate."""
+    n, m = packed.table.codes.shape
+    graphs = n * m * packed_words(n) * 8 * (1 if n_workers == 1 else 2)
+    slots = n_workers * (2 * n + 3) * (packed.table.bitmaps.shape[1] * 8 + packed.list_limit() * 4)
+    need = int(
+        graphs + slots + packed.table.bitmaps.nbytes + packed.table.codes.nbytes + 2 * m * packed_width(n)
+    )
+    if need > max_bytes:
+        raise TooLarge(
+            f"{m:,} graphs over {n:,} variables would need about {show_memory(need)}, more than the "
+            f"{show_memory(max_bytes)} allowed; choose fewer columns or raise max_memory=."
+        )
+    return need
+
+
 def _shards(packed: PackedTable, n_shards: int) -> list[Contexts]:
-    """Cut the contexts into parts that agree in the variables visited first, so that a part shares its questions."""
+    """Cut the contexts into parts that agree in the first variables, so that a part shares questions."""
     alike = np.lexsort(packed.table.codes[::-1])
     return [np.sort(part).astype(np.int32) for part in np.array_split(alike, n_shards)]
 
@@ -140,9 +146,10 @@ def _learn_shard(
     packed: PackedTable,
     strategy: Strategy,
     contexts: Contexts,
-    nodes: Iterable[int],
-    step: Callable[[], object],
-) -> tuple[Graphs, Memo, int]:
+    nodes: Sequence[int],
+    max_bytes: int,
+    step: Step,
+) -> _Part:
     """Learn the blankets of some nodes in some contexts."""
     table, rules = packed.table, strategy.rules
     n = len(table.codes)
@@ -151,26 +158,45 @@ def _learn_shard(
     # Slots 0..n for the search, as many for the shrink phase, one to scribble on.
     slices, crossing = packed.slices(2 * n + 3, limit), packed.crossing(limit)
     search = make_search(packed, contexts)
-    memo, n_asked = Memo(), 0
-    own = list(nodes)
-    initial = np.repeat(rules.required[:, None], len(contexts), axis=1)
-    graphs = initial if strategy.shared else np.empty((len(own), *initial.shape[1:]), dtype=np.uint64)
-    final = np.zeros(initial.shape[1:], dtype=np.uint64)
-    for place, node in enumerate(own):
+    memo, n_tests = Memo(max_bytes), 0
+    graphs = np.repeat(rules.required[nodes, None], len(contexts), axis=1)
+    final = np.zeros(graphs.shape[1:], dtype=np.uint64)
+    for place, node in enumerate(nodes):
+        initial = graphs[place]
         top = begin(table.codes.shape[1], slices, search)
         while top:
             memo.make_room(_PATIENCE + 2 * n)
             top, asked, new = grow_shrink(
-                node, initial[node], final, table, rules, keys, memo.places, slices, crossing, search, top, _PATIENCE
+                node,
+                initial,
+                final,
+                table,
+                rules,
+                keys,
+                memo.places,
+                slices,
+                crossing,
+                search,
+                top,
+                _PATIENCE,
             )
             memo.n_known += new
-            n_asked += asked
+            n_tests += asked
         if strategy.shared:
             share_blankets(node, final, graphs)
         else:
-            graphs[place] = final
+            initial[:] = final
         step()
-    return graphs, memo, n_asked
+    return _Part(graphs, memo, n_tests)
+
+
+def _edges(packed: PackedTable, graphs: Words, join_both: bool) -> Packed:
+    """Write the blankets as one bit a pair of columns, the rows back in the dataset's order."""
+    by_count = np.zeros((graphs.shape[1], packed_width(len(graphs))), dtype=np.uint8)
+    pack_pairs(graphs, np.array(packed.order), join_both, by_count)
+    edges = np.empty_like(by_count)
+    edges[packed.row_order] = by_count
+    return edges
 
 
 def make_search(packed: PackedTable, contexts: Contexts) -> Search:

@@ -5,8 +5,9 @@ from typing import Literal
 
 from unless.data.dataset import Dataset
 from unless.errors import DataError
-from unless.learners.cohorts import Strategy, learn_graphs
+from unless.learners.cohorts import Strategy
 from unless.learners.estimator import Estimator
+from unless.learners.graphs import learn_graphs
 from unless.learners.progress import progress
 from unless.learners.settings import EdgeNames, check_choice, kernel_rules, resolve_order
 from unless.structures.canonical import CanonicalModel
@@ -15,8 +16,9 @@ from unless.structures.canonical import CanonicalModel
 class CSGS(Estimator):
     """Learn one graph for every distinct row of a table, all of them at once.
 
-    `blankets="shared"` is the paper's Algorithm 2: an edge found at one variable is there when its other end is visited.
-    `"independent"` learns every blanket alone and joins them by `rule`; it does not depend on the order.
+    `blankets="shared"` is the paper's Algorithm 2: an edge found at one variable is there when its other
+    end is visited. `"independent"` learns every blanket alone and joins them by `rule`; it does not
+    depend on the order.
 
     Parameters
     ----------
@@ -25,15 +27,16 @@ class CSGS(Estimator):
     test
         "pearson", "likelihood_ratio" or "bayesian".
     order
-        "association" (most strongly associated variables first, whatever the order of the columns), "columns", or a
-        list of all names. One order serves the nodes, the grow phase and the shrink phase.
+        "association" (most strongly associated variables first, whatever the order of the columns),
+        "columns", or a list of all names. One order serves the nodes, the grow phase and the shrink
+        phase.
     rule
         How independent blankets are joined: "or" needs one end of an edge, "and" both.
     max_blanket
         Grow stops at a blanket of this size.
     undecided
-        How a test without enough data is read: "independent" (the paper's reading) or "keep", which neither adds an
-        edge nor removes it.
+        How a test without enough data is read: "independent" (the paper's reading) or "keep", which
+        neither adds an edge nor removes it.
     effect
         A test that finds nothing is undecided when its power against Cohen's w = effect is below 80 %.
     required_edges, forbidden_edges
@@ -50,6 +53,7 @@ class CSGS(Estimator):
     def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         alpha: float = 0.05,
+        *,
         test: Literal["pearson", "likelihood_ratio", "bayesian"] = "pearson",
         order: str | Sequence[str] = "association",
         blankets: Literal["shared", "independent"] = "shared",
@@ -96,7 +100,7 @@ class CSGS(Estimator):
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
         with progress(data.n_variables, "CSGS", self.show_progress) as step:
-            learned = learn_graphs(data, order, strategy, self.n_jobs, step)
+            learned = learn_graphs(data, order, strategy, self.max_memory, self.n_jobs, step)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

@@ -12,8 +12,8 @@ from unless.errors import NotFitted, SettingError
 class Estimator:
     """Settings in the constructor, learned things with a trailing underscore.
 
-    A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets `structure_`,
-    `n_tests_` and `n_distinct_tests_`.
+    A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets
+    `structure_`, `n_tests_` and `n_distinct_tests_`.
     """
 
     # Settings that cannot change the answer, and are not kept with it.

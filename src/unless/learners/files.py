@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from unless.errors import FileFormatError, SettingError, UnlessError
-from unless.formats.record import Record, load_record, save_record
+from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.estimator import Estimator
@@ -16,8 +16,9 @@ Path = str | os.PathLike[str]
 def save(learned: Estimator | Structure, path: Path) -> None:
     """Write a fitted estimator or a structure to one .unless file; the same answer gives the same bytes.
 
-    Kept are the settings that shape the answer, the variables, the structure and the counts of tests. The rows of the
-    table are not kept, but the contexts of a canonical model, with their counts, are what its graphs are filed under.
+    Kept are the settings that shape the answer, the variables, the structure and the counts of tests. The
+    rows of the table are not kept, but the contexts of a canonical model, with their counts, are what its
+    graphs are filed under.
     """
     if not isinstance(learned, Estimator):
         save_record(Record(learned), path)
@@ -26,7 +27,11 @@ def save(learned: Estimator | Structure, path: Path) -> None:
     name = type(learned).__name__
     if LEARNERS.get(name) is not type(learned):
         raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
-    results = {"n_tests": learned.n_tests_, "n_distinct_tests": learned.n_distinct_tests_, "notes": list(learned.notes_)}
+    results: dict[str, Value] = {
+        "n_tests": learned.n_tests_,
+        "n_distinct_tests": learned.n_distinct_tests_,
+        "notes": list(learned.notes_),
+    }
     save_record(Record(learned.structure_, name, learned.answer_settings(), results), path)
 
 
@@ -38,7 +43,9 @@ def load(path: Path) -> Estimator | Structure:
     try:
         return _revive(record)
     except (UnlessError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{os.fspath(path)!r} does not hold a learner this version knows: {error}.") from None
+        raise FileFormatError(
+            f"{os.fspath(path)!r} does not hold a learner this version knows: {error}."
+        ) from None
 
 
 def _revive(record: Record) -> Estimator:

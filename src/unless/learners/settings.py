@@ -27,7 +27,11 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 def check_between(name: str, value: object, low: float, high: float) -> None:
     """Refuse a number outside the open interval."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < float(value) < high:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.number)
+        or not low < float(value) < high
+    ):
         raise SettingError(f"{name}={value!r} must be a number between {low} and {high}, both excluded.")
 
 
@@ -64,7 +68,7 @@ def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> npt.NDArray[n
     return matrix
 
 
-def kernel_rules(  # noqa: PLR0913 (one argument a rule)
+def kernel_rules(
     data: Dataset,
     order: list[int],
     *,
@@ -91,7 +95,9 @@ def kernel_rules(  # noqa: PLR0913 (one argument a rule)
     max_df = int(np.prod(largest - 1))
     keeps = undecided == "keep"
     # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.
-    enough: Any = minimum_rows(float(alpha), float(effect), max_df) if keeps else np.zeros(max_df + 1, np.int64)
+    enough: Any = (
+        minimum_rows(float(alpha), float(effect), max_df) if keeps else np.zeros(max_df + 1, np.int64)
+    )
     return Rules(
         critical=np.array(critical_values(float(alpha), max_df)),
         minimum_rows=np.array(enough),

@@ -1,0 +1,48 @@
+"""The canonical graphs of a dataset, learned the fastest way its shape allows."""
+
+import numpy as np
+
+from unless.counting.cube import build_cube, fits_cube
+from unless.counting.packed import PackedTable
+from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory
+from unless.kernels.bitsets import unpack_sets
+from unless.kernels.cube import Desk, grow_shrink_rows
+from unless.learners.cohorts import Learned, Step, Strategy, learn_by_cohorts
+from unless.structures.pairs import pack
+
+
+def learn_graphs(
+    data: Dataset,
+    order: list[int],
+    strategy: Strategy,
+    max_memory: int | str | None = None,
+    n_jobs: int | None = None,
+    step: Step = lambda: None,
+) -> Learned:
+    """Learn the canonical graph of every distinct row; `step` is called once for each variable learned."""
+    if fits_cube(data.domain.n_levels):
+        return _learn_by_cube(data, order, strategy, step)
+    return learn_by_cohorts(PackedTable.of(data, order), strategy, parse_memory(max_memory), n_jobs, step)
+
+
+def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: Step) -> Learned:
+    cube = build_cube(data, order)
+    n, most = data.n_variables, int(cube.n_levels.max())
+    graphs = np.repeat(unpack_sets(strategy.rules.required, n)[None], data.n_distinct, axis=0)
+    desk = Desk(
+        np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
+        np.empty(most * most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+    )
+    rows = np.ascontiguousarray(data.rows[:, order])
+    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, desk)
+    mirrored = graphs.transpose(0, 2, 1)
+    joined = graphs & mirrored if strategy.join_both else graphs | mirrored
+    # From the order of the learner back to the order of the columns.
+    rank = np.argsort(order)
+    first, second = np.triu_indices(n, 1)
+    for _ in range(n):
+        step()
+    return Learned(pack(joined[:, rank[first], rank[second]]), int(n_asked), int(n_distinct))

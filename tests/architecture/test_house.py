@@ -1,0 +1,67 @@
+"""Rules of the house that no linter knows, each with its reason."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "unless"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+ROOMS = sorted(path for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
+# Kernels are long scalar loops over many arrays: numba compiles those, and only those, well.
+LONGEST_FUNCTION = 60
+LONGEST_MODULE = 350
+
+
+def functions(module: Path) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.FunctionDef))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_modules_and_functions_are_short_enough_to_read_at_once(module: Path) -> None:
+    assert len(module.read_text().splitlines()) <= LONGEST_MODULE
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions(module)}
+    constructors = {"__init__", "read"}
+    assert {
+        name: size for name, size in lengths.items() if size > LONGEST_FUNCTION and name not in constructors
+    } == {}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=relative)
+def test_a_room_says_what_it_is_for_and_only_re_exports(room: Path) -> None:
+    body = ast.parse((room / "__init__.py").read_text()).body
+    assert isinstance(body[0], ast.Expr)
+    assert all(isinstance(node, ast.Import | ast.ImportFrom | ast.Assign) for node in body[1:])
+
+
+def test_every_room_is_in_the_contract_and_on_the_map() -> None:
+    contract = (ROOT / "pyproject.toml").read_text()
+    map_of_rooms = (ROOT / "ARCHITECTURE.md").read_text()
+    for room in ROOMS:
+        assert f'"{room.name}"' in contract
+        assert f"`{room.name}`" in map_of_rooms
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    # A clone must work everywhere, and what it installs from is the user's choice.
+    private = re.compile(r"/(?:work|root|home)/|python(?=hosted)|registry\.(?=npm)|\bpypi\.(?=org)")
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    texts = {name: (ROOT / name).read_text(errors="replace") for name in listed if (ROOT / name).is_file()}
+    found = {name: match.group() for name, text in texts.items() if (match := private.search(text))}
+    assert found == {}
+
+
+def test_nothing_is_pickled() -> None:
+    # A file that can run code when opened is not a file to mail to a colleague.
+    for module in MODULES:
+        assert not re.search(r"\bimport pickle\b|allow_pickle=True", module.read_text()), relative(module)
