@@ -25,7 +25,7 @@ class Estimator:
     n_tests_: int
     n_distinct_tests_: int
 
-    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:  # noqa: ARG002
+    def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
 
         `sample_weight` gives each row of X as many copies as it says; whole numbers only.
@@ -38,12 +38,16 @@ class Estimator:
         return self
 
     @staticmethod
-    def _dataset(X: object, sample_weight: object) -> Dataset:
+    def _dataset(X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:
             return X
-        from unless.data.read import read
+        if sample_weight is None:
+            from unless.data.read import read
 
-        return read(X, weights=sample_weight)
+            return read(X)
+        from unless.data.weighting import read_weighted
+
+        return read_weighted(X, sample_weight)
 
     def _learn(self, data: Dataset) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not say how it learns.")

@@ -1,0 +1,59 @@
+"""Weights given beside a table, as scikit-learn does it, become a column of counts inside."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.data.read import read
+from unless.errors import DataError
+
+
+def read_weighted(table: Any, weights: npt.ArrayLike) -> Dataset:
+    """Read a table whose rows each stand for as many rows as their weight says."""
+    counts = _whole(weights)
+    columns = _columns(table)
+    name = "sample_weight"
+    while name in columns:
+        name += "_"
+    n_rows = len(next(iter(columns.values()), ()))
+    if len(counts) != n_rows:
+        raise DataError(f"There are {len(counts):,} weights for {n_rows:,} rows; give one for each row.")
+    if isinstance(table, Mapping | np.ndarray | Sequence):
+        return read({**columns, name: counts}, count_column=name)
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    beside = nw.new_series(name, counts, backend=frame.implementation)
+    return read(frame.with_columns(beside).to_native(), count_column=name)
+
+
+def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    numbers = np.asarray(weights, dtype=np.float64)
+    if numbers.ndim != 1:
+        raise DataError("Weights must be a plain list of numbers, one for each row.")
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53)))
+    if wrong.size:
+        raise DataError(
+            f"The weight of row {wrong[0] + 1:,} is {numbers[wrong[0]]:g}; a row counts 0, 1 or more times."
+        )
+    return numbers.astype(np.int64)
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    """Return the columns by name, of whatever can be weighted row by row."""
+    if isinstance(table, Dataset | str):
+        raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
+    if isinstance(table, np.ndarray):
+        rows = table if table.ndim == 2 else table.reshape(len(table), -1)
+        return {f"x{place}": column for place, column in enumerate(rows.T)}
+    if isinstance(table, Mapping):
+        return {str(name): column for name, column in table.items()}
+    if isinstance(table, Sequence):
+        return _columns(np.array(table, dtype=object))
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    return {name: frame.get_column(name) for name in frame.columns}

@@ -1,0 +1,51 @@
+"""Weights beside a table are worth as many repeated rows."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from unless.data.read import read
+from unless.data.weighting import read_weighted
+from unless.errors import DataError
+
+COLUMNS = {"a": ["x", "y", "x"], "b": ["p", "p", "q"]}
+REPEATED = {"a": ["x", "x", "x", "x"], "b": ["p", "p", "q", "q"]}
+WEIGHTS = [2, 0, 2]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])
+def test_weighted_rows_are_repeated_rows_that_keep_their_levels(make):
+    weighted = read_weighted(make(COLUMNS), WEIGHTS)
+    assert weighted == read(REPEATED, levels={"a": ["x", "y"]})
+
+
+def test_arrays_and_lists_are_weighted_too():
+    rows = [["x", "p"], ["x", "q"]]
+    expected = read([["x", "p"], ["x", "p"], ["x", "p"], ["x", "q"]])
+    assert read_weighted(rows, [3, 1]) == expected
+    assert read_weighted(np.array(rows), [3.0, 1.0]) == expected
+
+
+def test_a_column_may_be_called_sample_weight():
+    table = {"sample_weight": ["x", "y"], "b": ["p", "q"]}
+    assert read_weighted(table, [1, 1]) == read(table)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1, -1, 1], "row 2 is -1"),
+        ([1, 1, 0.5], "row 3 is 0.5"),
+        ([1, 1], "2 weights for 3 rows"),
+        ([[1]], "plain list"),
+    ],
+)
+def test_weights_that_count_no_rows_are_refused(weights, words):
+    with pytest.raises(DataError, match=words):
+        read_weighted(COLUMNS, weights)
+
+
+def test_a_file_has_a_count_column_instead():
+    with pytest.raises(DataError, match="count_column"):
+        read_weighted("table.csv", [1])
