@@ -21,9 +21,10 @@ def learn_graphs(
     step: Step = lambda: None,
 ) -> Learned:
     """Learn the canonical graph of every distinct row; `step` is called once for each variable learned."""
+    max_bytes = parse_memory(max_memory)
     if fits_cube(data.domain.n_levels):
         return _learn_by_cube(data, order, strategy, step)
-    return learn_by_cohorts(PackedTable.of(data, order), strategy, parse_memory(max_memory), n_jobs, step)
+    return learn_by_cohorts(PackedTable.of(data, order), strategy, max_bytes, n_jobs, step)
 
 
 def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: Step) -> Learned:

@@ -1,0 +1,60 @@
+"""The compiled decision equals the p-value of the well-known implementation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import naive_answer, without_empty
+from scipy.stats import chi2_contingency
+from strategies import contingency_tables
+
+from unless.independence.thresholds import critical_values, minimum_rows
+from unless.kernels.answers import (
+    BAYESIAN,
+    DEPENDENT,
+    INDEPENDENT,
+    LIKELIHOOD_RATIO,
+    PEARSON,
+    UNDECIDED,
+    Rules,
+    decide,
+)
+
+NUMBERS = {"independent": INDEPENDENT, "dependent": DEPENDENT, "undecided": UNDECIDED}
+TESTS = {"pearson": PEARSON, "likelihood_ratio": LIKELIHOOD_RATIO, "bayesian": BAYESIAN}
+
+
+def compiled_answer(table, test, alpha, effect=None):
+    """Ask the kernel; without an effect, no test lacks power."""
+    n_a, n_b = table.shape
+    max_df = max((n_a - 1) * (n_b - 1), 1)
+    enough = (
+        np.zeros(max_df + 1, np.int64) if effect is None else np.array(minimum_rows(alpha, effect, max_df))
+    )
+    nothing = np.zeros((1, 1), dtype=np.uint64)
+    rules = Rules(np.array(critical_values(alpha, max_df)), enough, TESTS[test], False, 9, nothing, nothing)
+    columns = np.zeros(n_b, dtype=np.int64)
+    return decide(table.ravel(), n_a, n_b, table.sum(axis=1), columns, int(table.sum()), rules)
+
+
+@pytest.mark.parametrize(
+    ("test", "lambda_"), [("pearson", "pearson"), ("likelihood_ratio", "log-likelihood")]
+)
+@settings(max_examples=200, deadline=None)
+@given(table=contingency_tables(), alpha=st.sampled_from([0.05, 0.001, 0.3]))
+def test_answers_are_those_of_chi2_contingency_without_empty_rows_and_columns(test, lambda_, table, alpha):
+    dense = without_empty(table)
+    if min(dense.shape, default=0) < 2:
+        assert compiled_answer(table, test, alpha) == UNDECIDED
+        return
+    p = chi2_contingency(dense, correction=False, lambda_=lambda_).pvalue
+    assert compiled_answer(table, test, alpha) == (INDEPENDENT if p >= alpha else DEPENDENT)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@settings(max_examples=100, deadline=None)
+@given(table=contingency_tables(), effect=st.sampled_from([0.1, 0.3, 0.8]))
+def test_three_answers_are_those_of_the_slow_twin(test, table, effect):
+    assert (
+        compiled_answer(table, test, 0.05, effect) == NUMBERS[naive_answer(table, test=test, effect=effect)]
+    )
