@@ -1,6 +1,7 @@
 """Any kind of table is opened here, and the columns to relate are chosen from it."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,6 +62,11 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
     return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
 
 
+def row_numbers(source: Source) -> list[str]:
+    """Return the columns in which pandas hides the row numbers of a frame it writes to Arrow or Parquet."""
+    return [name for name in source.names if re.fullmatch(r"__index_level_\d+__", name)]
+
+
 def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | None]:
     """Return the columns to relate and the column of counts."""
     check_names(how.columns or (), source.names, "columns=")
@@ -75,7 +81,8 @@ def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | 
                 f"{how.count_column!r} is the count_column and cannot be a column to relate too; take it out "
                 "of columns=."
             )
-    names = tuple(name for name in how.columns or source.names if name != how.count_column)
+    shown = [name for name in source.names if name not in row_numbers(source)]
+    names = tuple(name for name in how.columns or shown if name != how.count_column)
     if len(names) < 2:
         have = f"one column, {names[0]!r}," if names else "no column"
         raise DataError(f"The table has {have} to look at, so there is nothing to relate; {_more(source)}.")

@@ -11,7 +11,7 @@ from unless.data.domain import Domain, Variable, shorten
 from unless.data.duck import Workshop
 from unless.data.levels import Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
-from unless.data.opening import choose_columns, open_source
+from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.rare import merge_rare
 from unless.data.settings import Bins, Missing, Settings, make_settings
 from unless.data.source import Source
@@ -118,6 +118,8 @@ def _read(source: Source, shop: Workshop, how: Settings) -> Dataset:
         weight = f"{number_sql(count)}::BIGINT"
     plans = plan_columns(source, fields, weight, how, found, shop)
     notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
+    if how.columns is None and row_numbers(source):
+        notes.append(f"Left out {shorten(row_numbers(source))}, which holds row numbers of pandas.")
     n_distinct = collapse(source, plans, weight, shop)
     values, table, counts = fetch_codes(plans, n_distinct, shop)
     if (counts == 0).any():
