@@ -3,7 +3,22 @@
 import numpy as np
 import numpy.typing as npt
 
+from unless.kernels.compiling import inlined
+
 Words = npt.NDArray[np.uint64]
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@inlined
+def has_bit(bits, row, position):
+    """Tell whether the set in a row holds a number."""
+    return (bits[row, position >> 6] >> np.uint64(position & 63)) & _ONE != _ZERO
+
+
+@inlined
+def flip_bit(bits, row, position):
+    """Put a number into the set in a row, or take it out."""
+    bits[row, position >> 6] ^= _ONE << np.uint64(position & 63)
 
 
 def packed_words(n_variables: int) -> int:

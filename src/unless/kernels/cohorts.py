@@ -13,10 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, Rules, decide
+from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, borrowed_rules, decide
+from unless.kernels.bitsets import flip_bit, has_bit
 from unless.kernels.compiling import borrowed, compiled, inlined, trailing_zeros
 from unless.kernels.memo import Keys, answer_at, expect, find, keep
-from unless.kernels.slices import Crossing, Slices, Table, count, cross, narrow, take_all
+from unless.kernels.slices import (
+    borrowed_crossing,
+    borrowed_slices,
+    borrowed_table,
+    count,
+    cross,
+    narrow,
+    take_all,
+)
 
 # Columns of the stack, and what a frame does next: open the blanket its contexts hold already, or grow it.
 _LOW, _HIGH, _NEXT, _DEPTH, _VARIABLE, _LEVEL, _PHASE = 0, 1, 2, 3, 4, 5, 6
@@ -44,14 +53,20 @@ class Search(NamedTuple):
 
 
 @inlined
-def has_bit(bits, row, position):
-    """Tell whether a row of packed sets holds a number."""
-    return (bits[row, position >> 6] >> np.uint64(position & 63)) & _ONE != _ZERO
-
-
-@inlined
-def _flip(bits, row, position):
-    bits[row, position >> 6] ^= _ONE << np.uint64(position & 63)
+def _borrowed_search(search):
+    return Search(
+        borrowed(search.stack),
+        borrowed(search.contexts),
+        borrowed(search.members),
+        borrowed(search.spare),
+        borrowed(search.buckets),
+        borrowed(search.path),
+        borrowed(search.names),
+        borrowed(search.held),
+        borrowed(search.kept),
+        borrowed(search.slots),
+        borrowed(search.blanket),
+    )
 
 
 @inlined
@@ -136,7 +151,7 @@ def _descend(depth, variable, level, table, keys, slices, search):
         search.names[depth, half] = search.names[depth - 1, half] ^ condition
     for word in range(search.held.shape[1]):
         search.held[depth, word] = search.held[depth - 1, word]
-    _flip(search.held, depth, variable)
+    flip_bit(search.held, depth, variable)
 
 
 @inlined
@@ -227,7 +242,7 @@ def _shrink(node, depth, table, rules, keys, memo, slices, crossing, search):
             n_new += 1
         if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):
             name_first, name_second = rest_first, rest_second
-            _flip(blanket, 0, other)
+            flip_bit(blanket, 0, other)
             for d in range(at, size):
                 kept[d, 0] = kept[d + 1, 0]
                 kept[d, 1] = kept[d + 1, 1]
@@ -259,46 +274,10 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
     the memo, which must have room for `patience` and twice the number of variables.
     """
     initial, final, memo = borrowed(initial), borrowed(final), borrowed(memo)
-    table = Table(
-        borrowed(table.codes),
-        borrowed(table.counts),
-        borrowed(table.offsets),
-        borrowed(table.bitmaps),
-        borrowed(table.planes),
-        borrowed(table.plane_words),
-    )
-    rules = Rules(
-        borrowed(rules.critical),
-        borrowed(rules.minimum_rows),
-        rules.test,
-        rules.keep_undecided,
-        rules.max_blanket,
-        borrowed(rules.required),
-        borrowed(rules.forbidden),
-    )
+    table, slices, crossing = borrowed_table(table), borrowed_slices(slices), borrowed_crossing(crossing)
+    rules = borrowed_rules(rules)
     keys = Keys(borrowed(keys.conditions), borrowed(keys.asked))
-    slices = Slices(borrowed(slices.wide), borrowed(slices.listed), borrowed(slices.sizes))
-    crossing = Crossing(
-        borrowed(crossing.bits),
-        borrowed(crossing.levels),
-        borrowed(crossing.weights),
-        borrowed(crossing.totals),
-        borrowed(crossing.cells),
-        borrowed(crossing.columns),
-    )
-    search = Search(
-        borrowed(search.stack),
-        borrowed(search.contexts),
-        borrowed(search.members),
-        borrowed(search.spare),
-        borrowed(search.buckets),
-        borrowed(search.path),
-        borrowed(search.names),
-        borrowed(search.held),
-        borrowed(search.kept),
-        borrowed(search.slots),
-        borrowed(search.blanket),
-    )
+    search = _borrowed_search(search)
     members = search.members
     n_asked, n_new = 0, 0
     while top > 0 and n_new < patience:
@@ -328,38 +307,3 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
             for word in range(final.shape[1]):
                 final[members[i], word] = search.blanket[0, word]
     return top, n_asked, n_new
-
-
-@compiled
-def share_blankets(node, final, graphs):
-    """Write a node's blankets into the graphs, both ends of every edge that changed."""
-    for context in range(final.shape[0]):
-        for word in range(final.shape[1]):
-            changed = graphs[node, context, word] ^ final[context, word]
-            graphs[node, context, word] = final[context, word]
-            while changed != _ZERO:
-                other = (word << 6) + np.int64(trailing_zeros(changed))
-                graphs[other, context, node >> 6] ^= _ONE << np.uint64(node & 63)
-                changed &= changed - _ONE
-
-
-@compiled
-def pack_pairs(graphs, columns, both, packed):
-    """Write graphs as one bit a pair, in the order of itertools.combinations over the columns.
-
-    `columns` gives each visited variable's column; with `both`, an edge needs the blankets of both its ends.
-    """
-    n = graphs.shape[0]
-    for node in range(n):
-        for context in range(graphs.shape[1]):
-            for word in range(graphs.shape[2]):
-                rest = graphs[node, context, word]
-                while rest != _ZERO:
-                    other = (word << 6) + np.int64(trailing_zeros(rest))
-                    rest &= rest - _ONE
-                    if both and not has_bit(graphs[other], context, node):
-                        continue
-                    low = min(columns[node], columns[other])
-                    high = max(columns[node], columns[other])
-                    pair = low * (2 * n - low - 1) // 2 + high - low - 1
-                    packed[context, pair >> 3] |= np.uint8(1 << (pair & 7))

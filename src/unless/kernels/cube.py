@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, borrowed_rules, decide
+from unless.kernels.bitsets import has_bit
 from unless.kernels.compiling import borrowed, compiled, inlined
-
-_ONE = np.uint64(1)
 
 
 class Cube(NamedTuple):
@@ -91,11 +90,6 @@ def _step(cube, rows, context, variable):
 
 
 @inlined
-def _in(sets, node, other):
-    return (sets[node, other >> 6] >> np.uint64(other & 63)) & _ONE != np.uint64(0)
-
-
-@inlined
 def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere):
     """Run Algorithm 2 in one context; returns the number of questions asked and of those that are new."""
     n = cube.strides.shape[0]
@@ -110,7 +104,7 @@ def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
             if size >= rules.max_blanket:
                 break
             # A variable added in this loop lies behind it, so what is held now was held before.
-            if other == node or graphs[context, node, other] or _in(rules.forbidden, node, other):
+            if other == node or graphs[context, node, other] or has_bit(rules.forbidden, node, other):
                 continue
             answer, new = _ask(node, other, base, cube, rules, desk)
             n_asked += 1
@@ -122,7 +116,7 @@ def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
                 base += _step(cube, rows, context, other)
                 size += 1
         for other in range(n):
-            if not graphs[context, node, other] or _in(rules.required, node, other):
+            if not graphs[context, node, other] or has_bit(rules.required, node, other):
                 continue
             rest = base - _step(cube, rows, context, other)
             answer, new = _ask(node, other, rest, cube, rules, desk)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, popcount, trailing_zeros
+from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
@@ -156,6 +156,38 @@ def count(slot, other, n_a, n_b, table, slices, crossing):
                 cells[i * n_b + j] = joint
                 rest -= joint
             cells[i * n_b + n_b - 1] = rest
+
+
+@inlined
+def borrowed_table(table):
+    """Return the table without the owners of its arrays."""
+    return Table(
+        borrowed(table.codes),
+        borrowed(table.counts),
+        borrowed(table.offsets),
+        borrowed(table.bitmaps),
+        borrowed(table.planes),
+        borrowed(table.plane_words),
+    )
+
+
+@inlined
+def borrowed_slices(slices):
+    """Return the slices without the owners of their arrays."""
+    return Slices(borrowed(slices.wide), borrowed(slices.listed), borrowed(slices.sizes))
+
+
+@inlined
+def borrowed_crossing(crossing):
+    """Return the crossing without the owners of its arrays."""
+    return Crossing(
+        borrowed(crossing.bits),
+        borrowed(crossing.levels),
+        borrowed(crossing.weights),
+        borrowed(crossing.totals),
+        borrowed(crossing.cells),
+        borrowed(crossing.columns),
+    )
 
 
 @compiled

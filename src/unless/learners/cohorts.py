@@ -11,7 +11,8 @@ from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words
-from unless.kernels.cohorts import Search, begin, grow_shrink, pack_pairs, share_blankets
+from unless.kernels.blankets import pack_pairs, share_blankets
+from unless.kernels.cohorts import Search, begin, grow_shrink
 from unless.kernels.memo import Keys, merge
 from unless.structures.pairs import Packed, packed_width
 

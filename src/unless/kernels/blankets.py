@@ -1,0 +1,43 @@
+"""Blankets of all contexts, written into graphs and out as one bit a pair."""
+
+import numpy as np
+
+from unless.kernels.bitsets import has_bit
+from unless.kernels.compiling import compiled, trailing_zeros
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@compiled
+def share_blankets(node, final, graphs):
+    """Write a node's blankets into the graphs, both ends of every edge that changed."""
+    for context in range(final.shape[0]):
+        for word in range(final.shape[1]):
+            changed = graphs[node, context, word] ^ final[context, word]
+            graphs[node, context, word] = final[context, word]
+            while changed != _ZERO:
+                other = (word << 6) + np.int64(trailing_zeros(changed))
+                graphs[other, context, node >> 6] ^= _ONE << np.uint64(node & 63)
+                changed &= changed - _ONE
+
+
+@compiled
+def pack_pairs(graphs, columns, both, packed):
+    """Write graphs as one bit a pair, in the order of itertools.combinations over the columns.
+
+    `columns` gives each visited variable's column; with `both`, an edge needs the blankets of both its ends.
+    """
+    n = graphs.shape[0]
+    for node in range(n):
+        for context in range(graphs.shape[1]):
+            for word in range(graphs.shape[2]):
+                rest = graphs[node, context, word]
+                while rest != _ZERO:
+                    other = (word << 6) + np.int64(trailing_zeros(rest))
+                    rest &= rest - _ONE
+                    if both and not has_bit(graphs[other], context, node):
+                        continue
+                    low = min(columns[node], columns[other])
+                    high = max(columns[node], columns[other])
+                    pair = low * (2 * n - low - 1) // 2 + high - low - 1
+                    packed[context, pair >> 3] |= np.uint8(1 << (pair & 7))
