@@ -71,6 +71,12 @@ def test_a_column_without_a_name_is_called_by_its_place(tmp_path):
     assert read(write(tmp_path / "t.csv", ",b\n1,2\n")).names == ("column 1", "b")
 
 
+def test_a_delimiter_at_the_end_of_every_line_makes_no_column(tmp_path):
+    data = read(write(tmp_path / "t.csv", "a,b,\n1,2,\n3,4,\n"))
+    assert data.names == ("a", "b")
+    assert data.notes == ("Left out 'column 3', which has neither a name nor a value.",)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -22,6 +22,14 @@ def test_a_missing_file_far_from_any_other(tmp_path):
         read(tmp_path / "no" / "titanic.csv")
 
 
+@pytest.mark.parametrize(
+    "path", ["", " ", "x" * 5000, "a\0b.csv", "https://example.com/t.csv", "s3://b/*.parquet"]
+)
+def test_what_is_no_path_of_a_file(path):
+    with pytest.raises(DataError):
+        read(path)
+
+
 def test_a_folder_is_not_a_table(tmp_path):
     with pytest.raises(DataError, match=r"is a folder; .*\*\.csv"):
         read(tmp_path)

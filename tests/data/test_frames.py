@@ -1,4 +1,7 @@
 import datetime
+import os
+import subprocess
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -201,6 +204,7 @@ def test_every_way_to_be_missing(missing):
         (np.zeros((0, 2)), "no rows"),
         (np.zeros((2, 2), dtype=complex), None),
         (7, "type int"),
+        (pa.table({"a": np.array([1, 2], dtype=np.float16), "b": [1, 2]}), "type that cannot be read"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_sentence(table, sentence):
@@ -210,6 +214,33 @@ def test_what_is_no_table_is_refused_in_one_sentence(table, sentence):
     with pytest.raises(DataError, match=sentence) as caught:
         read(table)
     assert "\n" not in str(caught.value)
+
+
+def test_no_columns_relate_nothing():
+    with pytest.raises(DataError, match="no column"):
+        read({"a": [1, 2], "b": [1, 2]}, columns=[])
+
+
+def test_moments_of_a_time_zone_are_written_alike():
+    frame = pd.DataFrame(
+        {"a": pd.to_datetime(["2020-01-01 05:00", "2020-01-02 00:00"], utc=True), "b": [1, 2]}
+    )
+    levels = ("2020-01-01 05:00:00+00:00", "2020-01-02 00:00:00+00:00")
+    assert read(frame).domain["a"].levels == levels
+    assert read(pa.Table.from_pandas(frame)).domain["a"].levels == levels
+
+
+def test_moments_do_not_depend_on_where_the_machine_stands():
+    script = (
+        "import polars, datetime as d, unless\n"
+        "time = d.datetime(2020, 1, 1, tzinfo=d.timezone.utc)\n"
+        "print(unless.read(polars.DataFrame({'a': [time], 'b': [1]})).domain['a'].levels[0])"
+    )
+    elsewhere = {**os.environ, "TZ": "America/New_York"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=elsewhere, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "2020-01-01 00:00:00+00:00"
 
 
 def test_reading_does_not_change_the_frame():

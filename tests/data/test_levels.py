@@ -63,6 +63,7 @@ def test_an_unknown_column_is_refused(settings, sentence):
         ({"columns": ["a", "a"]}, "names 'a' twice"),
         ({"columns": ["a", "b"], "count_column": "b"}, "'b' is the count_column"),
         ({"levels": ["x"]}, "does not say for which column"),
+        ({"levels": {"a": "lo"}}, "is a text; give a list of levels"),
         ({"rare": 0}, "rare=0 is out of range"),
         ({"rare": 0.1}, "rare=0.1 is out of range"),
         ({"max_levels": 1}, "from 2 to 65,535"),

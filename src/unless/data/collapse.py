@@ -99,10 +99,10 @@ def fetch_codes(
         block = plans[start : start + _BLOCK]
         values += _values(start, block, shop)
         wanted = [_code_sql(start + i, plan, values[start + i]) for i, plan in enumerate(block)]
-        found = shop.run(f"select {', '.join(wanted)} from collapsed").fetchnumpy()
+        found = shop.arrays(f"select {', '.join(wanted)} from collapsed")
         for place in range(start, start + len(block)):
             table[:, place] = found[f"v{place}"]
-    counts = shop.run("select n from collapsed").fetchnumpy()["n"]
+    counts = shop.arrays("select n from collapsed")["n"]
     return values, table, np.asarray(counts, dtype=np.int64)
 
 

@@ -3,17 +3,20 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy.typing as npt
 
 from unless.data.memory import show_memory
 from unless.data.source import quoted
 from unless.errors import DataError, TooLarge
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 
 class Workshop:
@@ -57,37 +60,54 @@ class Workshop:
         self.connection.execute(f"set allowed_directories = [{quoted(str(self.folder))}]")
         if allowed:
             self.connection.execute(f"set allowed_paths = [{allowed}]")
+        # Labels of moments must not depend on where the machine stands.
+        self.connection.execute("set TimeZone = 'UTC'")
         self.connection.execute("set enable_external_access = false")
         self.connection.execute("set lock_configuration = true")
 
     def register(self, name: str, table: object) -> None:
         """Let the database read an object in place."""
-        self.connection.register(name, table)
+        with self._in_one_sentence():
+            self.connection.register(name, table)
 
-    def run(self, query: str, parameters: Sequence[object] = ()) -> "duckdb.DuckDBPyConnection":
-        """Run a query; what goes wrong comes back as one sentence."""
+    def run(self, query: str) -> None:
+        """Run a query that gives no answer."""
+        with self._in_one_sentence():
+            self.connection.execute(query)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return all rows of a small answer."""
+        with self._in_one_sentence():
+            return self.connection.execute(query).fetchall()
+
+    def arrays(self, query: str) -> dict[str, npt.NDArray[Any]]:
+        """Return an answer as arrays by name."""
+        with self._in_one_sentence():
+            return self.connection.execute(query).fetchnumpy()
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """Return the only row of an answer."""
+        return self.rows(query)[0]
+
+    def value(self, query: str) -> Any:
+        """Return the only value of an answer."""
+        return self.row(query)[0]
+
+    @contextmanager
+    def _in_one_sentence(self) -> Iterator[None]:
         import duckdb
 
         try:
-            return self.connection.execute(query, list(parameters) or None)
+            yield
         except duckdb.OutOfMemoryException:
             raise self._too_large() from None
-        except duckdb.Error as error:
+        except duckdb.NotImplementedException as error:
             raise DataError(
-                f"{self.title} cannot be read ({_reason(error)}); check that it is whole."
+                f"{self.title} has a column of a type that cannot be read ({_reason(error)})."
             ) from None
-
-    def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a small answer."""
-        return self.run(query, parameters).fetchall()
-
-    def row(self, query: str, parameters: Sequence[object] = ()) -> tuple[Any, ...]:
-        """Return the only row of an answer."""
-        return self.rows(query, parameters)[0]
-
-    def value(self, query: str, parameters: Sequence[object] = ()) -> Any:
-        """Return the only value of an answer."""
-        return self.row(query, parameters)[0]
+        except duckdb.Error as error:
+            reason = _reason(error)
+            raise DataError(f"{self.title} cannot be read ({reason}); check that it is whole.") from None
 
     def _too_large(self) -> TooLarge:
         return TooLarge(

@@ -60,6 +60,18 @@ class TableFile:
 
 def find_files(source: str | os.PathLike[str]) -> list[Path]:
     """Return the file at a path, or the sorted files a pattern matches."""
+    if not str(source).strip():
+        raise DataError("The path is empty; name a file.")
+    try:
+        return _find(source)
+    except DataError:
+        raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{str(source)[:60]!r} cannot be the path of a file ({why}).") from None
+
+
+def _find(source: str | os.PathLike[str]) -> list[Path]:
     path = Path(os.path.expanduser(source))  # noqa: PTH111 (Path.expanduser raises where there is no home)
     if path.is_dir():
         raise DataError(

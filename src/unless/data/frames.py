@@ -95,12 +95,7 @@ def _open_arrow(table: Any, shop: Workshop, how: Settings) -> Source:
 
 def _open_stream(table: Any, shop: Workshop, how: Settings) -> Source:
     """Copy what may be readable only once into the database, where it can spill to disk."""
-    import duckdb
-
-    try:
-        shop.register("stream", _Stream(table))
-    except duckdb.Error:
-        raise DataError("The Arrow object is not a table; give one with named columns.") from None
+    shop.register("stream", _Stream(table))
     described = shop.rows("describe stream")
     names = outer_names([row[0] for row in described], "the table")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)

@@ -112,7 +112,8 @@ def _of_float(value: str) -> str | None:
 
 
 def _of_moment(value: str) -> str:
-    return value.removesuffix(" 00:00:00")
+    # DuckDB writes +00 where Python writes +00:00.
+    return re.sub(r"(:\d\d(?:\.\d+)?[+-]\d\d)$", r"\1:00", value).removesuffix(" 00:00:00")
 
 
 def _of_json(value: str) -> str | None:

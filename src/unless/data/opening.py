@@ -82,7 +82,8 @@ def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | 
                 "of columns=."
             )
     shown = [name for name in source.names if name not in row_numbers(source)]
-    names = tuple(name for name in how.columns or shown if name != how.count_column)
+    asked = shown if how.columns is None else how.columns
+    names = tuple(name for name in asked if name != how.count_column)
     if len(names) < 2:
         have = f"one column, {names[0]!r}," if names else "no column"
         raise DataError(f"The table has {have} to look at, so there is nothing to relate; {_more(source)}.")

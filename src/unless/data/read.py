@@ -1,5 +1,6 @@
 """Read a table of categories from anywhere into a Dataset."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -128,10 +129,22 @@ def _read(source: Source, shop: Workshop, how: Settings) -> Dataset:
         draft_column(plan.field, listed, table[:, place], how)
         for place, (plan, listed) in enumerate(zip(plans, values, strict=True))
     ]
+    if how.columns is None:
+        drafts, dropped = _without_blank(drafts)
+        notes += dropped
     trimmed = [draft.name for draft in drafts if draft.trimmed]
     if trimmed:
         notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
     return _assemble(source, drafts, counts, notes, shop, how)
+
+
+def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
+    """Leave out columns with neither name nor value, which a delimiter at the end of every line makes."""
+    blank = [one.name for one in drafts if re.fullmatch(r"column \d+", one.name) and not one.seen()]
+    if not blank:
+        return drafts, []
+    kept = [one for one in drafts if one.name not in blank]
+    return kept, [f"Left out {shorten(blank)}, which has neither a name nor a value."]
 
 
 def _assemble(

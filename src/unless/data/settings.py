@@ -128,10 +128,11 @@ def _words(values: Iterable[object] | None) -> frozenset[str] | None:
 def _levels(levels: Mapping[str, Iterable[object]] | Domain | None) -> dict[str, tuple[str, ...]]:
     if isinstance(levels, Domain):
         return {variable.name: variable.levels for variable in levels}
-    return {
-        str(name): tuple(dict.fromkeys(to_label(level) for level in listed))
-        for name, listed in _mapping("levels", levels).items()
-    }
+    given = _mapping("levels", levels)
+    text = next((name for name, listed in given.items() if isinstance(listed, str)), None)
+    if text is not None:
+        raise SettingError(f"levels={{{text!r}: {given[text]!r}}} is a text; give a list of levels.")
+    return {name: tuple(dict.fromkeys(map(to_label, listed))) for name, listed in given.items()}
 
 
 def _rare(rare: int | Mapping[str, int] | None) -> dict[str, int] | int | None:
