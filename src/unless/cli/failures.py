@@ -1,0 +1,112 @@
+"""Whatever goes wrong becomes one sentence on stderr and an exit code."""
+
+import os
+import re
+import sys
+import traceback
+
+import click
+
+from unless.cli.wording import visible
+from unless.errors import UnlessError
+
+BUG, REFUSED, STOPPED, UNREAD = 1, 2, 130, 141
+
+# The library speaks of arguments, the command line of options; only these are spelled differently.
+_OPTIONS = {
+    "required_edges": "--require",
+    "forbidden_edges": "--forbid",
+    "missing_values": "--missing-value",
+    "n_jobs": "--jobs",
+    "header": "--no-header",
+}
+_ARGUMENTS = (
+    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|forbidden_edges|header|levels|max_blanket|"
+    "max_levels|max_memory|missing|missing_values|n_jobs|order|rare|required_edges|rule|test|undecided"
+)
+# Quoted text is matched first, and left alone: a column may be called "levels=".
+_MENTION = re.compile(
+    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+    r"|(?<![\w-])(?P<name>"
+    + _ARGUMENTS
+    + r")=(?:\{(?P<column>'[^']*'): (?P<spec>[^}]*)\})?(?P<next>False|['\"\w\[(]?)"
+)
+
+
+def answer(failure: BaseException) -> int:
+    """Say what happened and return the exit code."""
+    if isinstance(failure, KeyboardInterrupt | click.Abort):
+        click.echo("Stopped.", err=True)
+        return STOPPED
+    if isinstance(failure, BrokenPipeError | SystemExit):
+        # click and rich leave by themselves only when nobody reads the output any more.
+        _silence()
+        return UNREAD
+    sentence = _sentence(failure)
+    if sentence is None:
+        return _bug(failure)
+    click.echo(f"unless: {sentence}", err=True)
+    return REFUSED
+
+
+def in_options(sentence: str) -> str:
+    """Rewrite the library's arguments as options: missing='drop' becomes --missing 'drop'."""
+    return _MENTION.sub(_option, sentence)
+
+
+def _option(match: re.Match[str]) -> str:
+    name = match["name"]
+    if name is None:
+        return match[0]
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    if match["column"]:
+        return f"{option} {match['column']}={match['spec']}"
+    if match["next"] in ("", "False"):
+        return option
+    return f"{option} {match['next']}"
+
+
+def _sentence(failure: BaseException) -> str | None:
+    if isinstance(failure, click.UsageError):
+        return _usage(failure)
+    if isinstance(failure, click.ClickException):
+        return _line(failure.format_message())
+    if isinstance(failure, UnlessError):
+        return in_options(_line(str(failure)))
+    if isinstance(failure, OSError) and failure.strerror:
+        named = f"{os.fspath(failure.filename)!r}: " if isinstance(failure.filename, str | bytes) else ""
+        return _line(f"{named}{failure.strerror}.")
+    if isinstance(failure, MemoryError):
+        return "There is not enough memory; choose fewer columns with --columns, or close other programs."
+    return None
+
+
+def _usage(failure: click.UsageError) -> str:
+    message = _line(failure.format_message())
+    if message.endswith("?"):
+        return message.replace(". Did you mean", "; did you mean")
+    where = failure.ctx.command_path if failure.ctx else "unless"
+    return f"{message.rstrip('.')}; see '{where} --help'."
+
+
+def _bug(failure: BaseException) -> int:
+    if os.environ.get("UNLESS_DEBUG", "0") not in ("", "0"):
+        traceback.print_exception(failure)
+    message = _line(str(failure)).rstrip(".") or "no message"
+    click.echo(
+        f"unless: This is a bug ({message}); please report it, with what UNLESS_DEBUG=1 makes it print.",
+        err=True,
+    )
+    return BUG
+
+
+def _line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+def _silence() -> None:
+    # Python would complain when it flushes stdout for the last time.
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,135 @@
+"""What a canonical model says of each pair: in how many rows it is linked, and whether one variable decides.
+
+This describes the learned graphs and no more: it weighs no evidence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import Context
+from unless.structures.canonical import LINK_BLOCK, CanonicalModel
+from unless.structures.pairs import Edge, n_pairs, pair_names, unpack
+
+Mask = npt.NDArray[np.bool_]
+# A longer list of levels tells a person no more than a share does.
+MOST_LEVELS_NAMED = 4
+# Most variables are ruled out as deciding by these few contexts, without a look at all of them.
+FEW_CONTEXTS = 256
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A number of rows of the table and of the contexts (distinct rows) they make up."""
+
+    n_rows: int
+    n_contexts: int
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A variable whose levels alone tell whether a pair is linked."""
+
+    variable: str
+    linked: tuple[str, ...]
+    unlinked: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A pair that is linked somewhere: how far in the context looked at, how far in the whole table."""
+
+    pair: Edge
+    here: Extent
+    whole: Extent
+    gate: Gate | None
+
+
+@dataclass(frozen=True)
+class View:
+    """The links of a model as seen from a context; pairs that are linked nowhere are not listed."""
+
+    context: Context
+    here: Extent
+    whole: Extent
+    n_graphs_here: int
+    n_graphs: int
+    n_pairs: int
+    links: tuple[Link, ...]
+
+
+def look(model: CanonicalModel, context: Mapping[str, str] | None = None) -> View:
+    """Count the links of a model in the contexts that agree with a partial one, pairs in sorted order."""
+    # Refuses, in the library's words, names and contexts it does not know.
+    seen_from = model.given(context).context
+    agrees = np.ones(len(model), dtype=np.bool_)
+    for position, code in model.domain.encode(seen_from).items():
+        agrees &= model.rows[:, position] == code
+    whole, here = _count(model, np.ones_like(agrees)), _count(model, agrees)
+    everywhere = np.flatnonzero(whole[1])
+    named = sorted(zip(pair_names(model.domain, everywhere), everywhere.tolist(), strict=True))
+    extent = Extent(int(model.counts[agrees].sum()), int(agrees.sum()))
+    links = []
+    for edge, place in named:
+        inside = Extent(int(here[0][place]), int(here[1][place]))
+        varies = 0 < inside.n_contexts < extent.n_contexts
+        gate = _gate(model, place, edge, agrees) if varies else None
+        links.append(Link(edge, inside, Extent(int(whole[0][place]), int(whole[1][place])), gate))
+    return View(
+        context=seen_from,
+        here=extent,
+        whole=Extent(model.n_rows, len(model)),
+        n_graphs_here=len(np.unique(model.graph_index[agrees])),
+        n_graphs=model.n_graphs,
+        n_pairs=n_pairs(len(model.domain)),
+        links=tuple(links),
+    )
+
+
+def _count(model: CanonicalModel, agrees: Mask) -> npt.NDArray[np.int64]:
+    """Return, for every pair, the rows and the contexts among these in which it is linked."""
+    index = model.graph_index[agrees]
+    weights = np.stack(
+        [
+            np.bincount(index, weights=model.counts[agrees], minlength=model.n_graphs),
+            np.bincount(index, minlength=model.n_graphs).astype(np.float64),
+        ]
+    )
+    totals = np.zeros((2, n_pairs(len(model.domain))))
+    block = max(1, LINK_BLOCK // max(1, totals.shape[1]))
+    for begin in range(0, model.n_graphs, block):
+        part = slice(begin, begin + block)
+        # Sums of whole numbers below 2^53: exact.
+        totals += weights[:, part] @ unpack(model.packed[part], len(model.domain))
+    return totals.astype(np.int64)
+
+
+def _gate(model: CanonicalModel, place: int, edge: Edge, agrees: Mask) -> Gate | None:
+    bits = (model.packed[:, place // 8] >> np.uint8(place % 8)) & 1
+    linked = bits[model.graph_index[agrees]].astype(np.bool_)
+    rows = model.rows[agrees]
+    few = slice(None, None, max(1, len(rows) // FEW_CONTEXTS))
+    others = sorted(
+        (variable for variable in model.domain if variable.name not in edge),
+        key=lambda variable: (len(variable.levels), variable.name),
+    )
+    for variable in others:
+        codes = rows[:, model.domain.index(variable.name)]
+        if _decided(codes[few], linked[few]) is None:
+            continue
+        sides = _decided(codes, linked)
+        if sides is not None and min(map(len, sides)) <= MOST_LEVELS_NAMED:
+            on, off = (tuple(variable.levels[code] for code in side) for side in sides)
+            return Gate(variable.name, on, off)
+    return None
+
+
+def _decided(codes: npt.NDArray[np.uint16], linked: Mask) -> tuple[list[int], list[int]] | None:
+    """Split the codes seen into those always and those never linked, if there are no others."""
+    seen = np.bincount(codes)
+    on = np.bincount(codes, weights=linked)
+    if ((on > 0) & (on < seen)).any():
+        return None
+    return np.flatnonzero(on).tolist(), np.flatnonzero((seen > 0) & (on == 0)).tolist()

@@ -1,0 +1,80 @@
+"""The `unless` command: finds the command asked for, and answers each failure with a sentence and a code."""
+
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from unless import __version__
+from unless.cli.failures import answer
+
+# What `unless --help` lists: written here, because looking into the commands would import them.
+COMMANDS = {
+    "demo": "Learn from two small tables and say what depends on what, and when.",
+    "learn": "Learn from a table of categories and keep what was learned in a file.",
+    "show": "Show which pairs are linked, everywhere or in a context.",
+    "datasets": "List the bundled tables, or write one as CSV.",
+}
+
+
+class Program(click.Group):
+    """A group whose commands are imported when called, and whose failures are one sentence each."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Name the commands in the order a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            self._suggest(cmd_name)
+            return None
+        command: click.Command = import_module(f"unless.cli.commands.{cmd_name}").command
+        return command
+
+    @staticmethod
+    def _suggest(name: str) -> None:
+        from difflib import get_close_matches
+
+        for close in get_close_matches(name, COMMANDS, n=1):
+            raise click.UsageError(f"There is no command {name!r}; did you mean {close!r}?")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped by Ctrl-C, 141 nobody reads the output."""
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot write a name shows its code points instead.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            # Left to itself, click would write its own messages.
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+        except (Exception, KeyboardInterrupt, SystemExit) as failure:
+            code = answer(failure)
+        sys.exit(code or 0)
+
+
+@click.group(
+    "unless",
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""
+    \b
+    Examples:
+      unless demo
+      unless learn table.csv -o model.unless
+      unless show model.unless --context Dept=A
+    """,
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Find out what depends on what in a table of categories, and when."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

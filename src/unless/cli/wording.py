@@ -1,0 +1,34 @@
+"""Names, counts and shares as a person reads them."""
+
+# Joiners have no shape of their own, but Persian names and many signs fall apart without them.
+_JOINERS = "\u200c\u200d"
+
+
+def visible(text: str) -> str:
+    """Show what would not be seen, or would move the cursor, as its escape."""
+    shown = "".join(
+        one if one.isprintable() or one in _JOINERS else one.encode("unicode_escape").decode() for one in text
+    )
+    return shown or "''"
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number with what it counts: "1 row", "4,526 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def of(part: int, whole: int, noun: str) -> str:
+    """Write a part of a whole: "933 of 4,526 rows"."""
+    return f"{part:,} of {count(whole, noun)}"
+
+
+def percent(part: int, whole: int) -> str:
+    """Write a share; only all is 100 %, and only nothing is 0 %."""
+    if part in (0, whole):
+        return "100 %" if part else "0 %"
+    return f"{min(99, max(1, round(100 * part / whole)))} %"
+
+
+def either(words: list[str]) -> str:
+    """Join alternatives: "A", "A or B", "A, B or C"."""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
