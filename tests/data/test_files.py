@@ -1,3 +1,4 @@
+import json
 import zipfile
 
 import pyarrow as pa
@@ -150,6 +151,13 @@ def test_a_parquet_file_without_rows(tmp_path):
     )
     with pytest.raises(DataError, match=r"'t.parquet' has columns but no rows"):
         read(tmp_path / "t.parquet")
+
+
+def test_json_rows_may_have_many_keys(tmp_path):
+    rows = "".join(
+        json.dumps({f"k{place}": (place + row) % 2 for place in range(300)}) + "\n" for row in range(3)
+    )
+    assert read(write(tmp_path / "t.jsonl", rows)).n_variables == 300
 
 
 def test_a_key_a_json_row_lacks_is_missing_there(tmp_path):

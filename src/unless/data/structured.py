@@ -69,8 +69,12 @@ def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Sour
     """Open JSON lines, or an array of objects; a key that a row lacks is missing there."""
     first = files[0]
     paths = ", ".join(quoted(str(one.path)) for one in files)
-    # Depth 1 keeps every value as it is written: its type is seen later, on the few distinct ones.
-    read = f"read_json([{paths}], records = true, sample_size = -1, maximum_depth = 1, union_by_name = true)"
+    # Depth 1 keeps every value as it is written: its type is seen later, on the few distinct ones. And an
+    # object of 200 keys is a row here, which DuckDB would take for a map.
+    read = (
+        f"read_json([{paths}], records = true, sample_size = -1, maximum_depth = 1, union_by_name = true, "
+        "map_inference_threshold = -1)"
+    )
     try:
         described = shop.rows(f"describe select * from {read}")
     except DataError as error:
