@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import naive_answer, without_empty
 from scipy.stats import chi2_contingency
-from strategies import contingency_tables
 
+from naive import naive_answer, without_empty
+from strategies import contingency_tables
 from unless.independence.thresholds import critical_values, minimum_rows
 from unless.kernels.answers import (
     BAYESIAN,
