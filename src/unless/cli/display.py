@@ -68,5 +68,5 @@ def busy(text: str, *, quiet: bool = False) -> Iterator[None]:
     from rich.text import Text
 
     console: Any = Console(stderr=True, highlight=False)
-    with console.status(Text(visible(text))):
+    with console.status(Text(visible(text)), spinner="line"):
         yield

@@ -26,7 +26,9 @@ def percent(part: int, whole: int) -> str:
     """Write a share; only all is 100 %, and only nothing is 0 %."""
     if part in (0, whole):
         return "100 %" if part else "0 %"
-    return f"{min(99, max(1, round(100 * part / whole)))} %"
+    if 100 * part < whole:
+        return "<1 %"
+    return ">99 %" if 100 * part > 99 * whole else f"{round(100 * part / whole)} %"
 
 
 def either(words: list[str]) -> str:

@@ -115,8 +115,8 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
     from unless.cli.writing import check_output
     from unless.learners.files import save
 
-    learner = _learner(options, quiet)
     check_output(output, found_files(files))
+    learner = _learner(options, quiet)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
         data = read_files(files, options)
     if not quiet:
@@ -160,7 +160,7 @@ def _tell(learner: "Estimator", view: "View") -> None:
     say(f"It asked {count(learner.n_tests_, 'test')}, {learner.n_distinct_tests_:,} of them distinct.")
     varying = [link for link in view.links if link.whole.n_contexts < view.whole.n_contexts]
     say(
-        f"Of {count(view.n_pairs, 'pair')}, {len(view.links) - len(varying):,} are linked everywhere, "
+        f"{count(view.n_pairs, 'pair')}: {len(view.links) - len(varying):,} linked everywhere, "
         f"{len(varying):,} in some contexts, {view.n_pairs - len(view.links):,} nowhere."
     )
     if varying:

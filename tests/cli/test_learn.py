@@ -1,0 +1,153 @@
+import csv
+import json
+import random
+
+import pytest
+
+import unless as library
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a table whose names and labels are as unkind as names can be."""
+    draw = random.Random(0)
+    path = tmp_path / "table.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["[red]x[/red]", "a,b", "c:d", "e\x1b[31m", "日本"])
+        for _ in range(600):
+            x, gate = draw.random() < 0.5, draw.random() < 0.5
+            y = x if gate else draw.random() < 0.5
+            writer.writerow(
+                [":smile:" if x else "[bold]", int(y), draw.choice("xy"), "on" if gate else "o\x07ff", "甲"]
+            )
+    return path
+
+
+def test_a_summary_a_file_and_what_to_do_next(unless, berkeley_csv, tmp_path):
+    result = unless("learn", berkeley_csv, "-o", tmp_path / "m.unless")
+    assert result.exit_code == 0
+    assert "4,526 rows of 3 columns: 24 contexts, 2 different graphs" in result.stdout
+    assert "196 tests, 12 of them distinct" in result.stdout
+    assert "3 pairs: 2 linked everywhere, 1 in some contexts, 0 nowhere" in result.stdout
+    assert "only where Dept = A" in result.stdout
+    assert f"unless show {tmp_path}/m.unless" in result.stderr
+    assert library.load(tmp_path / "m.unless").n_tests_ == 196
+
+
+def test_the_file_is_what_python_would_save(berkeley_csv, berkeley, tmp_path):
+    library.save(library.CSGS().fit(library.read(berkeley_csv)), tmp_path / "m.unless")
+    assert berkeley.read_bytes() == (tmp_path / "m.unless").read_bytes()
+
+
+def test_settings_reach_the_learner(unless, berkeley_csv, tmp_path):
+    words = (
+        "--alpha 0.01 --test likelihood_ratio --order Dept,Gender,Admit --blankets independent --rule and "
+        "--max-blanket 2 --undecided keep --effect 0.2 --require Admit:Gender --forbid Gender:Dept --jobs 2 "
+        "--learner csgs --max-memory 1GB"
+    )
+    result = unless("learn", berkeley_csv, "-o", tmp_path / "m.unless", *words.split())
+    assert result.exit_code == 0, result.stderr
+    learner = library.load(tmp_path / "m.unless")
+    assert learner.answer_settings() == {
+        "alpha": 0.01,
+        "test": "likelihood_ratio",
+        "order": ["Dept", "Gender", "Admit"],
+        "blankets": "independent",
+        "rule": "and",
+        "max_blanket": 2,
+        "undecided": "keep",
+        "effect": 0.2,
+        "required_edges": [("Admit", "Gender")],
+        "forbidden_edges": [("Gender", "Dept")],
+    }
+    shares = learner.structure_.link_shares()
+    assert (shares["Admit", "Gender"], shares["Dept", "Gender"]) == (1, 0)
+
+
+def test_the_table_is_read_as_asked_and_what_was_done_is_told(unless, tmp_path):
+    table = tmp_path / "t.txt"
+    rows = [
+        f"{i % 50};{'xyz'[i % 3] if i % 7 else '-'};{'qr'[i] if i < 2 else 'st'[i % 2]}" for i in range(200)
+    ]
+    table.write_text("\n".join(rows), encoding="utf-16")
+    result = unless(
+        "learn", table, "-o", tmp_path / "m.unless", "--delimiter", ";", "--no-header",
+        "--encoding", "utf-16", "--columns", "age,kind,side", "--bins", "age=2", "--missing-value", "-",
+        "--missing", "level", "--rare", "side=2", "--levels", "kind=z,y,x", "--max-levels", "10",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    domain = library.load(tmp_path / "m.unless").structure_.domain
+    assert domain.names == ("age", "kind", "side")
+    assert len(domain["age"].levels) == 2
+    assert domain["kind"].levels[:3] == ("z", "y", "x")
+    assert not {"q", "r"} & set(domain["side"].levels)
+    assert "Cut 'age'" in result.stderr
+    assert "Cut 'age'" not in result.stdout
+
+
+def test_a_table_of_counts_is_as_good_as_rows(unless, berkeley, tmp_path):
+    counted = tmp_path / "counted.csv"
+    unless("datasets", "ucb_admissions", "--counts", "-o", counted)
+    result = unless("learn", counted, "-o", tmp_path / "m.unless", "--count-column", "count")
+    assert result.exit_code == 0, result.stderr
+    again, first = library.load(tmp_path / "m.unless"), library.load(berkeley)
+    assert again.structure_ == first.structure_
+
+
+def test_several_files_are_one_table(unless, berkeley_csv, berkeley, tmp_path):
+    header, *lines = berkeley_csv.read_text().splitlines(keepends=True)
+    for place, name in enumerate([".first.csv", "second.csv", "sub/second.csv"]):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(header + "".join(lines[place::3]))
+    result = unless(
+        "learn", tmp_path / ".first.csv", tmp_path / "sec*.csv", tmp_path / "sub/second.csv",
+        "-o", tmp_path / "m.unless",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert library.load(tmp_path / "m.unless").structure_ == library.load(berkeley).structure_
+
+
+def test_files_of_different_columns_are_named(unless, berkeley_csv, tmp_path):
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    result = unless("learn", berkeley_csv, tmp_path / "other.csv", "-o", tmp_path / "m.unless")
+    assert result.exit_code == 2
+    assert (
+        "'other.csv' and 'berkeley.csv'" in result.stderr or "'berkeley.csv' and 'other.csv'" in result.stderr
+    )
+
+
+def test_names_are_shown_as_they_are(unless, table, tmp_path):
+    result = unless(
+        "learn", table, "-o", tmp_path / "m.unless", "--require", '"a,b":"c:d"', "--columns", '"a,b"',
+        "--columns", "[red]x[/red],c:d", "--columns", "e\x1b[31m,日本",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert r"[red]x[/red] - a,b" in result.stdout
+    assert r"only where e\x1b[31m = on" in result.stdout
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_quiet_is_silent(unless, table, tmp_path):
+    result = unless("learn", table, "-o", tmp_path / "m.unless", "--quiet")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_json_is_what_show_prints(unless, berkeley_csv, tmp_path):
+    model = tmp_path / "m.unless"
+    learned = unless("learn", berkeley_csv, "-o", model, "--json", "--require", "Admit:Gender")
+    told = json.loads(learned.stdout)
+    assert told.pop("model") == str(model)
+    assert told == json.loads(unless("show", model, "--json").stdout)
+
+
+def test_the_output_is_replaced_on_success(unless, berkeley_csv, berkeley, tmp_path):
+    (tmp_path / "m.unless").write_text("old")
+    assert unless("learn", berkeley_csv, "-o", tmp_path / "m.unless", "-q").exit_code == 0
+    assert (tmp_path / "m.unless").read_bytes() == berkeley.read_bytes()
+
+
+def test_a_pipe_sees_no_progress(process, berkeley_csv, tmp_path):
+    result = process("learn", berkeley_csv, "-o", tmp_path / "m.unless", FORCE_COLOR="1")
+    assert "\x1b" not in result.stdout + result.stderr
+    assert "\r" not in result.stderr

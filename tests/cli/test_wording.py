@@ -1,0 +1,43 @@
+import pytest
+
+from unless.cli.wording import count, either, of, percent, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain [red]name[/red]", "plain [red]name[/red]"),
+        ("été 日本", "été 日本"),
+        ("a\x1b[31m\tb\n", r"a\x1b[31m\tb\n"),
+        ("right\u202eleft", r"right\u202eleft"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("", "''"),
+    ],
+)
+def test_what_cannot_be_seen_is_escaped(text, shown):
+    assert visible(text) == shown
+
+
+def test_numbers_carry_what_they_count():
+    assert count(1, "row") == "1 row"
+    assert count(4526, "row") == "4,526 rows"
+    assert of(1, 1, "pair") == "1 of 1 pair"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "shown"),
+    [
+        (0, 9, "0 %"),
+        (9, 9, "100 %"),
+        (1, 1000, "<1 %"),
+        (999, 1000, ">99 %"),
+        (10, 1000, "1 %"),
+        (933, 4526, "21 %"),
+    ],
+)
+def test_only_all_is_everything(part, whole, shown):
+    assert percent(part, whole) == shown
+
+
+def test_alternatives():
+    assert [either([*"ABC"[:n]]) for n in (1, 2, 3)] == ["A", "A or B", "A, B or C"]
