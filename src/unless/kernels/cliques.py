@@ -114,12 +114,13 @@ def maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
     meaningless.
     """
     n_words = (n_nodes + 63) // 64
-    by_depth = np.zeros((3, n_nodes + 1, n_words), np.uint64)
     desk = _Desk(
-        np.zeros((n_nodes, n_words), np.uint64),
-        *by_depth,
-        np.zeros((1, n_words), np.uint64),
-        np.zeros(n_nodes + 1, np.int64),
+        adjacency=np.zeros((n_nodes, n_words), np.uint64),
+        candidates=np.zeros((n_nodes + 1, n_words), np.uint64),
+        excluded=np.zeros((n_nodes + 1, n_words), np.uint64),
+        branches=np.zeros((n_nodes + 1, n_words), np.uint64),
+        clique=np.zeros((1, n_words), np.uint64),
+        chosen=np.zeros(n_nodes + 1, np.int64),
     )
     return _search(packed, desk, at_most)
 

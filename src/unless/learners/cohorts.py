@@ -86,28 +86,15 @@ def learn_by_cohorts(
     n, m = packed.table.codes.shape
     n_workers = max(1, min(effective_n_jobs(n_jobs), n, m))
     left = max_bytes - _check_memory(packed, n_workers, max_bytes)
-    # Shared blankets are cut by contexts, independent ones by nodes: neither part needs the other.
-    shards = _shards(packed, n_workers) if strategy.shared else [np.arange(m, dtype=np.int32)] * n_workers
-    nodes = [
-        range(0 if strategy.shared else part, n, 1 if strategy.shared else n_workers)
-        for part in range(n_workers)
-    ]
+    work = _cut(packed, strategy, n_workers)
     # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
     parts = Parallel(n_jobs=n_workers, prefer="threads")(
-        delayed(_learn_shard)(packed, strategy, shard, own, left // n_workers, step if part == 0 else _silent)
-        for part, (shard, own) in enumerate(zip(shards, nodes, strict=True))
+        delayed(_learn_part)(packed, strategy, *task, left // n_workers, step if place == 0 else _silent)
+        for place, task in enumerate(work)
     )
-    graphs = np.zeros((n, m, packed_words(n)), dtype=np.uint64) if n_workers > 1 else parts[0].graphs
-    memo = parts[0].memo
-    if n_workers > 1:
-        for part, shard, own in zip(parts, shards, nodes, strict=True):
-            graphs[np.ix_(np.array(own), shard)] = part.graphs
-        memo.max_bytes = left
-        for part in parts[1:]:
-            memo.add(part.memo)
-    return Learned(
-        _edges(packed, graphs, strategy.join_both), sum(part.n_tests for part in parts), memo.n_known
-    )
+    n_tests = sum(part.n_tests for part in parts)
+    whole = parts[0] if n_workers == 1 else _join(parts, work, (n, m), left)
+    return Learned(_edges(packed, whole.graphs, strategy.join_both), n_tests, whole.memo.n_known)
 
 
 @dataclass(frozen=True)
@@ -137,13 +124,32 @@ def _check_memory(packed: PackedTable, n_workers: int, max_bytes: int) -> int:
     return need
 
 
-def _shards(packed: PackedTable, n_shards: int) -> list[Contexts]:
-    """Cut the contexts into parts that agree in the first variables, so that a part shares questions."""
-    alike = np.lexsort(packed.table.codes[::-1])
-    return [np.sort(part).astype(np.int32) for part in np.array_split(alike, n_shards)]
+def _cut(packed: PackedTable, strategy: Strategy, n_parts: int) -> list[tuple[Contexts, range]]:
+    """Cut the work by contexts where blankets are shared, else by nodes: no part needs another."""
+    n, m = packed.table.codes.shape
+    if not strategy.shared:
+        everyone = np.arange(m, dtype=np.int32)
+        return [(everyone, range(place, n, n_parts)) for place in range(n_parts)]
+    # Contexts that agree in the first variables ask alike: they stay together.
+    alike = np.lexsort(packed.table.codes[::-1]).astype(np.int32)
+    return [(np.sort(part), range(n)) for part in np.array_split(alike, n_parts)]
 
 
-def _learn_shard(
+def _join(
+    parts: Sequence[_Part], work: Sequence[tuple[Contexts, range]], shape: tuple[int, int], max_bytes: int
+) -> _Part:
+    """Put the graphs of all parts together, and count the questions that several of them asked once."""
+    graphs = np.zeros((*shape, packed_words(shape[0])), dtype=np.uint64)
+    memo = parts[0].memo
+    memo.max_bytes = max_bytes
+    for part, (contexts, nodes) in zip(parts, work, strict=True):
+        graphs[np.ix_(np.array(nodes), contexts)] = part.graphs
+        if part.memo is not memo:
+            memo.add(part.memo)
+    return _Part(graphs, memo, 0)
+
+
+def _learn_part(
     packed: PackedTable,
     strategy: Strategy,
     contexts: Contexts,
