@@ -9,15 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import Context
+from unless.data.domain import Context, Domain
 from unless.structures.canonical import LINK_BLOCK, CanonicalModel
+from unless.structures.distinct import Positions
 from unless.structures.pairs import Edge, n_pairs, pair_names, unpack
 
 Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint16]
 # A longer list of levels tells a person no more than a share does.
 MOST_LEVELS_NAMED = 4
 # Most variables are ruled out as deciding by these few contexts, without a look at all of them.
-FEW_CONTEXTS = 256
+FEW_CONTEXTS = 128
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,14 @@ def look(model: CanonicalModel, context: Mapping[str, str] | None = None) -> Vie
     everywhere = np.flatnonzero(whole[1])
     named = sorted(zip(pair_names(model.domain, everywhere), everywhere.tolist(), strict=True))
     extent = Extent(int(model.counts[agrees].sum()), int(agrees.sum()))
+    # Variables one below the other: each is asked alone, and often.
+    columns, index = np.ascontiguousarray(model.rows[agrees].T), model.graph_index[agrees]
     links = []
     for edge, place in named:
         inside = Extent(int(here[0][place]), int(here[1][place]))
         varies = 0 < inside.n_contexts < extent.n_contexts
-        gate = _gate(model, place, edge, agrees) if varies else None
+        bits = (model.packed[:, place // 8] >> np.uint8(place % 8)) & 1
+        gate = _gate(model.domain, columns, bits[index].astype(np.bool_), edge) if varies else None
         links.append(Link(edge, inside, Extent(int(whole[0][place]), int(whole[1][place])), gate))
     return View(
         context=seen_from,
@@ -106,30 +111,26 @@ def _count(model: CanonicalModel, agrees: Mask) -> npt.NDArray[np.int64]:
     return totals.astype(np.int64)
 
 
-def _gate(model: CanonicalModel, place: int, edge: Edge, agrees: Mask) -> Gate | None:
-    bits = (model.packed[:, place // 8] >> np.uint8(place % 8)) & 1
-    linked = bits[model.graph_index[agrees]].astype(np.bool_)
-    rows = model.rows[agrees]
-    few = slice(None, None, max(1, len(rows) // FEW_CONTEXTS))
-    others = sorted(
-        (variable for variable in model.domain if variable.name not in edge),
-        key=lambda variable: (len(variable.levels), variable.name),
-    )
-    for variable in others:
-        codes = rows[:, model.domain.index(variable.name)]
-        if _decided(codes[few], linked[few]) is None:
+def _gate(domain: Domain, columns: Codes, linked: Mask, edge: Edge) -> Gate | None:
+    """Find the variable, of the fewest levels, that alone decides a link."""
+    on, off = np.flatnonzero(linked), np.flatnonzero(~linked)
+    for variable in sorted(domain, key=lambda one: (len(one.levels), one.name)):
+        if variable.name in edge:
             continue
-        sides = _decided(codes, linked)
-        if sides is not None and min(map(len, sides)) <= MOST_LEVELS_NAMED:
-            on, off = (tuple(variable.levels[code] for code in side) for side in sides)
-            return Gate(variable.name, on, off)
+        codes = columns[domain.index(variable.name)]
+        if _overlap(codes[_few(on)], codes[_few(off)]) or _overlap(codes[on], codes[off]):
+            continue
+        sides = [
+            tuple(variable.levels[code] for code in np.unique(codes[side]).tolist()) for side in (on, off)
+        ]
+        if min(map(len, sides)) <= MOST_LEVELS_NAMED:
+            return Gate(variable.name, *sides)
     return None
 
 
-def _decided(codes: npt.NDArray[np.uint16], linked: Mask) -> tuple[list[int], list[int]] | None:
-    """Split the codes seen into those always and those never linked, if there are no others."""
-    seen = np.bincount(codes)
-    on = np.bincount(codes, weights=linked)
-    if ((on > 0) & (on < seen)).any():
-        return None
-    return np.flatnonzero(on).tolist(), np.flatnonzero((seen > 0) & (on == 0)).tolist()
+def _few(places: Positions) -> Positions:
+    return places[:: max(1, len(places) // FEW_CONTEXTS)]
+
+
+def _overlap(codes: Codes, others: Codes) -> bool:
+    return not set(codes.tolist()).isdisjoint(others.tolist())
