@@ -1,4 +1,4 @@
-"""Keep compiled kernels and sources in step: numba notices a change of a file, not of the files it calls into."""
+"""Keep compiled kernels and sources in step: numba sees a change of a file, not of those it calls."""
 
 from pathlib import Path
 

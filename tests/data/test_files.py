@@ -163,3 +163,10 @@ def test_json_rows_may_have_many_keys(tmp_path):
 def test_a_key_a_json_row_lacks_is_missing_there(tmp_path):
     path = write(tmp_path / "t.jsonl", '{"a": 1, "b": "x"}\n{"a": 2}\n{"a": 2, "b": null}\n')
     assert read(path, missing="level").domain["b"].levels == ("x", "missing")
+
+
+def test_a_list_of_paths_is_one_table(tmp_path):
+    for place, text in enumerate(["a,b\nx,p\n", "a,b\ny,q\n"]):
+        (tmp_path / f"{place}.csv").write_text(text)
+    listed = [str(tmp_path / "1.csv"), tmp_path / "0.csv"]
+    assert read(listed) == read(str(tmp_path / "*.csv"))

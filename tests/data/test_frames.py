@@ -199,7 +199,7 @@ def test_every_way_to_be_missing(missing):
         ([], "no rows"),
         ([{"a": 1}, {"a": 2}], "one column"),
         ([[1, 2], [1]], "Row 2 has 1 values where row 1 has 2"),
-        (["ab", "cd"], "does not hold rows"),
+        (["ab", 1], "does not hold rows"),
         (np.zeros(3), "1 dimension"),
         (np.zeros((0, 2)), "no rows"),
         (np.zeros((2, 2), dtype=complex), None),

@@ -35,7 +35,7 @@ _MENTION = re.compile(
 
 def answer(failure: BaseException) -> int:
     """Say what happened and return the exit code."""
-    if isinstance(failure, KeyboardInterrupt | click.Abort) or _is_interrupted_query(failure):
+    if isinstance(failure, KeyboardInterrupt | click.Abort):
         click.echo("Stopped.", err=True)
         return STOPPED
     if isinstance(failure, BrokenPipeError | SystemExit):
@@ -64,11 +64,6 @@ def _option(match: re.Match[str]) -> str:
     if match["next"] in ("", "False"):
         return option
     return f"{option} {match['next']}"
-
-
-def _is_interrupted_query(failure: BaseException) -> bool:
-    # DuckDB hears Ctrl-C itself, and says so in this way.
-    return type(failure) is RuntimeError and str(failure) == "Query interrupted"
 
 
 def _sentence(failure: BaseException) -> str | None:

@@ -1,8 +1,7 @@
 """The options that say how a table is read, and the reading."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +70,7 @@ def read_files(files: Sequence[str], options: dict[str, Any]) -> "Dataset":
     """Read one table from a file, or from several of the same columns."""
     from unless.data.read import read
 
-    with _as_one(files) as source:
-        return read(source, **_settings(options))
+    return read(found_files(files), **_settings(options))
 
 
 def found_files(patterns: Sequence[str]) -> list[Path]:
@@ -100,22 +98,3 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError("--rare is given for all columns and for one")
         given["rare"] = given["rare"][None]
     return given
-
-
-@contextmanager
-def _as_one(files: Sequence[str]) -> Iterator[str | Path]:
-    """Give `read` one path, or a pattern that means these files and no others."""
-    from glob import escape
-    from tempfile import TemporaryDirectory
-
-    found = found_files(files)
-    if len(found) == 1:
-        yield found[0]
-        return
-    with TemporaryDirectory(prefix="unless-") as folder:
-        for place, path in enumerate(found):
-            # A folder each, so that messages name the file as the user does; patterns skip dotted names.
-            link = Path(folder, f"{place:06}", path.name.lstrip("."))
-            link.parent.mkdir()
-            link.symlink_to(path.absolute())
-        yield f"{escape(folder)}/*/*"

@@ -1,11 +1,7 @@
-"""Files appear whole or not at all, and never in place of something else."""
+"""Where a result may be written is checked before the work begins."""
 
-import os
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 from unless.errors import SettingError
 
@@ -22,21 +18,3 @@ def check_output(output: str, inputs: Sequence[Path] = ()) -> None:
         raise SettingError(f"{output!r} is not an ordinary file; name another place.")
     if target.exists() and any(target.samefile(source) for source in inputs):
         raise SettingError(f"{output!r} is the table itself; write to another file.")
-
-
-@contextmanager
-def replacing(output: str) -> Iterator[TextIO]:
-    """Open a text file that takes its name only when all went well."""
-    target = Path(os.path.realpath(output))
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
-    try:
-        with draft.open("x", encoding="utf-8", newline="") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(target)
-    except OSError as error:
-        # The draft's name means nothing to the user.
-        raise OSError(error.errno, error.strerror, output) from None
-    finally:
-        draft.unlink(missing_ok=True)

@@ -1,22 +1,18 @@
 """One locked-down DuckDB connection for one reading, with a temporary folder that goes with it."""
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy.typing as npt
 
 from unless.data.memory import show_memory
 from unless.data.source import quoted
 from unless.errors import DataError, TooLarge
-
-if TYPE_CHECKING:
-    pass
 
 
 class Workshop:
@@ -28,9 +24,10 @@ class Workshop:
     def __enter__(self) -> Self:
         import duckdb
 
-        self.folder = Path(tempfile.mkdtemp(prefix="unless-")).resolve()
         self._n_places = 0
         self.title = "The table"
+        self._owned = tempfile.TemporaryDirectory(prefix="unless-", ignore_cleanup_errors=True)
+        self.folder = Path(self._owned.name).resolve()
         self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
             ":memory:",
             config={
@@ -47,7 +44,7 @@ class Workshop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.connection.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._owned.cleanup()
 
     def place(self, suffix: str) -> Path:
         """Return a new path inside the temporary folder."""
@@ -99,6 +96,11 @@ class Workshop:
 
         try:
             yield
+        except RuntimeError as error:
+            # The database's way to say Ctrl-C.
+            if "interrupted" in str(error).lower():
+                raise KeyboardInterrupt from None
+            raise
         except duckdb.OutOfMemoryException:
             raise self._too_large() from None
         except duckdb.NotImplementedException as error:

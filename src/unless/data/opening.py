@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ from unless.errors import DataError, SettingError
 
 def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
     """Open a path, a frame, an array or a plain Python table, and lock the database on it."""
-    if isinstance(source, str | os.PathLike):
-        return _open_files([prepare(path, shop) for path in find_files(source)], shop, how)
+    if paths := _paths(source):
+        return _open_files([prepare(path, shop) for path in paths], shop, how)
     if isinstance(source, np.ndarray):
         opened: Source | None = open_array(source, shop, how)
     else:
@@ -36,6 +37,14 @@ def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
         )
     shop.lock()
     return opened
+
+
+def _paths(source: Any) -> list[Path]:
+    """Return the files meant by a path, a glob or a list of them; none if it is no such thing."""
+    several = source if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(one, str | os.PathLike) for one in several):
+        return []
+    return [path for one in several for path in find_files(one)]
 
 
 def _open_python(source: Any, shop: Workshop, how: Settings) -> Source | None:

@@ -41,8 +41,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     Parameters
     ----------
     source
-        A path or a glob (CSV, TSV, Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2, .xz or .zip), a
-        pandas, polars or Arrow table, a NumPy array, a dictionary of columns, a list of rows, or a Dataset.
+        A path, a glob or a list of them (CSV, TSV, Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2,
+        .xz or .zip), a pandas, polars or Arrow table, a NumPy array, a dictionary of columns, a list of
+        rows, or a Dataset.
     columns
         The columns to keep, in this order. For a table without names, their names.
     count_column

@@ -2,12 +2,12 @@
 
 import io
 import os
-import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from unless.errors import FileFormatError
+from unless.formats.atomic import replacing
 
 Members = Mapping[str, bytes]
 # Zip begins to count in 1980; a real date would change the bytes from one second to the next.
@@ -25,7 +25,8 @@ def write_container(path: str | os.PathLike[str], members: Members) -> None:
             entry.create_system = UNIX
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content)
-    _replace(path, buffer.getbuffer())
+    with replacing(path) as stream:
+        stream.write(buffer.getbuffer())
 
 
 def read_container(path: str | os.PathLike[str]) -> dict[str, bytes]:
@@ -52,21 +53,3 @@ def _is_foreign(entry: zipfile.ZipInfo) -> bool:
     return bool(
         entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits or entry.file_size != entry.compress_size
     )
-
-
-def _replace(path: str | os.PathLike[str], content: memoryview) -> None:
-    # Through a link, as open() would write.
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
-    try:
-        # Not tempfile: its files are private whatever the umask says.
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(target)
-    except OSError as error:
-        # The draft's name means nothing to the caller.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    finally:
-        draft.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """`unless datasets`: the bundled tables and the generator, listed or written as CSV."""
 
 import csv
+import io
 import sys
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO
@@ -41,7 +42,8 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 @click.option("--json", "as_json", is_flag=True, help="List as JSON.")
 def command(name: str | None, output: str | None, counts: bool, as_json: bool, **made: Any) -> None:
     """List the bundled tables, or write the one called NAME as CSV."""
-    from unless.cli.writing import check_output, replacing
+    from unless.cli.writing import check_output
+    from unless.formats.atomic import replacing
 
     sizes = {option: value for option, value in made.items() if value is not None}
     if name is None:
@@ -58,8 +60,10 @@ def command(name: str | None, output: str | None, counts: bool, as_json: bool, *
         _write(data, sys.stdout, counts)
         return
     check_output(output)
+    text = io.StringIO(newline="")
+    _write(data, text, counts)
     with replacing(output) as stream:
-        _write(data, stream, counts)
+        stream.write(text.getvalue().encode())
 
 
 def _load(name: str) -> "Dataset":
