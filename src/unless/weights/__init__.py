@@ -1,0 +1,1 @@
+"""Weights for features, by penalised pseudo-likelihood. Imports formats, inference and below."""
