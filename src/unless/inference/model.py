@@ -20,7 +20,9 @@ class LogLinearModel:
     def __init__(self, features: FeatureSet, weights: npt.ArrayLike) -> None:
         values = np.array(weights, dtype=np.float64)
         if values.shape != (len(features),):
-            raise SettingError(f"There are {values.size:,} weights for {len(features):,} features; give one for each.")
+            raise SettingError(
+                f"There are {values.size:,} weights for {len(features):,} features; give one for each."
+            )
         if np.isnan(values).any():
             raise SettingError("A weight is not a number; give a number for each feature.")
         values.setflags(write=False)
@@ -36,8 +38,10 @@ class LogLinearModel:
         """Return the log of the unnormalised probability of each row of codes."""
         from unless.kernels.potentials import log_potentials
 
-        arrays = self.features.arrays sums: Floats = log_potentials(np.ascontiguousarray(rows),
-        *map(np.array, arrays), np.array(self.weights)) return sums
+        # Copies, because numba would compile once more for arrays that cannot be written.
+        arrays = map(np.array, (*self.features.arrays, self.weights))
+        sums: Floats = log_potentials(np.ascontiguousarray(rows), *arrays)
+        return sums
 
     def __repr__(self) -> str:
         return f"<LogLinearModel: {len(self.features):,} features over {len(self.domain)} variables>"

@@ -7,8 +7,9 @@ from unless.kernels.compiling import compiled
 
 @compiled
 def log_potentials(codes, start, variable, level, equal, weights):
-    """Return, for each row of codes (rows, variables), the sum of the weights of the features that hold
-    in it.""" sums = np.zeros(codes.shape[0]) for row in range(codes.shape[0]):
+    """Sum, for each row of codes (rows, variables), the weights of the features that hold in it."""
+    sums = np.zeros(codes.shape[0])
+    for row in range(codes.shape[0]):
         total = 0.0
         for feature in range(weights.shape[0]):
             holds = True
