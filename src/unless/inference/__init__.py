@@ -1,1 +1,1 @@
-"""LogLinearModel: a structure with weights that can be asked, sampled and scored. Imports independence and below."""
+"""LogLinearModel: features with weights, to be asked, sampled and scored. Imports independence and below."""
