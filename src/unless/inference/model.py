@@ -1,5 +1,7 @@
 """The third narrow waist: features and their weights as one distribution."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,7 @@ class LogLinearModel:
     Immutable. Weight k belongs to feature k in the order of `features`.
     """
 
-    def __init__(self, features: FeatureSet, weights: npt.ArrayLike) -> None:
+    def __init__(self, features: FeatureSet, weights: npt.ArrayLike, *, report: Any = None) -> None:
         values = np.array(weights, dtype=np.float64)
         if values.shape != (len(features),):
             raise SettingError(
@@ -28,6 +30,8 @@ class LogLinearModel:
         values.setflags(write=False)
         self.features = features
         self.weights: Floats = values
+        # How the weights were found, where they were found here.
+        self.fit_report = report
 
     @property
     def domain(self) -> Domain:
