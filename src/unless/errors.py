@@ -8,6 +8,7 @@ UnlessError
 ├── UnknownName (LookupError)         no such variable
 ├── UnknownContext (LookupError)      a context the data never showed
 ├── SettingError (ValueError)         an argument out of its range
+│   └── ImpossibleEvidence            evidence to which the model gives probability zero
 ├── NotFitted (ValueError, AttributeError)   asked before it learned
 ├── FileFormatError (ValueError)      a damaged, foreign or newer file
 ├── MissingExtra (ImportError)        an optional package is needed and absent
@@ -49,6 +50,10 @@ class UnknownContext(UnlessError, LookupError):
 
 class SettingError(UnlessError, ValueError):
     """An argument is out of its range."""
+
+
+class ImpossibleEvidence(SettingError):
+    """The model gives the evidence probability zero, so nothing can be said given it."""
 
 
 class NotFitted(UnlessError, ValueError, AttributeError):
