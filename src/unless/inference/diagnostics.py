@@ -1,0 +1,143 @@
+"""How far sampled averages can be trusted: standard errors, effective sample sizes and R-hat of chains."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Sums of a quantity and of its square over batches of draws, (chains, batches, quantities)."""
+
+    sums: Floats
+    squares: Floats
+    n_per_batch: int
+
+    @property
+    def n_draws(self) -> int:
+        """The draws of all chains together."""
+        return int(np.prod(self.sums.shape[:2])) * self.n_per_batch
+
+    @property
+    def means(self) -> Floats:
+        """The mean of each batch."""
+        return self.sums / self.n_per_batch
+
+
+@dataclass(frozen=True)
+class GibbsReport:
+    """What the chains did: `r_hat` near 1 says that they agree, `effective_size` what the draws are worth.
+
+    Both are the worst over the cells of the answer.
+    """
+
+    n_chains: int
+    n_draws: int
+    burn_in: int
+    r_hat: float
+    effective_size: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the chains agree by the usual measure, R-hat below 1.05."""
+        return self.r_hat < 1.05
+
+    def __str__(self) -> str:
+        said = "" if self.agrees else "; the chains disagree, so take more draws"
+        return (
+            f"Gibbs sampling, {self.n_chains} chains of {self.n_draws:,} draws after {self.burn_in:,}: R-hat "
+            f"{self.r_hat:.3f}, {self.effective_size:,.0f} effective draws{said}"
+        )
+
+
+@dataclass(frozen=True)
+class BeliefReport:
+    """How message passing ended: after how many iterations, and by how much a message last changed."""
+
+    n_iterations: int
+    change: float
+    is_converged: bool
+    is_tree: bool
+
+    def __str__(self) -> str:
+        if not self.is_converged:
+            return (
+                f"Belief propagation did not converge: after {self.n_iterations:,} iterations a message "
+                f"still changes by {self.change:.1g}; try more damping or Gibbs sampling"
+            )
+        worth = "exact, as there are no loops" if self.is_tree else "approximate, as there are loops"
+        return f"Belief propagation converged after {self.n_iterations:,} iterations: {worth}"
+
+
+def standard_errors(trace: Trace) -> Floats:
+    """Return the standard error of each quantity's mean over all chains.
+
+    The batch means are a short series whose autocorrelations are added up as far as they are positive and
+    fall (Geyer 1992); chains that disagree count as correlated (Vehtari et al. 2021, without ranks).
+    """
+    means = trace.means
+    n_chains, n_batches, _ = means.shape
+    spread = means - means.mean(axis=1, keepdims=True)
+    covariances = _autocovariances(spread)
+    within = covariances[0] * n_batches / (n_batches - 1)
+    total = covariances[0] + (means.mean(axis=1).var(axis=0, ddof=1) if n_chains > 1 else 0.0)
+    moving = total > 0
+    correlations = np.zeros_like(covariances)
+    correlations[:, moving] = 1 - (within - covariances)[:, moving] / total[moving]
+    correlations[0] = 1.0
+    time = _correlation_time(correlations)
+    return np.asarray(np.sqrt(total * time / (n_chains * n_batches)))
+
+
+def effective_sizes(trace: Trace, errors: Floats) -> Floats:
+    """Return how many independent draws would give the same standard errors; all of them for a constant."""
+    variances = trace.squares.sum(axis=(0, 1)) / trace.n_draws - trace.means.mean(axis=(0, 1)) ** 2
+    sizes = np.full(len(errors), float(trace.n_draws))
+    moving = errors > 0
+    sizes[moving] = np.maximum(variances[moving], 0) / errors[moving] ** 2
+    return sizes
+
+
+def split_r_hats(trace: Trace) -> Floats:
+    """Return, for each quantity, how much wider all half chains together spread than each by itself."""
+    half = trace.sums.shape[1] // 2
+    sums = np.concatenate([trace.sums[:, :half], trace.sums[:, -half:]]).sum(axis=1)
+    squares = np.concatenate([trace.squares[:, :half], trace.squares[:, -half:]]).sum(axis=1)
+    n_draws = half * trace.n_per_batch
+    means = sums / n_draws
+    within = np.maximum(squares / n_draws - means**2, 0).mean(axis=0) * n_draws / max(n_draws - 1, 1)
+    between = means.var(axis=0, ddof=1)
+    ratios = np.ones(len(within))
+    # A quantity that rounding alone moves is a constant, and all chains agree on it.
+    moving = between > 1e-24
+    with np.errstate(divide="ignore"):
+        ratios[moving] = np.sqrt((n_draws - 1) / n_draws + between[moving] / within[moving])
+    return ratios
+
+
+def report_on(trace: Trace, errors: Floats, burn_in: int) -> GibbsReport:
+    """Sum up a run of chains by its worst quantity."""
+    n_chains, n_batches, n_cells = trace.sums.shape
+    r_hat = float(split_r_hats(trace).max()) if n_cells else 1.0
+    size = float(effective_sizes(trace, errors).min()) if n_cells else float(trace.n_draws)
+    return GibbsReport(n_chains, n_batches * trace.n_per_batch, burn_in, r_hat, size)
+
+
+def _autocovariances(spread: Floats) -> Floats:
+    """Return the autocovariances of centred series, (lags, quantities), averaged over chains."""
+    n_batches = spread.shape[1]
+    frequencies = np.fft.rfft(spread, 2 * n_batches, axis=1)
+    power = (frequencies * frequencies.conj()).real.mean(axis=0)
+    return np.asarray(np.fft.irfft(power, 2 * n_batches, axis=0)[:n_batches] / n_batches)
+
+
+def _correlation_time(correlations: Floats) -> Floats:
+    n_pairs = len(correlations) // 2
+    pairs = correlations[0 : 2 * n_pairs : 2] + correlations[1 : 2 * n_pairs : 2]
+    positive = np.logical_and.accumulate(pairs > 0, axis=0)
+    falling = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
+    # Batches that undo each other would promise a precision that so short a series cannot show.
+    return np.asarray(np.maximum(2 * falling.sum(axis=0) - 1, 0.5))

@@ -1,0 +1,283 @@
+"""Gibbs sampling: approximate answers with their errors, for models too wide to be answered exactly."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Rows
+from unless.data.domain import Code
+from unless.errors import ImpossibleEvidence, SettingError
+from unless.inference.diagnostics import Floats, GibbsReport, Trace, report_on, standard_errors
+from unless.inference.distribution import Distribution
+from unless.inference.model import LogLinearModel
+from unless.kernels.gibbs import Mentions, find_start, run_joint, run_marginals, run_rows, settle
+from unless.structures.conditions import FeatureArrays
+
+RandomState = int | np.random.Generator | None
+Integers = npt.NDArray[np.int64]
+
+N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
+# Enough batches to estimate an error from, few enough to keep many quantities.
+_N_BATCHES = 100
+_N_TRIES = 10_000
+
+
+class _Sampled(NamedTuple):
+    probabilities: Floats
+    errors: Floats
+    report: GibbsReport
+
+
+class _Start(NamedTuple):
+    codes: Integers
+    unmet: Integers
+    random: npt.NDArray[np.uint64]
+
+
+def gibbs_query(
+    model: LogLinearModel,
+    variables: Sequence[int],
+    evidence: Mapping[int, int],
+    *,
+    random_state: RandomState = None,
+    n_chains: int = N_CHAINS,
+    n_draws: int = N_DRAWS,
+    burn_in: int = BURN_IN,
+) -> Distribution:
+    """Estimate the joint distribution of some variables (positions) given codes of others.
+
+    The conditional of one of the variables is averaged, with the others as they were drawn.
+    """
+    walk = _Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
+    shape = tuple(int(walk.n_levels[variable]) for variable in variables)
+    free = [variable for variable in variables if variable not in evidence]
+    if free:
+        sampled = _sample_joint(walk, variables, shape, pivot=max(free, key=lambda v: int(walk.n_levels[v])))
+    else:
+        sampled = _certain(walk, shape, [evidence[variable] for variable in variables])
+    return _answer(model, variables, evidence, sampled)
+
+
+def gibbs_marginals(
+    model: LogLinearModel,
+    evidence: Mapping[int, int],
+    *,
+    random_state: RandomState = None,
+    n_chains: int = N_CHAINS,
+    n_draws: int = N_DRAWS,
+    burn_in: int = BURN_IN,
+) -> list[Distribution]:
+    """Estimate the marginal of every variable, given codes of some, from one run of chains."""
+    walk = _Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
+    ends = np.cumsum(walk.n_levels)
+    offsets = ends - walk.n_levels
+    sums, squares = walk.room(int(ends[-1]))
+    for chain, start in enumerate(walk.starts()):
+        run_marginals(
+            walk.free,
+            start.codes,
+            start.unmet,
+            walk.mentions,
+            burn_in,
+            walk.n_sweeps,
+            offsets,
+            sums[chain],
+            squares[chain],
+            start.random,
+        )
+    answers = []
+    for variable, (low, high) in enumerate(zip(offsets.tolist(), ends.tolist(), strict=True)):
+        part = Trace(sums[..., low:high], squares[..., low:high], walk.n_sweeps)
+        answers.append(_answer(model, [variable], evidence, _sum_up(part, burn_in, (high - low,))))
+    return answers
+
+
+def gibbs_sample(
+    model: LogLinearModel,
+    n_rows: int,
+    evidence: Mapping[int, int],
+    random_state: RandomState = None,
+    *,
+    n_chains: int = N_CHAINS,
+    burn_in: int = BURN_IN,
+    n_between: int = 10,
+) -> Rows:
+    """Draw rows of codes from several chains, `n_between` sweeps apart, in random order.
+
+    Rows of one chain resemble each other a little; their order is shuffled, so it tells nothing.
+    """
+    walk = _Walk(model, evidence, random_state, n_chains, _N_BATCHES, burn_in)
+    rows = np.zeros((n_rows, len(model.domain)), dtype=Code)
+    shares = np.array_split(rows, n_chains)
+    for share, start in zip(shares, walk.starts(), strict=True):
+        run_rows(walk.free, start.codes, start.unmet, walk.mentions, burn_in, n_between, share, start.random)
+    return walk.rng.permutation(rows)
+
+
+class _Walk:
+    """Chains over one model, each from its own start and with its own stream of random numbers."""
+
+    def __init__(
+        self,
+        model: LogLinearModel,
+        evidence: Mapping[int, int],
+        random_state: RandomState,
+        n_chains: int,
+        n_draws: int,
+        burn_in: int,
+    ) -> None:
+        for name, value, least in (("n_chains", n_chains, 1), ("n_draws", n_draws, _N_BATCHES)):
+            if value < least:
+                raise SettingError(f"{name} must be {least:,} or more, not {value!r}.")
+        if burn_in < 0:
+            raise SettingError(f"burn_in must be 0 or more, not {burn_in!r}.")
+        self.rng = np.random.default_rng(random_state)
+        self.n_levels = model.domain.n_levels
+        self.n_chains = n_chains
+        self.burn_in = burn_in
+        self.n_sweeps = -(-n_draws // _N_BATCHES)
+        self.evidence = evidence
+        self.free: Integers = np.array(
+            [variable for variable in range(len(self.n_levels)) if variable not in evidence], dtype=np.int64
+        )
+        arrays, weights = _without_certainties(model)
+        self.mentions = find_mentions(arrays, weights, self.n_levels)
+        self._forbidden = find_mentions(
+            chosen(arrays, np.isneginf(weights)),
+            np.full(int(np.isneginf(weights).sum()), -1.0),
+            self.n_levels,
+        )
+
+    def room(self, n_cells: int) -> tuple[Floats, Floats]:
+        """Return empty sums and squares, (chains, batches, cells)."""
+        shape = (self.n_chains, _N_BATCHES, n_cells)
+        return np.zeros(shape), np.zeros(shape)
+
+    def starts(self) -> Iterator[_Start]:
+        """Give each chain a state of positive probability."""
+        seeds = self.rng.integers(1, 2**62, size=self.n_chains, dtype=np.uint64)
+        states = self.rng.integers(0, self.n_levels, size=(self.n_chains, len(self.n_levels)))
+        states[:, list(self.evidence)] = list(self.evidence.values())
+        for seed, codes in zip(seeds, states, strict=True):
+            random = np.array([seed], dtype=np.uint64)
+            self._avoid_the_forbidden(codes, random)
+            unmet = np.zeros(len(self.mentions.weights), dtype=np.int64)
+            settle(codes, unmet, self.mentions)
+            yield _Start(codes, unmet, random)
+
+    def _avoid_the_forbidden(self, codes: Integers, random: npt.NDArray[np.uint64]) -> None:
+        unmet = np.zeros(len(self._forbidden.weights), dtype=np.int64)
+        settle(codes, unmet, self._forbidden)
+        if not find_start(self.free, codes, unmet, self._forbidden, _N_TRIES, random):
+            raise ImpossibleEvidence(
+                f"No state of positive probability was found in {_N_TRIES:,} sweeps, so Gibbs sampling "
+                "cannot start; the evidence contradicts features of weight -inf, or nearly so: ask exactly."
+            )
+
+
+def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) -> Mentions:
+    """List, for each variable, the features that speak of it and the levels that fit them."""
+    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
+    variable = arrays.variable.astype(np.int64)
+    begins = np.ones(len(variable), dtype=np.bool_)
+    begins[1:] = (feature[1:] != feature[:-1]) | (variable[1:] != variable[:-1])
+    first = np.flatnonzero(begins)
+    mention = np.cumsum(begins) - 1
+    only = np.where(arrays.equal[first], arrays.level[first].astype(np.int64), -1)
+    sizes = np.where(only < 0, n_levels[variable[first]], 0)
+    place = np.cumsum(sizes) - sizes
+    fits = np.ones(int(sizes.sum()), dtype=np.bool_)
+    fits[(place[mention] + arrays.level)[~arrays.equal]] = False
+    order = np.argsort(variable[first], kind="stable")
+    bounds = np.searchsorted(variable[first][order], np.arange(len(n_levels) + 1))
+    return Mentions(
+        bounds.astype(np.int64),
+        feature[first][order],
+        only[order],
+        place[order],
+        fits,
+        np.array(weights, dtype=np.float64),
+        np.array(n_levels),
+    )
+
+
+def chosen(arrays: FeatureArrays, kept: npt.NDArray[np.bool_]) -> FeatureArrays:
+    """Return the chosen features, in their order."""
+    sizes = np.diff(arrays.start)
+    inside = np.repeat(kept, sizes)
+    start = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    return FeatureArrays(start, arrays.variable[inside], arrays.level[inside], arrays.equal[inside])
+
+
+def _without_certainties(model: LogLinearModel) -> tuple[FeatureArrays, Floats]:
+    """Say "this feature must hold" (weight inf) as "these levels must not be" (weight -inf)."""
+    arrays, weights = model.features.arrays, model.weights
+    certain = np.isposinf(weights)
+    if not certain.any():
+        return arrays, weights
+    sure = find_mentions(chosen(arrays, certain), weights[certain], model.domain.n_levels)
+    excluded = []
+    for variable, n_levels in enumerate(model.domain.n_levels.tolist()):
+        for mention in range(int(sure.first[variable]), int(sure.first[variable + 1])):
+            only, place = int(sure.only[mention]), int(sure.place[mention])
+            fitting = np.arange(n_levels) == only if only >= 0 else sure.fits[place : place + n_levels]
+            excluded += [(variable, level) for level in np.flatnonzero(~fitting).tolist()]
+    listed = np.array(sorted(set(excluded)), dtype=np.int64).reshape(-1, 2)
+    impossible = FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])
+    joined = FeatureArrays.joined([chosen(arrays, ~certain), impossible])
+    return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
+
+
+def _sample_joint(walk: _Walk, variables: Sequence[int], shape: tuple[int, ...], pivot: int) -> _Sampled:
+    strides = np.zeros(len(walk.n_levels), dtype=np.int64)
+    for position, variable in enumerate(variables):
+        strides[variable] = int(np.prod(shape[position + 1 :], dtype=np.int64))
+    sums, squares = walk.room(int(np.prod(shape)))
+    for chain, start in enumerate(walk.starts()):
+        run_joint(
+            walk.free,
+            start.codes,
+            start.unmet,
+            walk.mentions,
+            walk.burn_in,
+            walk.n_sweeps,
+            strides,
+            pivot,
+            sums[chain],
+            squares[chain],
+            start.random,
+        )
+    return _sum_up(Trace(sums, squares, walk.n_sweeps), walk.burn_in, shape)
+
+
+def _sum_up(trace: Trace, burn_in: int, shape: tuple[int, ...]) -> _Sampled:
+    errors = standard_errors(trace)
+    means = trace.means.mean(axis=(0, 1))
+    report = report_on(trace, errors, burn_in)
+    return _Sampled((means / means.sum()).reshape(shape), errors.reshape(shape), report)
+
+
+def _certain(walk: _Walk, shape: tuple[int, ...], codes: list[int]) -> _Sampled:
+    # Even what is known is asked for: impossible evidence must be said.
+    next(walk.starts())
+    table = np.zeros(shape)
+    table[tuple(codes)] = 1.0
+    n_draws = walk.n_sweeps * _N_BATCHES
+    report = GibbsReport(walk.n_chains, n_draws, walk.burn_in, 1.0, float(walk.n_chains * n_draws))
+    return _Sampled(table, np.zeros(shape), report)
+
+
+def _answer(
+    model: LogLinearModel, variables: Sequence[int], evidence: Mapping[int, int], sampled: _Sampled
+) -> Distribution:
+    return Distribution(
+        tuple(model.domain.variables[variable] for variable in variables),
+        sampled.probabilities,
+        model.domain.decode(evidence),
+        "gibbs",
+        sampled.errors,
+        {**asdict(sampled.report), "report": str(sampled.report)},
+    )

@@ -1,0 +1,235 @@
+"""Gibbs sampling of a log-linear model: one update looks only at the features of its variable.
+
+For every feature the state counts the variables of its scope that do not fit it yet. The conditional of a
+variable then needs, of each of its features, one comparison: does everything else fit?
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unless.kernels.compiling import borrowed, compiled, inlined
+
+_LOW, _HALF, _MULTIPLIER = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(4294883355)
+
+
+class Mentions(NamedTuple):
+    """For each variable, the features whose scope holds it, and the levels that fit them."""
+
+    first: Any  # int64 (variables + 1,): where the mentions of a variable begin
+    feature: Any  # int64 (mentions,)
+    only: Any  # int64 (mentions,): the one level that fits, or -1
+    place: Any  # int64 (mentions,): where the levels that fit are in `fits`, if there are several
+    fits: Any  # bool (levels of those mentions,)
+    weights: Any  # float64 (features,)
+    n_levels: Any  # int64 (variables,)
+
+
+@inlined
+def _borrowed_mentions(mentions):
+    return Mentions(
+        borrowed(mentions.first),
+        borrowed(mentions.feature),
+        borrowed(mentions.only),
+        borrowed(mentions.place),
+        borrowed(mentions.fits),
+        borrowed(mentions.weights),
+        borrowed(mentions.n_levels),
+    )
+
+
+@inlined
+def _uniform(random):
+    """Draw from (0, 1) by multiply-with-carry, whose products of 32-bit halves never overflow."""
+    state = random[0]
+    random[0] = (state & _LOW) * _MULTIPLIER + (state >> _HALF)
+    return (np.float64((state ^ (state >> _HALF)) & _LOW) + 0.5) * 2.0**-32
+
+
+@inlined
+def _fits(mention, level, mentions):
+    if mentions.only[mention] >= 0:
+        return mentions.only[mention] == level
+    return mentions.fits[mentions.place[mention] + level]
+
+
+@inlined
+def _weigh(variable, codes, unmet, mentions, sums):
+    """Sum, for each level of a variable, the weights of its features that would hold."""
+    n_levels = mentions.n_levels[variable]
+    for level in range(n_levels):
+        sums[level] = 0.0
+    current = codes[variable]
+    for mention in range(mentions.first[variable], mentions.first[variable + 1]):
+        feature = mentions.feature[mention]
+        n_others = unmet[feature] - (0 if _fits(mention, current, mentions) else 1)
+        if n_others == 0:
+            weight = mentions.weights[feature]
+            if mentions.only[mention] >= 0:
+                sums[mentions.only[mention]] += weight
+            else:
+                for level in range(n_levels):
+                    if mentions.fits[mentions.place[mention] + level]:
+                        sums[level] += weight
+
+
+@inlined
+def _normalise(n_levels, sums):
+    """Turn log weights into probabilities, in place."""
+    top = sums[0]
+    for level in range(1, n_levels):
+        top = max(top, sums[level])
+    total = 0.0
+    for level in range(n_levels):
+        sums[level] = np.exp(sums[level] - top)
+        total += sums[level]
+    for level in range(n_levels):
+        sums[level] /= total
+
+
+@inlined
+def _draw(n_levels, probabilities, random):
+    left = _uniform(random)
+    chosen = 0
+    for level in range(n_levels):
+        # Rounding may leave a crumb after the last level; it must not fall on one that cannot be.
+        if probabilities[level] > 0.0:
+            chosen = level
+            left -= probabilities[level]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@inlined
+def _move(variable, new, codes, unmet, mentions):
+    old = codes[variable]
+    if new == old:
+        return
+    codes[variable] = new
+    for mention in range(mentions.first[variable], mentions.first[variable + 1]):
+        before, after = _fits(mention, old, mentions), _fits(mention, new, mentions)
+        if before != after:
+            unmet[mentions.feature[mention]] += 1 if before else -1
+
+
+@inlined
+def _sweep(free, codes, unmet, mentions, sums, random, seen, offsets):
+    """Draw every free variable once from its conditional, leaving the conditionals in `seen`."""
+    for i in range(free.shape[0]):
+        variable = free[i]
+        n_levels = mentions.n_levels[variable]
+        _weigh(variable, codes, unmet, mentions, sums)
+        _normalise(n_levels, sums)
+        for level in range(n_levels):
+            seen[offsets[variable] + level] = sums[level]
+        _move(variable, _draw(n_levels, sums, random), codes, unmet, mentions)
+
+
+@compiled
+def settle(codes, unmet, mentions):
+    """Count, for each feature, the variables of its scope that do not fit it."""
+    unmet[:] = 0
+    for variable in range(codes.shape[0]):
+        for mention in range(mentions.first[variable], mentions.first[variable + 1]):
+            if not _fits(mention, codes[variable], mentions):
+                unmet[mentions.feature[mention]] += 1
+
+
+@compiled
+def find_start(free, codes, unmet, mentions, n_sweeps, random):
+    """Move, by Gibbs sampling under rising penalties, to a state in which no feature holds.
+
+    The weights are penalties for features that must not hold. Returns whether such a state was found.
+    """
+    mentions = _borrowed_mentions(mentions)
+    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
+    sums = np.zeros(mentions.n_levels.max())
+    for sweep in range(n_sweeps):
+        n_broken = 0
+        for feature in range(unmet.shape[0]):
+            n_broken += unmet[feature] == 0
+        if n_broken == 0:
+            return True
+        strength = 1.0 + 15.0 * (sweep % 100) / 100.0
+        for i in range(free.shape[0]):
+            variable = free[i]
+            n_levels = mentions.n_levels[variable]
+            _weigh(variable, codes, unmet, mentions, sums)
+            for level in range(n_levels):
+                sums[level] *= strength
+            _normalise(n_levels, sums)
+            _move(variable, _draw(n_levels, sums, random), codes, unmet, mentions)
+    return False
+
+
+@compiled
+def run_marginals(free, codes, unmet, mentions, n_burn, n_sweeps, offsets, sums, squares, random):
+    """Add up the conditionals of all variables, and their squares, over batches of `n_sweeps` sweeps.
+
+    Fills `sums` and `squares` (batches, levels of all variables), where those of variable v begin at
+    offsets[v]. Averaging conditionals instead of draws is the Rao-Blackwell estimate, at no extra cost.
+    """
+    mentions = _borrowed_mentions(mentions)
+    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
+    offsets, sums, squares = borrowed(offsets), borrowed(sums), borrowed(squares)
+    weighed = np.zeros(mentions.n_levels.max())
+    seen = np.zeros(sums.shape[1])
+    for variable in range(codes.shape[0]):
+        seen[offsets[variable] + codes[variable]] = 1.0
+    for _ in range(n_burn):
+        _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+    for batch in range(sums.shape[0]):
+        for _ in range(n_sweeps):
+            _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+            for cell in range(sums.shape[1]):
+                sums[batch, cell] += seen[cell]
+                squares[batch, cell] += seen[cell] * seen[cell]
+
+
+@compiled
+def run_joint(free, codes, unmet, mentions, n_burn, n_sweeps, strides, pivot, sums, squares, random):
+    """Add up, over batches of sweeps, the conditional of `pivot` in the cells of a joint table.
+
+    strides[v] is the step of variable v in the table, 0 for variables outside it; the other variables of the
+    table count where they were drawn.
+    """
+    mentions = _borrowed_mentions(mentions)
+    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
+    strides, sums, squares = borrowed(strides), borrowed(sums), borrowed(squares)
+    n_levels = mentions.n_levels[pivot]
+    weighed = np.zeros(mentions.n_levels.max())
+    seen = np.zeros(mentions.n_levels.sum())
+    offsets = np.zeros(codes.shape[0], dtype=np.int64)
+    for _ in range(n_burn):
+        _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+    for batch in range(sums.shape[0]):
+        for _ in range(n_sweeps):
+            _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+            _weigh(pivot, codes, unmet, mentions, weighed)
+            _normalise(n_levels, weighed)
+            cell = np.int64(0)
+            for variable in range(codes.shape[0]):
+                cell += strides[variable] * codes[variable]
+            cell -= strides[pivot] * codes[pivot]
+            for level in range(n_levels):
+                share = weighed[level]
+                sums[batch, cell + level * strides[pivot]] += share
+                squares[batch, cell + level * strides[pivot]] += share * share
+
+
+@compiled
+def run_rows(free, codes, unmet, mentions, n_burn, n_between, rows, random):
+    """Fill rows with states, `n_between` sweeps apart."""
+    mentions = _borrowed_mentions(mentions)
+    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
+    weighed = np.zeros(mentions.n_levels.max())
+    seen = np.zeros(mentions.n_levels.sum())
+    offsets = np.zeros(codes.shape[0], dtype=np.int64)
+    for _ in range(n_burn):
+        _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+    for row in range(rows.shape[0]):
+        for _ in range(n_between):
+            _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+        for variable in range(codes.shape[0]):
+            rows[row, variable] = codes[variable]
