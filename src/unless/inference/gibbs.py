@@ -143,7 +143,7 @@ class _Walk:
         self.free: Integers = np.array(
             [variable for variable in range(len(self.n_levels)) if variable not in evidence], dtype=np.int64
         )
-        arrays, weights = _without_certainties(model)
+        arrays, weights = without_certainties(model)
         self.mentions = find_mentions(arrays, weights, self.n_levels)
         self._forbidden = find_mentions(
             chosen(arrays, np.isneginf(weights)),
@@ -212,7 +212,7 @@ def chosen(arrays: FeatureArrays, kept: npt.NDArray[np.bool_]) -> FeatureArrays:
     return FeatureArrays(start, arrays.variable[inside], arrays.level[inside], arrays.equal[inside])
 
 
-def _without_certainties(model: LogLinearModel) -> tuple[FeatureArrays, Floats]:
+def without_certainties(model: LogLinearModel) -> tuple[FeatureArrays, Floats]:
     """Say "this feature must hold" (weight inf) as "these levels must not be" (weight -inf)."""
     arrays, weights = model.features.arrays, model.weights
     certain = np.isposinf(weights)

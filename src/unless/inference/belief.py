@@ -1,0 +1,239 @@
+"""Loopy belief propagation: exact where the factors form no loop, else fast and of unknown error."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.memory import show_memory
+from unless.errors import ImpossibleEvidence, SettingError, TooLarge
+from unless.inference.diagnostics import BeliefReport, Floats
+from unless.inference.distribution import Distribution
+from unless.inference.gibbs import without_certainties
+from unless.inference.model import LogLinearModel
+from unless.kernels.belief import Factors, propagate
+from unless.structures.conditions import FeatureArrays, Literal
+
+Integers = npt.NDArray[np.int64]
+Scope = tuple[int, ...]
+MAX_CELLS = 2**26
+# A joint table is put together from one run for each state of all its variables but the last.
+MAX_RUNS = 4_096
+
+
+def belief_query(
+    model: LogLinearModel,
+    variables: Sequence[int],
+    evidence: Mapping[int, int],
+    *,
+    damping: float | None = None,
+    tolerance: float = 1e-10,
+    max_iterations: int = 2_000,
+) -> Distribution:
+    """Pass messages for the joint distribution of some variables (positions) given codes of others.
+
+    `damping` is the share of the old message that is kept, by default half of it where there are loops. A
+    joint table is P(a) P(b | a) ..., with one run for each value that is conditioned on.
+    """
+    shape = tuple(int(model.domain.n_levels[variable]) for variable in variables)
+    n_runs = int(np.prod([size for v, size in zip(variables, shape, strict=True) if v not in evidence][:-1]))
+    if n_runs > MAX_RUNS:
+        raise TooLarge(
+            f"A joint table of these variables needs {n_runs:,} runs of belief propagation, more than "
+            f"{MAX_RUNS:,}; ask for fewer variables at once or take method='gibbs'."
+        )
+    run = _Run(model, damping, tolerance, max_iterations)
+    table = np.zeros(shape)
+    run.fill(table, list(variables), dict(evidence))
+    return _answer(model, variables, evidence, table, run.report)
+
+
+def belief_marginals(
+    model: LogLinearModel,
+    evidence: Mapping[int, int],
+    *,
+    damping: float | None = None,
+    tolerance: float = 1e-10,
+    max_iterations: int = 2_000,
+) -> list[Distribution]:
+    """Pass messages for the marginal of every variable, given codes of some, in one run."""
+    run = _Run(model, damping, tolerance, max_iterations)
+    tables = run.marginals(dict(evidence))
+    return [_answer(model, [v], evidence, table, run.report) for v, table in enumerate(tables)]
+
+
+class _Run:
+    """Runs over one model under several evidences; the report is of the worst of them."""
+
+    def __init__(
+        self, model: LogLinearModel, damping: float | None, tolerance: float, max_iterations: int
+    ) -> None:
+        if damping is not None and not 0 <= damping < 1:
+            raise SettingError(f"damping must be from 0 to below 1, not {damping!r}.")
+        if max_iterations < 1:
+            raise SettingError(f"max_iterations must be 1 or more, not {max_iterations!r}.")
+        self.model = model
+        self.arrays, self.weights = without_certainties(model)
+        self.damping, self.tolerance, self.max_iterations = damping, tolerance, max_iterations
+        self.report = BeliefReport(0, 0.0, is_converged=True, is_tree=True)
+
+    def fill(self, table: Floats, variables: list[int], evidence: dict[int, int]) -> None:
+        """Fill a joint table, axis by axis."""
+        first, rest = variables[0], variables[1:]
+        shares = self.marginals(evidence)[first]
+        if not rest:
+            table[...] = shares
+            return
+        for level in np.flatnonzero(shares).tolist():
+            self.fill(table[level], rest, {**evidence, first: level})
+            table[level] *= shares[level]
+
+    def marginals(self, evidence: dict[int, int]) -> list[Floats]:
+        """Return the belief about every variable."""
+        graph = factor_graph(self.arrays, self.weights, self.model.domain.n_levels, evidence)
+        factors = graph.factors
+        lengths = factors.n_levels[factors.variable]
+        messages = -np.log(np.repeat(lengths, lengths).astype(np.float64))
+        damping = (0.0 if graph.is_tree else 0.5) if self.damping is None else self.damping
+        beliefs = np.zeros(len(graph.unary))
+        n_iterations, change = propagate(
+            graph.unary, factors, messages, damping, self.tolerance, self.max_iterations, beliefs
+        )
+        if change < 0:
+            given = self.model.domain.decode(evidence)
+            raise ImpossibleEvidence(f"The model gives {given or 'every state'} probability zero.")
+        self._note(n_iterations, change, graph.is_tree)
+        return np.split(np.exp(beliefs), factors.offset[1:])
+
+    def _note(self, n_iterations: int, change: float, is_tree: bool) -> None:
+        before = self.report
+        self.report = BeliefReport(
+            max(before.n_iterations, n_iterations),
+            max(before.change, change),
+            is_converged=before.is_converged and change <= self.tolerance,
+            is_tree=before.is_tree and is_tree,
+        )
+
+
+@dataclass(frozen=True)
+class FactorGraph:
+    """Log potentials of single variables and of factors, and whether the factors form no loop."""
+
+    unary: Floats
+    factors: Factors
+    is_tree: bool
+
+
+def factor_graph(
+    arrays: FeatureArrays, weights: Floats, n_levels: Integers, evidence: Mapping[int, int]
+) -> FactorGraph:
+    """Group features by what the evidence leaves of their scopes, smaller scopes into larger ones.
+
+    Features one by one would be loops: two factors over the same variables count each other twice.
+    """
+    grouped: dict[Scope, list[tuple[list[Literal], float]]] = {}
+    for literals, weight in zip(arrays.literals(), weights.tolist(), strict=True):
+        left = [literal for literal in literals if literal[0] not in evidence]
+        if all((evidence[v] == level) == equal for v, level, equal in literals if v in evidence):
+            scope = tuple(sorted({variable for variable, _, _ in left}))
+            grouped.setdefault(scope, []).append((left, weight))
+    if any(weight == -np.inf for _, weight in grouped.pop((), [])):
+        raise ImpossibleEvidence("The model gives the evidence probability zero.")
+    hosts = _hosts(grouped)
+    scopes = sorted({host for host in hosts.values() if len(host) > 1})
+    _check_size(scopes, n_levels)
+    tables = {scope: np.zeros([int(n_levels[v]) for v in scope]) for scope in scopes}
+    unary = [np.zeros(int(size)) for size in n_levels]
+    for variable, level in evidence.items():
+        unary[variable][np.arange(len(unary[variable])) != level] = -np.inf
+    for scope, weighted in grouped.items():
+        host = hosts[scope]
+        table = tables[host] if len(host) > 1 else unary[host[0]]
+        for spoken, weight in weighted:
+            table[_cells(spoken, host, n_levels)] += weight
+    return FactorGraph(np.concatenate(unary), _lay_out(tables, n_levels), _is_forest(scopes))
+
+
+def _hosts(scopes: Iterable[Scope]) -> dict[Scope, Scope]:
+    """Find, for each scope, the first of the largest ones that hold all of it; single variables stay."""
+    hosts: dict[Scope, Scope] = {}
+    around: dict[int, list[Scope]] = {}
+    for scope in sorted(scopes, key=lambda scope: (-len(scope), scope)):
+        members = set(scope)
+        nearby = min((around.get(variable, []) for variable in scope), key=len)
+        larger = [other for other in nearby if members <= set(other)] if len(scope) > 1 else []
+        hosts[scope] = larger[0] if larger else scope
+        if not larger:
+            for variable in scope:
+                around.setdefault(variable, []).append(scope)
+    return hosts
+
+
+def _cells(literals: Iterable[Literal], scope: Scope, n_levels: Integers) -> tuple[Integers, ...]:
+    fits = {variable: np.ones(int(n_levels[variable]), dtype=np.bool_) for variable in scope}
+    for variable, level, equal in literals:
+        fits[variable] &= (np.arange(len(fits[variable])) == level) == equal
+    return np.ix_(*(np.flatnonzero(fits[variable]) for variable in scope))
+
+
+def _check_size(scopes: Iterable[Scope], n_levels: Integers) -> None:
+    sizes = {scope: float(np.prod(n_levels[list(scope)].astype(np.float64))) for scope in scopes}
+    total = sum(sizes.values())
+    if total > MAX_CELLS:
+        widest = max(sizes, key=lambda scope: sizes[scope])
+        raise TooLarge(
+            f"Belief propagation would need tables of {total:,.0f} cells ({show_memory(int(8 * total))}), "
+            f"one of them over {len(widest)} variables, more than {MAX_CELLS:,}; take method='gibbs'."
+        )
+
+
+def _lay_out(tables: Mapping[Scope, Floats], n_levels: Integers) -> Factors:
+    variable = np.array([v for scope in tables for v in scope], dtype=np.int64)
+    n_edges = np.array([0, *(len(scope) for scope in tables)], dtype=np.int64)
+    n_cells = np.array([table.size for table in tables.values()], dtype=np.int64)
+    lengths = n_levels[variable]
+    values = np.concatenate([np.empty(0), *(table.ravel() for table in tables.values())])
+    return Factors(
+        np.cumsum(n_edges),
+        variable,
+        np.cumsum(lengths) - lengths,
+        np.cumsum(n_cells) - n_cells,
+        values,
+        np.array(n_levels),
+        np.cumsum(n_levels) - n_levels,
+    )
+
+
+def _is_forest(scopes: Sequence[Scope]) -> bool:
+    """Tell whether the graph of factors and variables has no loop, by joining sets."""
+    parent: dict[int, int] = {}
+
+    def root(node: int) -> int:
+        while parent.setdefault(node, node) != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for scope in scopes:
+        roots = [root(variable) for variable in scope]
+        if len(set(roots)) < len(roots):
+            return False
+        parent.update(dict.fromkeys(roots, roots[0]))
+    return True
+
+
+def _answer(
+    model: LogLinearModel,
+    variables: Sequence[int],
+    evidence: Mapping[int, int],
+    table: Floats,
+    report: BeliefReport,
+) -> Distribution:
+    return Distribution(
+        tuple(model.domain.variables[variable] for variable in variables),
+        table,
+        model.domain.decode(evidence),
+        "belief",
+        details={**asdict(report), "report": str(report)},
+    )
