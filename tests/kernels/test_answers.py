@@ -24,7 +24,7 @@ NUMBERS = {"independent": INDEPENDENT, "dependent": DEPENDENT, "undecided": UNDE
 TESTS = {"pearson": PEARSON, "likelihood_ratio": LIKELIHOOD_RATIO, "bayesian": BAYESIAN}
 
 
-def compiled_answer(table, test, alpha, effect=None):
+def compiled_answer(table, test, alpha, effect=None, flipped=False):
     """Ask the kernel; without an effect, no test lacks power."""
     n_a, n_b = table.shape
     max_df = max((n_a - 1) * (n_b - 1), 1)
@@ -34,7 +34,7 @@ def compiled_answer(table, test, alpha, effect=None):
     nothing = np.zeros((1, 1), dtype=np.uint64)
     rules = Rules(np.array(critical_values(alpha, max_df)), enough, TESTS[test], False, 9, nothing, nothing)
     columns = np.zeros(n_b, dtype=np.int64)
-    return decide(table.ravel(), n_a, n_b, table.sum(axis=1), columns, int(table.sum()), rules)
+    return decide(table.ravel(), n_a, n_b, table.sum(axis=1), columns, int(table.sum()), rules, flipped)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_three_answers_are_those_of_the_slow_twin(test, table, effect):
     assert (
         compiled_answer(table, test, 0.05, effect) == NUMBERS[naive_answer(table, test=test, effect=effect)]
     )
+
+
+@pytest.mark.parametrize("test", TESTS)
+@settings(max_examples=100, deadline=None)
+@given(table=contingency_tables())
+def test_a_question_asked_from_the_other_side_has_the_same_answer(test, table):
+    mirrored = np.ascontiguousarray(table.T)
+    assert compiled_answer(mirrored, test, 0.05, 0.3, flipped=True) == compiled_answer(table, test, 0.05, 0.3)

@@ -4,10 +4,10 @@ import io
 import os
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from unless.errors import FileFormatError
 from unless.formats.atomic import replacing
+from unless.formats.text import about, read_content
 
 Members = Mapping[str, bytes]
 # Zip begins to count in 1980; a real date would change the bytes from one second to the next.
@@ -31,7 +31,8 @@ def write_container(path: str | os.PathLike[str], members: Members) -> None:
 
 def read_container(path: str | os.PathLike[str]) -> dict[str, bytes]:
     """Read every member, each proved by its checksum."""
-    content = Path(path).read_bytes()
+    with about(path):
+        content = read_content(path)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()

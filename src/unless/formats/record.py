@@ -19,7 +19,7 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Record:
-    """A structure, with the learner, settings and results it came from.
+    """A structure or a model with weights, and the learner, settings and results it came from.
 
     Values are None, bool, int, float, str, or lists of names or of pairs of names; lists come back as lists,
     pairs as tuples. The rows of the table are no part of it; the contexts of a canonical model are, being its

@@ -9,7 +9,14 @@ import numpy.typing as npt
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError
 from unless.formats.arrays import from_npy, to_npy
-from unless.formats.wire import WireCanonicalModel, WireFeatureSet, WireGraph, WireStructure
+from unless.formats.wire import (
+    WireCanonicalModel,
+    WireFeatureSet,
+    WireGraph,
+    WireLogLinearModel,
+    WireStructure,
+)
+from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import rows_increase
@@ -17,7 +24,8 @@ from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
 from unless.structures.pairs import is_padded_with_zeros, packed_width
 
-Structure = CanonicalModel | Graph | FeatureSet
+Structure = CanonicalModel | Graph | FeatureSet | LogLinearModel
+FEATURE_MEMBERS = ("equal.npy", "level.npy", "start.npy", "variable.npy")
 Members = Mapping[str, bytes]
 
 
@@ -27,6 +35,8 @@ def structure_members(structure: Structure) -> tuple[WireStructure, dict[str, by
         return _canonical_members(structure)
     if isinstance(structure, FeatureSet):
         return _feature_members(structure)
+    if isinstance(structure, LogLinearModel):
+        return _model_members(structure)
     if type(structure) is Graph:
         return WireGraph(), {"links.npy": to_npy(structure.packed, "|u1")}
     raise SettingError(f"{structure!r} cannot be saved; save the model it came from.")
@@ -37,7 +47,10 @@ def read_structure(wire: WireStructure, domain: Domain, members: Members) -> Str
     if isinstance(wire, WireCanonicalModel):
         return _read_canonical(wire, domain, members)
     if isinstance(wire, WireFeatureSet):
+        _expect_members(members, *FEATURE_MEMBERS)
         return _read_features(wire, domain, members)
+    if isinstance(wire, WireLogLinearModel):
+        return _read_model(wire, domain, members)
     return _read_graph(domain, members)
 
 
@@ -88,8 +101,21 @@ def _feature_members(features: FeatureSet) -> tuple[WireStructure, dict[str, byt
     return WireFeatureSet(len(features), len(arrays.variable)), members
 
 
-def _read_features(wire: WireFeatureSet, domain: Domain, members: Members) -> FeatureSet:
-    _expect_members(members, "equal.npy", "level.npy", "start.npy", "variable.npy")
+def _model_members(model: LogLinearModel) -> tuple[WireStructure, dict[str, bytes]]:
+    _, members = _feature_members(model.features)
+    wire = WireLogLinearModel(len(model.features), len(model.features.arrays.variable))
+    return wire, {**members, "weights.npy": to_npy(model.weights, "<f8")}
+
+
+def _read_model(wire: WireLogLinearModel, domain: Domain, members: Members) -> LogLinearModel:
+    _expect_members(members, *FEATURE_MEMBERS, "weights.npy")
+    weights = from_npy(members, "weights.npy", "<f8", (wire.n_features,))
+    # Infinite weights are allowed: they say what is impossible.
+    _check(not np.isnan(weights).any(), "a weight is not a number")
+    return LogLinearModel(_read_features(wire, domain, members), weights)
+
+
+def _read_features(wire: WireFeatureSet | WireLogLinearModel, domain: Domain, members: Members) -> FeatureSet:
     equal = from_npy(members, "equal.npy", "|u1", (wire.n_conditions,))
     level = from_npy(members, "level.npy", "<u2", (wire.n_conditions,))
     start = from_npy(members, "start.npy", "<i8", (wire.n_features + 1,))

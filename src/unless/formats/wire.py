@@ -54,7 +54,14 @@ class WireFeatureSet(msgspec.Struct, forbid_unknown_fields=True, tag="feature_se
     n_conditions: Natural
 
 
-WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet
+class WireLogLinearModel(msgspec.Struct, forbid_unknown_fields=True, tag="log_linear_model"):
+    """The sizes of a set of features with weights; its arrays are members."""
+
+    n_features: Natural
+    n_conditions: Natural
+
+
+WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet | WireLogLinearModel
 
 
 class WireRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

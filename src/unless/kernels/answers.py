@@ -40,17 +40,23 @@ def borrowed_rules(rules):
 
 
 @compiled
-def _log_evidence(cells, n_cells, total):
+def _log_evidence(cells, n_first, n_second, first_step, second_step, total):
     """Log of the Dirichlet evidence of counts, all parameters one."""
+    n_cells = n_first * n_second
     evidence = math.lgamma(n_cells) - math.lgamma(n_cells + total)
-    for i in range(n_cells):
-        evidence += math.lgamma(1.0 + cells[i])
+    for i in range(n_first):
+        for j in range(n_second):
+            evidence += math.lgamma(1.0 + cells[i * first_step + j * second_step])
     return evidence
 
 
 @inlined
-def decide(cells, n_a, n_b, totals, columns, total, rules):
-    """Answer from a table and its row totals; empty rows and columns carry no degrees of freedom."""
+def decide(cells, n_a, n_b, totals, columns, total, rules, flipped):
+    """Answer from a table and its row totals; empty rows and columns carry no degrees of freedom.
+
+    Sums run over the table's own order, or over that of its mirror image if it is `flipped`: asked from
+    either side, a question has the same answer to the last bit.
+    """
     kept_a = 0
     for i in range(n_a):
         kept_a += totals[i] > 0
@@ -64,16 +70,22 @@ def decide(cells, n_a, n_b, totals, columns, total, rules):
     freedom = (kept_a - 1) * (kept_b - 1)
     if kept_a == 0 or freedom == 0:
         return UNDECIDED
+    n_first, n_second, first_step, second_step = n_a, n_b, n_b, 1
+    rows, others = totals, columns
+    if flipped:
+        n_first, n_second, first_step, second_step = n_b, n_a, 1, n_b
+        rows, others = columns, totals
     if rules.test == BAYESIAN:
         # One stratum and an even prior: independent unless the joint counts are the better evidence.
-        margins = _log_evidence(totals, n_a, total) + _log_evidence(columns, n_b, total)
-        return INDEPENDENT if margins >= _log_evidence(cells, n_a * n_b, total) - _TIE else DEPENDENT
+        joint = _log_evidence(cells, n_first, n_second, first_step, second_step, total)
+        margins = _log_evidence(totals, n_a, 1, 1, 1, total) + _log_evidence(columns, n_b, 1, 1, 1, total)
+        return INDEPENDENT if margins >= joint - _TIE else DEPENDENT
     statistic = 0.0
-    for i in range(n_a):
-        for j in range(n_b):
-            expected = float(totals[i]) * float(columns[j]) / total
+    for i in range(n_first):
+        for j in range(n_second):
+            expected = float(rows[i]) * float(others[j]) / total
             if expected > 0.0:
-                observed = float(cells[i * n_b + j])
+                observed = float(cells[i * first_step + j * second_step])
                 if rules.test == PEARSON:
                     statistic += (observed - expected) * (observed - expected) / expected
                 elif observed > 0.0:

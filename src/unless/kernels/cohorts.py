@@ -74,7 +74,8 @@ def _answer(slot, node, other, total, table, slices, crossing, rules):
     n_a = table.offsets[node + 1] - table.offsets[node]
     n_b = table.offsets[other + 1] - table.offsets[other]
     count(slot, other, n_a, n_b, table, slices, crossing)
-    return decide(crossing.cells, n_a, n_b, crossing.totals, crossing.columns, total, rules)
+    flipped = node > other
+    return decide(crossing.cells, n_a, n_b, crossing.totals, crossing.columns, total, rules, flipped)
 
 
 @inlined

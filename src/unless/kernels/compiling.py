@@ -1,6 +1,8 @@
 """How a kernel is compiled: once per installation, wherever a folder can be written."""
 
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -22,10 +24,23 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(function: Callable[..., Any], forceinline: bool) -> Callable[..., Any]:
     options = {"nogil": True, "error_model": "numpy", "forceinline": forceinline}
     try:
-        return numba.njit(function, cache=True, **options)
+        kernel = numba.njit(function, cache=True, **options)
     except RuntimeError:
         # Neither the package folder nor the user's cache can be written: compile anew in every process.
         return numba.njit(function, **options)
+    # numba keeps machine code until the function's own file changes, but kernels are inlined across files.
+    cache_file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _SOURCES
+    return kernel
+
+
+def _stamp_of_sources() -> str:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+_SOURCES = _stamp_of_sources()
 
 
 def _unary(generate: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:

@@ -76,9 +76,8 @@ def _ask(a, b, base, cube, rules, desk):
     if answer:
         return answer, 0
     total = read_table(cube, base, low, high, desk.cells, desk.totals)
-    answer = decide(
-        desk.cells, cube.n_levels[low], cube.n_levels[high], desk.totals, desk.columns, total, rules
-    )
+    n_low, n_high = cube.n_levels[low], cube.n_levels[high]
+    answer = decide(desk.cells, n_low, n_high, desk.totals, desk.columns, total, rules, False)
     desk.answers[place] = answer
     return answer, 1
 

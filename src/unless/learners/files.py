@@ -14,7 +14,9 @@ Path = str | os.PathLike[str]
 
 
 def save(learned: Estimator | Structure, path: Path) -> None:
-    """Write a fitted estimator or a structure to one .unless file; the same answer gives the same bytes.
+    """Write a fitted estimator, a structure or a model with weights to one .unless file.
+
+    The same answer gives the same bytes.
 
     Kept are the settings that shape the answer, the variables, the structure and the counts of tests. The
     rows of the table are not kept, but the contexts of a canonical model, with their counts, are what its
@@ -36,7 +38,7 @@ def save(learned: Estimator | Structure, path: Path) -> None:
 
 
 def load(path: Path) -> Estimator | Structure:
-    """Read a .unless file: a fitted estimator if it holds one, else the structure."""
+    """Read a .unless file: a fitted estimator if it holds one, else the structure or the model with weights."""
     record = load_record(path)
     if record.learner is None:
         return record.structure
