@@ -1,5 +1,6 @@
 """What model.json holds, typed: msgspec validates it while decoding."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -74,6 +75,11 @@ class WireRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     results: dict[str, WireValue]
     domain: list[WireVariable]
     structure: WireStructure
+
+
+def json_lines(items: Iterable[msgspec.Struct]) -> str:
+    """Write the items of a list, one a line, for people who read and compare files."""
+    return ",\n".join(msgspec.json.encode(item).decode() for item in items)
 
 
 def wire_domain(domain: Domain) -> list[WireVariable]:

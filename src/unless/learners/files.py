@@ -38,7 +38,7 @@ def save(learned: Estimator | Structure, path: Path) -> None:
 
 
 def load(path: Path) -> Estimator | Structure:
-    """Read a .unless file: a fitted estimator if it holds one, else the structure or the model with weights."""
+    """Read a .unless file: a fitted estimator if it holds one, else the structure or model."""
     record = load_record(path)
     if record.learner is None:
         return record.structure

@@ -1,0 +1,81 @@
+"""Models gathered from the pieces a file lists: conjunctions, or tables of potentials."""
+
+from collections.abc import Callable, Iterable
+from math import isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import Domain
+from unless.errors import SettingError
+from unless.formats.text import wrong
+from unless.inference.model import LogLinearModel
+from unless.structures.conditions import FeatureArrays, Literal, tidy
+from unless.structures.features import FeatureSet
+
+Floats = npt.NDArray[np.float64]
+# Positions of variables, ascending.
+Scope = tuple[int, ...]
+# conditions, weight, and where it was found: a line, or what a function turns into one
+Piece = tuple[tuple[Literal, ...], float, int]
+
+
+def model_of_pieces(
+    domain: Domain, pieces: Iterable[Piece], line: Callable[[int], int] = int
+) -> LogLinearModel:
+    """Add up the weights of features that are true together.
+
+    What is always true changes no probability and what is never true none either: neither is kept.
+    """
+    sums: dict[tuple[Literal, ...], float] = {}
+    for literals, weight, place in pieces:
+        normal = _normal(literals, domain.n_levels)
+        if normal is None:
+            continue
+        if not normal:
+            if not isfinite(weight):
+                raise wrong(line(place), "a feature without conditions has an infinite weight")
+            continue
+        total = sums[normal] + weight if normal in sums else weight
+        if not isfinite(total) and total not in (weight, sums.get(normal)):
+            # Opposite infinities, or numbers whose sum is too large for one.
+            raise wrong(line(place), "the weights of this feature, here and above, have no sum")
+        sums[normal] = total
+    features = FeatureSet.from_arrays(domain, FeatureArrays.of(sums))
+    return LogLinearModel(features, [sums[literals] for literals in features.arrays.literals()])
+
+
+def model_of_tables(domain: Domain, tables: Iterable[tuple[Scope, Floats]]) -> LogLinearModel:
+    """Turn tables of log potentials into indicators, one a cell; tables of one scope are added up.
+
+    The axes of a table follow its scope. Variables of a single level say nothing and are left out.
+    """
+    sums: dict[Scope, Floats] = {}
+    for scope, table in tables:
+        kept = tuple(place for place, size in zip(scope, table.shape, strict=True) if size > 1)
+        spoken = table.reshape([size for size in table.shape if size > 1])
+        sums[kept] = sums[kept] + spoken if kept in sums else spoken
+    if np.isneginf(sums.pop((), np.zeros(()))):
+        raise SettingError("A potential without variables is zero, so nothing is possible.")
+    # The order of a FeatureSet: by size, by scope, by values.
+    ordered = sorted(sums.items(), key=lambda item: (len(item[0]), item[0]))
+    arrays = FeatureArrays.joined(_indicators(scope, table.shape) for scope, table in ordered)
+    weights = np.concatenate([np.zeros(0), *(table.ravel() for _, table in ordered)])
+    return LogLinearModel(FeatureSet.from_arrays(domain, arrays), weights)
+
+
+def _indicators(scope: Scope, shape: tuple[int, ...]) -> FeatureArrays:
+    levels = np.indices(shape, dtype=np.uint16).reshape(len(scope), -1).T
+    return FeatureArrays.of_equals(np.broadcast_to(np.array(scope, dtype=np.int32), levels.shape), levels)
+
+
+def _normal(literals: tuple[Literal, ...], n_levels: npt.NDArray[np.int64]) -> tuple[Literal, ...] | None:
+    if all(equal for _, _, equal in literals) and len({variable for variable, _, _ in literals}) == len(
+        literals
+    ):
+        return tuple(sorted(literals))
+    try:
+        return tuple(tidy(literals, n_levels))
+    except SettingError:
+        # It contradicts itself, as one leaf of a tree that asks twice must.
+        return None

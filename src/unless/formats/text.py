@@ -1,0 +1,141 @@
+"""Text files read with suspicion: what is wrong with them is told by file name and line."""
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf, isfinite
+from pathlib import Path
+
+from unless.data.domain import Domain, Variable
+from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.formats.atomic import replacing
+
+PathLike = str | os.PathLike[str]
+
+# Text seldom shrinks to a fiftieth; what unfolds further was made to fill the memory.
+UNFOLDS_AT_MOST = 100
+SMALL = 1 << 24
+# Labels that no file spells out must not cost more than a file could.
+MOST_NAMELESS_LEVELS = 1 << 20
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+COUNT = re.compile(r"[0-9]{1,15}")
+
+
+@contextmanager
+def about(path: PathLike) -> Iterator[None]:
+    """Name the file in whatever is said against it; what is raised inside begins "line 3: ..."."""
+    name = os.fspath(path)
+    try:
+        yield
+    except FileFormatError as error:
+        link = "," if str(error).startswith("line ") else ":"
+        raise FileFormatError(f"{name!r}{link} {error}") from None
+    except UnlessError as error:
+        raise FileFormatError(f"{name!r}: {error}") from None
+
+
+def wrong(line: int, trouble: str) -> FileFormatError:
+    """Return the error that tells what is wrong in a line."""
+    return FileFormatError(f"line {line}: {trouble}.")
+
+
+def line_at(text: str, offset: int) -> int:
+    """Return the number of the line that a position is in."""
+    return text.count("\n", 0, offset) + 1
+
+
+def quote(word: str) -> str:
+    """Quote a word for a message, cutting a long one short."""
+    return repr(word if len(word) <= 40 else word[:37] + "...")
+
+
+def read_content(path: PathLike) -> bytes:
+    """Read a file, unpacking it if its name ends in .gz."""
+    packed = Path(path).read_bytes()
+    if not os.fspath(path).lower().endswith(".gz"):
+        return packed
+    limit = SMALL + UNFOLDS_AT_MOST * len(packed)
+    try:
+        with gzip.open(path) as stream:
+            content = stream.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"it cannot be unpacked ({error}).") from None
+    if len(content) > limit:
+        raise FileFormatError(f"it unpacks to more than {UNFOLDS_AT_MOST} times its size.")
+    return content
+
+
+def read_text(path: PathLike) -> str:
+    """Read a text, one line ending for all."""
+    return to_text(read_content(path))
+
+
+def to_text(content: bytes) -> str:
+    """Decode a text, one line ending for all."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise wrong(content.count(b"\n", 0, error.start) + 1, "it is not text in UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write_text(path: PathLike, text: str) -> None:
+    """Write a text that takes its name only when it is whole."""
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
+    with replacing(path) as stream:
+        stream.write(content)
+
+
+def to_count(word: str, line: int, what: str) -> int:
+    """Read a whole number of 0 or more."""
+    if not COUNT.fullmatch(word):
+        raise wrong(line, f"{quote(word)} is not {what}")
+    return int(word)
+
+
+def to_number(word: str, line: int, what: str) -> float:
+    """Read a finite number, or nothing at all: float() would also take 1_000, nan and numbers too large."""
+    if not NUMBER.fullmatch(word):
+        raise wrong(line, f"{quote(word)} is not {what}")
+    number = float(word)
+    if not isfinite(number):
+        raise wrong(line, f"{quote(word)} is too large a number")
+    return number
+
+
+def to_weight(word: str, line: int) -> float:
+    """Read a number that may be infinite."""
+    infinite = {"inf": inf, "+inf": inf, "-inf": -inf}
+    if word in infinite:
+        return infinite[word]
+    return to_number(word, line, "a weight")
+
+
+def to_potential(word: str, line: int, what: str) -> float:
+    """Read a number of 0 or more; what is not zero never becomes it."""
+    number = to_number(word, line, what)
+    if number < 0:
+        raise wrong(line, f"{quote(word)} is negative, which {what} cannot be")
+    if not number and re.search(r"[1-9]", re.split("[eE]", word)[0]):
+        raise wrong(line, f"{quote(word)} is too small a number")
+    return number
+
+
+def nameless_domain(sizes: list[int], line: int = 1) -> Domain:
+    """Make variables v0, v1, ... with levels 0, 1, ... for a format that names neither."""
+    if sum(sizes) > MOST_NAMELESS_LEVELS:
+        raise wrong(
+            line, f"the variables have {sum(sizes):,} levels together, more than {MOST_NAMELESS_LEVELS:,}"
+        )
+    labels = tuple(map(str, range(max(sizes, default=0))))
+    try:
+        variables = tuple(Variable(f"v{place}", labels[:size]) for place, size in enumerate(sizes))
+    except UnlessError as error:
+        raise wrong(line, str(error).rstrip(".")) from None
+    return Domain(variables)
