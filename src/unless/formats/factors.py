@@ -15,7 +15,8 @@ MOST_CELLS = 10_000_000
 def factors_of(model: LogLinearModel, at_most: int = MOST_CELLS) -> dict[Scope, Floats]:
     """Group the features of one scope into one table of log potentials, its axes in the order of the scope.
 
-    Variables of a single level say nothing and are left out of scopes.
+    Variables of a single level say nothing and are left out of scopes. A variable that is in no scope gets an
+    even table of its own, because other programs expect one.
     """
     sizes = [int(size) for size in model.domain.n_levels]
     if np.isposinf(model.weights).any():
@@ -26,6 +27,8 @@ def factors_of(model: LogLinearModel, at_most: int = MOST_CELLS) -> dict[Scope, 
         grouped.setdefault(scope, []).append((literals, weight))
     if any(weight == -np.inf for _, weight in grouped.pop((), [])):
         raise SettingError("A feature that is always true has the weight -inf, so nothing is possible.")
+    spoken = {variable for scope in grouped for variable in scope}
+    grouped.update({(variable,): [] for variable in range(len(sizes)) if variable not in spoken})
     _check_size([[sizes[variable] for variable in scope] for scope in grouped], at_most)
     ordered = sorted(grouped.items(), key=lambda item: (len(item[0]), item[0]))
     return {scope: _table(scope, features, sizes) for scope, features in ordered}

@@ -9,17 +9,16 @@ not. p(x) is proportional to exp(sum of the weights of the features that hold in
 "inf" or "-inf".
 """
 
-import re
 from collections.abc import Iterator
 from typing import Literal as Word
 
 import msgspec
 
-from unless.data.domain import Domain, Variable
-from unless.errors import SettingError, UnlessError
+from unless.data.domain import Domain
+from unless.errors import SettingError
 from unless.formats.gather import Piece, model_of_pieces
-from unless.formats.json_places import line_of
-from unless.formats.text import PathLike, about, line_at, quote, read_text, write_text, wrong
+from unless.formats.json_places import decoded, domain_of, line_of
+from unless.formats.text import PathLike, about, quote, read_text, write_text, wrong
 from unless.formats.wire import WireVariable, json_lines, wire_domain
 from unless.inference.model import LogLinearModel
 from unless.structures.conditions import Literal
@@ -90,46 +89,17 @@ def json_text(model: LogLinearModel) -> str:
 
 def parse_json(text: str) -> LogLinearModel:
     """Read a model from JSON; what is wrong is told by line."""
-    try:
-        wire = msgspec.json.decode(text, type=WireModel)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at ")
-        raise wrong(line_of(text, path.strip("`")), message) from None
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise wrong(_line_of_byte(text, str(error)), f"it is not JSON ({error})") from None
-    except RecursionError:
-        raise wrong(1, "brackets are nested too deeply") from None
+    wire = decoded(text, WireModel)
     if wire.format != FORMAT:
         raise wrong(line_of(text, "$.format"), f"the format is not {FORMAT!r}")
     if wire.version != VERSION:
         raise wrong(line_of(text, "$.version"), f"version {wire.version} is not known here, only {VERSION}")
-    domain = _domain(wire.variables, text)
+    domain = domain_of(wire.variables, text)
     return model_of_pieces(
         domain,
         _pieces(wire.features, domain, text),
         line=lambda place: line_of(text, f"$.features[{place}]"),
     )
-
-
-def _line_of_byte(text: str, message: str) -> int:
-    place = re.search(r"\(byte ([0-9]+)\)", message)
-    if not place:
-        # Cut short: the trouble is at the end.
-        return line_at(text, len(text.rstrip()))
-    return text.encode()[: int(place[1])].count(b"\n") + 1
-
-
-def _domain(wires: list[WireVariable], text: str) -> Domain:
-    variables: dict[str, Variable] = {}
-    for place, wire in enumerate(wires):
-        try:
-            variable = Variable(wire.name, tuple(wire.levels), wire.kind)
-        except UnlessError as error:
-            raise wrong(line_of(text, f"$.variables[{place}].levels"), str(error).rstrip(".")) from None
-        if wire.name in variables:
-            raise wrong(line_of(text, f"$.variables[{place}].name"), f"{quote(wire.name)} appears twice")
-        variables[wire.name] = variable
-    return Domain(tuple(variables.values()))
 
 
 def _pieces(features: list[WireFeature], domain: Domain, text: str) -> Iterator[Piece]:

@@ -1,11 +1,53 @@
-"""Where in a JSON text a value is, so that what is wrong with it can be told by line."""
+"""JSON read such that what is wrong with a value can be told by line."""
 
 import re
+from typing import TypeVar
 
-from unless.formats.text import line_at
+import msgspec
+
+from unless.data.domain import Domain, Variable
+from unless.errors import UnlessError
+from unless.formats.text import line_at, quote, wrong
+from unless.formats.wire import WireVariable
 
 TOKEN = re.compile(r'[ \t\n,]+|("(?:[^"\\]|\\.)*+"|[{}\[\]:]|[^ \t\n,{}\[\]:"]+|")', re.DOTALL)
+Kind = TypeVar("Kind")
 STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+
+
+def decoded(text: str, kind: type[Kind]) -> Kind:
+    """Read a JSON text as a value of this type."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at ")
+        raise wrong(line_of(text, path.strip("`")), message) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise wrong(_line_of_byte(text, str(error)), f"it is not JSON ({error})") from None
+    except RecursionError:
+        raise wrong(1, "brackets are nested too deeply") from None
+
+
+def _line_of_byte(text: str, message: str) -> int:
+    place = re.search(r"\(byte ([0-9]+)\)", message)
+    if not place:
+        # Cut short: the trouble is at the end.
+        return line_at(text, len(text.rstrip()))
+    return text.encode()[: int(place[1])].count(b"\n") + 1
+
+
+def domain_of(wires: list[WireVariable], text: str) -> Domain:
+    """Make the variables that $.variables lists."""
+    variables: dict[str, Variable] = {}
+    for place, wire in enumerate(wires):
+        try:
+            variable = Variable(wire.name, tuple(wire.levels), wire.kind)
+        except UnlessError as error:
+            raise wrong(line_of(text, f"$.variables[{place}].levels"), str(error).rstrip(".")) from None
+        if wire.name in variables:
+            raise wrong(line_of(text, f"$.variables[{place}].name"), f"{quote(wire.name)} appears twice")
+        variables[wire.name] = variable
+    return Domain(tuple(variables.values()))
 
 
 def line_of(text: str, path: str) -> int:

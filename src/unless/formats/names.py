@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 
 from unless.data.domain import Domain
-from unless.errors import FileFormatError, SettingError
-from unless.formats.text import PathLike, about, nameless_domain, read_content, write_text
-from unless.formats.wire import WireVariable, json_lines, read_domain, wire_domain
+from unless.errors import SettingError
+from unless.formats.json_places import decoded, domain_of, line_of
+from unless.formats.text import PathLike, about, nameless_domain, read_text, write_text, wrong
+from unless.formats.wire import WireVariable, json_lines, wire_domain
 
 FORMAT = "unless-names"
 VERSION = 1
@@ -54,10 +55,8 @@ def _read(place: Path) -> Domain | None:
     if not place.is_file():
         return None
     with about(place):
-        try:
-            wire = msgspec.json.decode(read_content(place), type=WireNames)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise FileFormatError(f"it is damaged ({error}).") from None
+        text = read_text(place)
+        wire = decoded(text, WireNames)
         if wire.format != FORMAT or wire.version != VERSION:
-            raise FileFormatError("it is not a file of names this version knows.")
-        return read_domain(wire.variables)
+            raise wrong(line_of(text, "$.format"), "it is not a file of names this version knows")
+        return domain_of(wire.variables, text)

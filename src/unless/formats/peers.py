@@ -7,7 +7,6 @@ import numpy as np
 
 from unless.errors import MissingExtra
 from unless.formats.factors import MOST_CELLS, factors_of
-from unless.formats.gather import Floats, Scope
 from unless.formats.uai import potentials
 from unless.inference.model import LogLinearModel
 
@@ -20,7 +19,7 @@ def to_pgmpy(model: LogLinearModel, at_most: int = MOST_CELLS) -> Any:
     network = getattr(models, "DiscreteMarkovNetwork", None) or models.MarkovNetwork
     made = network()
     made.add_nodes_from(model.domain.names)
-    for scope, table in _everywhere(model, at_most).items():
+    for scope, table in factors_of(model, at_most).items():
         variables = [model.domain.variables[place] for place in scope]
         names = [variable.name for variable in variables]
         made.add_edges_from((a, b) for place, a in enumerate(names) for b in names[place + 1 :])
@@ -35,7 +34,7 @@ def to_pyagrum(model: LogLinearModel, at_most: int = MOST_CELLS) -> Any:
     made = gum.MarkovRandomField()
     for variable in model.domain:
         made.add(gum.LabelizedVariable(variable.name, "", list(variable.levels)))
-    for scope, table in _everywhere(model, at_most).items():
+    for scope, table in factors_of(model, at_most).items():
         names = [model.domain.names[place] for place in scope]
         factor = gum.Tensor()
         # The last variable added is the first axis of the array.
@@ -44,14 +43,6 @@ def to_pyagrum(model: LogLinearModel, at_most: int = MOST_CELLS) -> Any:
         factor[:] = np.array(potentials(table)).reshape(table.shape)
         made.addFactor(factor)
     return made
-
-
-def _everywhere(model: LogLinearModel, at_most: int) -> dict[Scope, Floats]:
-    """Return the factors, an even one added for each variable that has none: the peers expect it."""
-    factors = factors_of(model, at_most)
-    spoken = {place for scope in factors for place in scope}
-    silent = [place for place in range(len(model.domain)) if place not in spoken]
-    return {**factors, **{(place,): np.zeros(int(model.domain.n_levels[place])) for place in silent}}
 
 
 def _package(module: str, name: str) -> Any:
