@@ -1,22 +1,37 @@
 """The third narrow waist: features and their weights as one distribution."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Rows
+from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Domain
 from unless.errors import SettingError
+from unless.inference import queries
+from unless.inference.certainties import without_certainties
+from unless.inference.distribution import Distribution
+from unless.inference.marginals import Marginals
+from unless.inference.queries import Method, MostProbable, RandomState
+from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 
+if TYPE_CHECKING:
+    from unless.inference.exact import ExactEngine
+
 Floats = npt.NDArray[np.float64]
+Evidence = Mapping[str, object] | None
+Memory = int | str | None
 
 
 class LogLinearModel:
     """p(x) = exp(sum of the weights of the features that hold in x) / Z.
 
-    Immutable. Weight k belongs to feature k in the order of `features`.
+    Immutable. Weight k belongs to feature k in the order of `features`. A weight of -inf makes the states in
+    which its feature holds impossible; one of +inf those in which it does not. Evidence names variables and
+    gives their labels, or the values the labels were made from.
     """
 
     def __init__(self, features: FeatureSet, weights: npt.ArrayLike, *, report: Any = None) -> None:
@@ -43,9 +58,129 @@ class LogLinearModel:
         from unless.kernels.potentials import log_potentials
 
         # Copies, because numba would compile once more for arrays that cannot be written.
-        arrays = map(np.array, (*self.features.arrays, self.weights))
-        sums: Floats = log_potentials(np.ascontiguousarray(rows), *arrays)
+        features, weights = self.plain
+        sums: Floats = log_potentials(np.ascontiguousarray(rows), *map(np.array, (*features, weights)))
         return sums
+
+    @cached_property
+    def plain(self) -> tuple[FeatureArrays, Floats]:
+        """The same law by features whose weights are finite or -inf."""
+        return without_certainties(self.features.arrays, self.weights, self.domain.n_levels)
+
+    @cached_property
+    def exact(self) -> "ExactEngine":
+        """The plan of exact answers, made once; `exact.cost` is what they need."""
+        from unless.inference.exact import ExactEngine
+
+        return ExactEngine(*self.plain, self.domain.n_levels)
+
+    def query(
+        self,
+        variables: str | Iterable[str],
+        evidence: Evidence = None,
+        *,
+        method: Method = "auto",
+        max_memory: Memory = None,
+        random_state: RandomState = None,
+    ) -> Distribution:
+        """Return the distribution of a variable, or the joint one of several, given evidence.
+
+        `method` is "exact", "gibbs" (sampling, which `random_state` determines), "belief" (loopy belief
+        propagation) or "auto": exact where its tables fit into `max_memory`, else Gibbs sampling. The answer
+        says which way was taken.
+        """
+        asked = queries.positions(self, variables)
+        return queries.query(
+            self,
+            asked,
+            self._codes(evidence),
+            method=method,
+            max_memory=max_memory,
+            random_state=random_state,
+        )
+
+    def marginals(self, evidence: Evidence = None, *, max_memory: Memory = None) -> Marginals:
+        """Return the distributions of all single variables given evidence, exactly."""
+        self.exact.check(max_memory)
+        return queries.exact_marginals(self, self._codes(evidence))
+
+    def map_query(
+        self,
+        variables: str | Iterable[str] | None = None,
+        evidence: Evidence = None,
+        *,
+        max_memory: Memory = None,
+    ) -> MostProbable:
+        """Return the most probable joint assignment of some variables, or of all that evidence leaves open.
+
+        It is a `Context` with the log of its probability given the evidence; of equals it is any one, always
+        the same.
+        """
+        self.exact.check(max_memory)
+        asked = None if variables is None else queries.positions(self, variables)
+        return queries.most_probable(self, asked, self._codes(evidence))
+
+    def log_partition(self, evidence: Evidence = None, *, max_memory: Memory = None) -> float:
+        """Return the log of the sum of the potentials of all states, or of those that agree with evidence.
+
+        Evidence of probability zero gives -inf.
+        """
+        self.exact.check(max_memory)
+        return queries.log_partition(self, self._codes(evidence))
+
+    def probability(self, context: Mapping[str, object], evidence: Evidence = None) -> float:
+        """Return the probability of an assignment to some variables given evidence."""
+        self.exact.check()
+        return queries.probability(self, self.domain.encode(context), self._codes(evidence))
+
+    def log_likelihood(self, rows: Rows, *, max_memory: Memory = None) -> Floats:
+        """Return the log probability of each row of codes."""
+        return self.log_potentials(rows) - self._log_partition_of_all(max_memory)
+
+    def sample(
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        evidence: Evidence = None,
+        method: Method = "auto",
+        backend: str | None = None,
+    ) -> Any:
+        """Draw rows as a frame whose columns have the types they were read with.
+
+        Exact where exact inference fits into memory, else by Gibbs sampling. The frame is one of pandas if it
+        is installed, else of polars, else of pyarrow, else a dict of arrays; `backend` chooses.
+        """
+        from unless.inference.frames import to_frame
+
+        codes = self._draw(n, random_state, evidence, method)
+        return to_frame(self.domain, codes, backend)
+
+    def sample_codes(
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        evidence: Evidence = None,
+        method: Method = "auto",
+    ) -> Dataset:
+        """Draw rows as a Dataset; the order of the draws is forgotten."""
+        return Dataset.from_codes(self.domain, self._draw(n, random_state, evidence, method))
+
+    def _draw(self, n: int, random_state: RandomState, evidence: Evidence, method: Method) -> Rows:
+        return queries.sample_codes(
+            self, n, random_state, self._codes(evidence), method=method, max_memory=None
+        )
+
+    def _log_partition_of_all(self, max_memory: Memory) -> float:
+        self.exact.check(max_memory)
+        total = queries.log_partition(self, {})
+        if total == -np.inf:
+            raise queries.impossible(self, {})
+        return total
+
+    def _codes(self, evidence: Evidence) -> dict[int, int]:
+        return self.domain.encode(evidence) if evidence else {}
 
     def __repr__(self) -> str:
         return f"<LogLinearModel: {len(self.features):,} features over {len(self.domain)} variables>"

@@ -1,0 +1,172 @@
+"""Exact answers: gates are fixed level by level, and clique trees answer what is left.
+
+Planned once per model and laid out once; a question under new evidence only passes messages.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.memory import parse_memory, show_memory
+from unless.errors import TooLarge
+from unless.inference.conditioning import PATIENCE, Branch, Conjunctions, Floats, Ints, Planner, Tree
+from unless.inference.forest import Tables, lay_out, reachable
+from unless.kernels.trees import Forest, posteriors
+from unless.structures.conditions import FeatureArrays
+
+# A cell is held as a log, scaled, and as work of the query under way.
+BYTES_PER_CELL = 24
+# Evidence answered in one call: bounds the memory of the answers.
+ROWS_AT_ONCE = 4_096
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What exact answers cost: cells of all tables, and the bytes they take."""
+
+    cells: float
+    n_trees: int
+    n_gates: int
+
+    @property
+    def n_bytes(self) -> float:
+        """The memory a query needs."""
+        return BYTES_PER_CELL * self.cells
+
+
+class ExactEngine:
+    """Answers for one set of weighted features; weights may be -inf, not +inf.
+
+    Evidence is a mapping from positions to codes; rows of evidence hold codes, and -1 where unknown.
+    """
+
+    def __init__(
+        self, arrays: FeatureArrays, weights: Floats, n_levels: Ints, *, conditioning: bool = True
+    ) -> None:
+        self.n_levels = np.array(n_levels)
+        self._planner = Planner(self.n_levels, conditioning)
+        everything = np.arange(len(self.n_levels))
+        self._top: Branch = self._planner.branch(
+            -1, Conjunctions.of(arrays), np.array(weights), everything, PATIENCE
+        )
+
+    @cached_property
+    def cost(self) -> Cost:
+        """The estimate, known before any table is made."""
+        nodes = [self._planner.nodes[node] for node in reachable(self._planner, self._top)]
+        trees = [node for node in nodes if isinstance(node, Tree)]
+        return Cost(sum(tree.cells for tree in trees), len(trees), len(nodes) - len(trees))
+
+    def check(self, max_memory: int | str | None = None) -> None:
+        """Refuse what would not fit."""
+        limit = parse_memory(max_memory)
+        if self.cost.n_bytes > limit:
+            raise TooLarge(
+                f"Exact inference needs tables of {self.cost.cells:.3g} cells, about "
+                f"{show_memory(self.cost.n_bytes)}, more than the {show_memory(limit)} allowed; use "
+                "method='gibbs' or method='belief', or raise max_memory=."
+            )
+
+    def fits(self, max_memory: int | str | None = None) -> bool:
+        """Tell whether the tables fit into memory."""
+        return self.cost.n_bytes <= parse_memory(max_memory)
+
+    @cached_property
+    def laid_out(self) -> tuple[Forest, Tables]:
+        """The arrays the kernels walk."""
+        return lay_out(self._planner, self._top)
+
+    @cached_property
+    def _n_inner(self) -> int:
+        forest, _ = self.laid_out
+        rows = np.diff(forest.row_start)
+        return int((np.diff(forest.cell_start) // np.maximum(rows, 1)).max(initial=1))
+
+    def codes(self, evidence: Mapping[int, int]) -> Ints:
+        """Write evidence as one row of codes."""
+        row = np.full(len(self.n_levels), -1, dtype=np.int64)
+        for position, code in evidence.items():
+            row[position] = code
+        return row
+
+    def posteriors(self, evidence: npt.ArrayLike, *, marginals: bool = True) -> tuple[Floats, Floats]:
+        """Return, for each row of evidence, the log partition function and all marginals side by side.
+
+        The levels of variable v are the columns from `slots[v]` to `slots[v + 1]`. Where evidence is
+        impossible the first is -inf and the second means nothing.
+        """
+        rows = np.ascontiguousarray(np.atleast_2d(np.asarray(evidence, dtype=np.int64)))
+        forest, tables = self.laid_out
+        sums = np.empty(len(rows))
+        answers = np.zeros((len(rows), int(self.n_levels.sum()) if marginals else 0))
+        if tables.scaled is not None:
+            trusted = posteriors(
+                rows, forest, tables.scaled, tables.scales, False, self._n_inner, sums, answers
+            )
+            if trusted.all():
+                return sums, answers
+        else:
+            trusted = np.zeros(len(rows), dtype=np.bool_)
+        again = np.flatnonzero(~trusted)
+        sums_again, answers_again = np.empty(len(again)), answers[again]
+        posteriors(
+            rows[again], forest, tables.logs, tables.scales, True, self._n_inner, sums_again, answers_again
+        )
+        sums[again], answers[again] = sums_again, answers_again
+        return sums, answers
+
+    @cached_property
+    def slots(self) -> Ints:
+        """Where the levels of each variable begin among all marginals."""
+        return np.append(0, np.cumsum(self.n_levels))
+
+    def joint(self, variables: list[int], evidence: Mapping[int, int]) -> tuple[float, Floats]:
+        """Return the log partition function and the joint probabilities of variables, one axis for each.
+
+        All but one variable are fixed in turn, and the marginal of that one is read off.
+        """
+        read = max(variables, key=lambda v: int(self.n_levels[v]))
+        fixed = [v for v in variables if v != read]
+        shape = [int(self.n_levels[v]) for v in fixed]
+        n_states = int(np.prod(shape))
+        logs = np.full((n_states, int(self.n_levels[read])), -np.inf)
+        begin, end = self.slots[read], self.slots[read + 1]
+        for first in range(0, n_states, ROWS_AT_ONCE):
+            numbers = np.arange(first, min(first + ROWS_AT_ONCE, n_states))
+            states = np.stack(np.unravel_index(numbers, shape), axis=1) if fixed else np.zeros((1, 0), int)
+            rows = np.tile(self.codes(evidence), (len(numbers), 1))
+            agrees = ((rows[:, fixed] < 0) | (rows[:, fixed] == states)).all(axis=1)
+            rows[:, fixed] = states
+            sums, answers = self.posteriors(rows[agrees])
+            with np.errstate(divide="ignore"):
+                found = sums[:, None] + np.log(answers[:, begin:end])
+            logs[numbers[agrees]] = np.where(sums[:, None] > -np.inf, found, -np.inf)
+        log_partition = _log_sum(logs)
+        table = np.exp(logs - log_partition) if log_partition > -np.inf else np.zeros_like(logs)
+        axes = [*fixed, read]
+        return log_partition, np.transpose(
+            table.reshape(*shape, -1), [axes.index(variable) for variable in variables]
+        )
+
+    def most_probable(self, evidence: npt.ArrayLike) -> tuple[Floats, Ints]:
+        """Return, for each row of evidence, the log potential and the codes of a most probable state.
+
+        Where evidence is impossible the first is -inf and the second means nothing.
+        """
+        from unless.kernels.walks import most_probable
+
+        rows = np.ascontiguousarray(np.atleast_2d(np.asarray(evidence, dtype=np.int64)))
+        forest, tables = self.laid_out
+        states = np.zeros_like(rows)
+        values = [
+            most_probable(row, forest, tables.logs, state) for row, state in zip(rows, states, strict=True)
+        ]
+        return np.array(values, dtype=np.float64), states
+
+
+def _log_sum(logs: Floats) -> float:
+    top = float(logs.max(initial=-np.inf))
+    return top if top == -np.inf else top + float(np.log(np.exp(logs - top).sum()))

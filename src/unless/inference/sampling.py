@@ -1,0 +1,57 @@
+"""Exact samples: gates first, then each clique given the variables it shares with the one above."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Rows
+from unless.data.domain import Code
+from unless.errors import SettingError
+from unless.inference.exact import ExactEngine
+from unless.kernels.trees import collect
+from unless.kernels.walks import cumulate, draw
+
+RandomState = int | np.random.Generator | None
+# Samples drawn at once: bounds the memory of their random numbers.
+ROWS_AT_ONCE = 65_536
+
+
+def check_size(n: int) -> int:
+    """Refuse what is no number of samples."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise SettingError(f"n must be a whole number, 0 or more, not {n!r}.")
+    return int(n)
+
+
+def sample_exact(
+    engine: ExactEngine, n: int, random_state: RandomState, evidence: Mapping[int, int]
+) -> Rows | None:
+    """Draw n rows of codes given evidence; None if the evidence is impossible.
+
+    A row uses one random number per variable, so the first rows of a longer sample are the shorter sample.
+    """
+    forest, tables = engine.laid_out
+    n_nodes = len(forest.gate)
+    work, message = np.empty(int(forest.cell_start[-1])), np.empty(int(forest.row_start[-1]))
+    log_sums, active = np.empty(n_nodes), np.empty(n_nodes, dtype=np.bool_)
+    log_branch = np.empty(len(forest.branch_level))
+    seen = engine.codes(evidence)
+    attempts: list[tuple[npt.NDArray[np.float64] | None, bool]] = [
+        (tables.scaled, False),
+        (tables.logs, True),
+    ]
+    for base, in_logs in attempts:
+        if base is not None and collect(
+            seen, forest, base, tables.scales, in_logs, work, message, log_sums, log_branch, active
+        ):
+            break
+    if log_sums[-1] == -np.inf:
+        return None
+    cumulate(forest, active, work)
+    rng = np.random.default_rng(random_state)
+    rows = np.empty((n, len(seen)), dtype=Code)
+    for first in range(0, n, ROWS_AT_ONCE):
+        some = rows[first : first + ROWS_AT_ONCE]
+        draw(rng.random(some.shape), forest, work, log_sums, log_branch, some)
+    return rows

@@ -1,0 +1,297 @@
+"""Messages in clique trees under gates: from evidence to the partition function and all marginals.
+
+A table of a clique is laid out as rows (states of the separator towards its parent) of inner cells (states of
+the variables that are summed out here). A message upwards is then a row sum, and after it the table holds
+P(inner | separator), from which messages downwards and samples follow without division. Where a cell of the
+parent meets a row of the child is `places[high] + places[low]`: two short tables instead of one long one.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unless.kernels.compiling import compiled
+
+# Products of two numbers at or above these cannot underflow; what is smaller is left to logs.
+_LEAST_MESSAGE, _LEAST_CELL = 1e-100, 1e-200
+
+
+class Forest(NamedTuple):
+    """A plan, flattened: cliques, children before parents, and the nodes (trees or gates) above them."""
+
+    cell_start: Any  # (cliques + 1,)
+    row_start: Any  # (cliques + 1,): the separators' states, one after another
+    n_low: Any  # (cliques,): how many cells share a high place
+    parent: Any  # (cliques,): -1 at the root of a tree
+    high_start: Any  # (cliques,): where the parent's cells meet the rows
+    low_start: Any  # (cliques,)
+    places: Any
+    inner_start: Any  # (cliques + 1,)
+    inner_variable: Any
+    inner_levels: Any
+    outer_start: Any  # (cliques + 1,)
+    outer_variable: Any
+    outer_stride: Any
+    node_start: Any  # (nodes + 1,): the cliques of a tree; none for a gate
+    gate: Any  # (nodes,): the variable, -1 for none
+    branch_start: Any  # (nodes + 1,)
+    branch_level: Any
+    branch_constant: Any
+    child_start: Any  # (branches + 1,)
+    child: Any
+    slot_start: Any  # (variables + 1,): where the levels of a variable are among all marginals
+
+
+@compiled
+def find_active(evidence, forest, active):
+    """Mark the nodes that some branch the evidence allows leads to; the last node is the top."""
+    n_nodes = forest.gate.shape[0]
+    active[:] = False
+    active[n_nodes - 1] = True
+    for i in range(n_nodes):
+        node = n_nodes - 1 - i
+        if not active[node]:
+            continue
+        gate = forest.gate[node]
+        for branch in range(forest.branch_start[node], forest.branch_start[node + 1]):
+            if gate < 0 or evidence[gate] < 0 or evidence[gate] == forest.branch_level[branch]:
+                for c in range(forest.child_start[branch], forest.child_start[branch + 1]):
+                    active[forest.child[c]] = True
+
+
+@compiled
+def load(node, evidence, forest, base, work, nothing):
+    """Copy the tables of a tree and put `nothing` where they contradict the evidence."""
+    first, last = forest.node_start[node], forest.node_start[node + 1]
+    for cell in range(forest.cell_start[first], forest.cell_start[last]):
+        work[cell] = base[cell]
+    for c in range(first, last):
+        begin, end = forest.cell_start[c], forest.cell_start[c + 1]
+        inner = (end - begin) // (forest.row_start[c + 1] - forest.row_start[c])
+        for k in range(forest.inner_start[c], forest.inner_start[c + 1]):
+            levels = forest.inner_levels[k]
+            inner //= levels
+            seen = evidence[forest.inner_variable[k]]
+            if seen < 0:
+                continue
+            for run in range((end - begin) // inner):
+                if run % levels != seen:
+                    for cell in range(begin + run * inner, begin + (run + 1) * inner):
+                        work[cell] = nothing
+
+
+@compiled
+def _collect_linear(node, evidence, forest, base, work, message):
+    """Return (log of the sum of a tree, whether every number was large enough to be trusted)."""
+    load(node, evidence, forest, base, work, 0.0)
+    log_sum = 0.0
+    for c in range(forest.node_start[node], forest.node_start[node + 1]):
+        begin = forest.cell_start[c]
+        row0, row1 = forest.row_start[c], forest.row_start[c + 1]
+        inner = (forest.cell_start[c + 1] - begin) // (row1 - row0)
+        top = 0.0
+        for row in range(row0, row1):
+            total = 0.0
+            for cell in range(begin, begin + inner):
+                total += work[cell]
+            if total > 0.0:
+                scale = 1.0 / total
+                for cell in range(begin, begin + inner):
+                    work[cell] *= scale
+            message[row] = total
+            top = max(top, total)
+            begin += inner
+        if top == 0.0:
+            return -np.inf, True
+        log_sum += math.log(top)
+        parent = forest.parent[c]
+        if parent < 0:
+            continue
+        for row in range(row0, row1):
+            message[row] /= top
+            if 0.0 < message[row] < _LEAST_MESSAGE:
+                return 0.0, False
+        n_low, cell = forest.n_low[parent], forest.cell_start[parent]
+        high, low = forest.high_start[c], forest.low_start[c]
+        least = 1.0
+        for h in range((forest.cell_start[parent + 1] - cell) // n_low):
+            place = row0 + forest.places[high + h]
+            for i in range(n_low):
+                value = work[cell + i] * message[place + forest.places[low + i]]
+                work[cell + i] = value
+                least = min(least, value if value > 0.0 else 1.0)
+            cell += n_low
+        if least < _LEAST_CELL:
+            return 0.0, False
+    return log_sum, True
+
+
+@compiled
+def _collect_log(node, evidence, forest, base, work, message):
+    """Return the log of the sum of a tree; tables come as logs and are left as P(inner | separator)."""
+    load(node, evidence, forest, base, work, -np.inf)
+    log_sum = 0.0
+    for c in range(forest.node_start[node], forest.node_start[node + 1]):
+        begin = forest.cell_start[c]
+        row0, row1 = forest.row_start[c], forest.row_start[c + 1]
+        inner = (forest.cell_start[c + 1] - begin) // (row1 - row0)
+        for row in range(row0, row1):
+            top = -np.inf
+            for cell in range(begin, begin + inner):
+                top = max(top, work[cell])
+            total = 0.0
+            for cell in range(begin, begin + inner):
+                work[cell] = math.exp(work[cell] - top) if top > -np.inf else 0.0
+                total += work[cell]
+            if total > 0.0:
+                for cell in range(begin, begin + inner):
+                    work[cell] /= total
+            message[row] = top + math.log(total) if total > 0.0 else -np.inf
+            begin += inner
+        parent = forest.parent[c]
+        if parent < 0:
+            log_sum = message[row0]
+            continue
+        n_low, cell = forest.n_low[parent], forest.cell_start[parent]
+        high, low = forest.high_start[c], forest.low_start[c]
+        for h in range((forest.cell_start[parent + 1] - cell) // n_low):
+            place = row0 + forest.places[high + h]
+            for i in range(n_low):
+                work[cell + i] += message[place + forest.places[low + i]]
+            cell += n_low
+    return log_sum
+
+
+@compiled
+def _weigh(node, evidence, forest, log_sums, log_branch):
+    """Add up the branches of a gate that the evidence allows."""
+    gate = forest.gate[node]
+    top = -np.inf
+    for branch in range(forest.branch_start[node], forest.branch_start[node + 1]):
+        value = forest.branch_constant[branch]
+        if gate >= 0 and evidence[gate] >= 0 and evidence[gate] != forest.branch_level[branch]:
+            value = -np.inf
+        else:
+            for c in range(forest.child_start[branch], forest.child_start[branch + 1]):
+                value += log_sums[forest.child[c]]
+        log_branch[branch] = value
+        top = max(top, value)
+    total = 0.0
+    for branch in range(forest.branch_start[node], forest.branch_start[node + 1]):
+        total += math.exp(log_branch[branch] - top) if top > -np.inf else 0.0
+    return top + math.log(total) if total > 0.0 else -np.inf
+
+
+@compiled
+def collect(evidence, forest, base, scales, in_logs, work, message, log_sums, log_branch, active):
+    """Pass all messages upwards; return whether the numbers can be trusted.
+
+    Afterwards `log_sums` holds the log of the sum of each node, the last being the log partition function.
+    """
+    find_active(evidence, forest, active)
+    for node in range(forest.gate.shape[0]):
+        if not active[node]:
+            continue
+        if forest.node_start[node] == forest.node_start[node + 1]:
+            log_sums[node] = _weigh(node, evidence, forest, log_sums, log_branch)
+        elif in_logs:
+            log_sums[node] = _collect_log(node, evidence, forest, base, work, message)
+        else:
+            log_sum, trusted = _collect_linear(node, evidence, forest, base, work, message)
+            if not trusted:
+                return False
+            log_sums[node] = log_sum + scales[node]
+    return True
+
+
+@compiled
+def _spread(node, share, forest, work, message, inner_sums, marginals):
+    """Pass messages downwards in a tree that holds a share of the probability."""
+    first, last = forest.node_start[node], forest.node_start[node + 1]
+    for i in range(last - first):
+        c = last - 1 - i
+        begin, end = forest.cell_start[c], forest.cell_start[c + 1]
+        row0, row1 = forest.row_start[c], forest.row_start[c + 1]
+        inner = (end - begin) // (row1 - row0)
+        parent = forest.parent[c]
+        if parent < 0:
+            message[row0] = share
+        else:
+            for row in range(row0, row1):
+                message[row] = 0.0
+            n_low, cell = forest.n_low[parent], forest.cell_start[parent]
+            high, low = forest.high_start[c], forest.low_start[c]
+            for h in range((forest.cell_start[parent + 1] - cell) // n_low):
+                place = row0 + forest.places[high + h]
+                for k in range(n_low):
+                    message[place + forest.places[low + k]] += work[cell + k]
+                cell += n_low
+        for k in range(inner):
+            inner_sums[k] = 0.0
+        cell = begin
+        for row in range(row0, row1):
+            for k in range(inner):
+                work[cell + k] *= message[row]
+                inner_sums[k] += work[cell + k]
+            cell += inner
+        # The first variable's marginal is in runs of the rest; then those runs are folded onto one another.
+        size = inner
+        for k in range(forest.inner_start[c], forest.inner_start[c + 1]):
+            levels = forest.inner_levels[k]
+            slot = forest.slot_start[forest.inner_variable[k]]
+            size //= levels
+            for level in range(levels):
+                for rest in range(size):
+                    value = inner_sums[level * size + rest]
+                    marginals[slot + level] += value
+                    if level > 0:
+                        inner_sums[rest] += value
+
+
+@compiled
+def spread(forest, work, message, log_sums, log_branch, active, share, inner_sums, marginals):
+    """Pass all messages downwards and write the marginals of all variables."""
+    n_nodes = forest.gate.shape[0]
+    marginals[:] = 0.0
+    share[:] = 0.0
+    share[n_nodes - 1] = 1.0
+    for i in range(n_nodes):
+        node = n_nodes - 1 - i
+        if not active[node] or share[node] == 0.0:
+            continue
+        if forest.node_start[node] < forest.node_start[node + 1]:
+            _spread(node, share[node], forest, work, message, inner_sums, marginals)
+            continue
+        gate = forest.gate[node]
+        for branch in range(forest.branch_start[node], forest.branch_start[node + 1]):
+            value = share[node] * math.exp(log_branch[branch] - log_sums[node])
+            if gate >= 0:
+                marginals[forest.slot_start[gate] + forest.branch_level[branch]] += value
+            for c in range(forest.child_start[branch], forest.child_start[branch + 1]):
+                share[forest.child[c]] += value
+
+
+@compiled
+def posteriors(evidence, forest, base, scales, in_logs, n_inner, log_partitions, marginals):
+    """Answer each row of evidence (codes, -1 where unknown); return where the numbers can be trusted.
+
+    Without columns in `marginals` only the log partition functions are computed.
+    """
+    n_nodes = forest.gate.shape[0]
+    work = np.empty(forest.cell_start[-1])
+    message = np.empty(forest.row_start[-1])
+    log_sums, share = np.empty(n_nodes), np.empty(n_nodes)
+    log_branch = np.empty(forest.branch_level.shape[0])
+    active = np.empty(n_nodes, np.bool_)
+    inner_sums = np.empty(n_inner)
+    trusted = np.ones(evidence.shape[0], np.bool_)
+    for row in range(evidence.shape[0]):
+        seen = evidence[row]
+        if not collect(seen, forest, base, scales, in_logs, work, message, log_sums, log_branch, active):
+            trusted[row] = False
+            continue
+        log_partitions[row] = log_sums[n_nodes - 1]
+        if marginals.shape[1] > 0 and log_partitions[row] > -np.inf:
+            spread(forest, work, message, log_sums, log_branch, active, share, inner_sums, marginals[row])
+    return trusted
