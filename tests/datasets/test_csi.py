@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+import brute_force
+from unless import CSGS
 from unless.datasets import make_csi
 from unless.errors import SettingError, TooLarge, UnknownName
+from unless.inference.model import LogLinearModel
 
 LAWS = pytest.mark.parametrize("law", ["normal", "uniform"])
 
@@ -10,21 +13,19 @@ LAWS = pytest.mark.parametrize("law", ["normal", "uniform"])
 @pytest.mark.parametrize(("n_variables", "n_features"), [(6, 50), (7, 72), (8, 98), (9, 128)])
 def test_features_are_those_of_the_published_domain(n_variables, n_features):
     made = make_csi(n_variables, random_state=1)
-    assert len(made.features) == n_features
-    assert {len(conditions) for conditions, _ in made.features} == {2, 3}
-    assert all(conditions[n_variables - 1] == (len(conditions) == 2) for conditions, _ in made.features)
+    assert len(made.features) == len(made.weights) == n_features
+    for feature in made.features:
+        gates = [condition.label for condition in feature if condition.name == "W"]
+        assert gates == (["1"] if len(feature) == 2 else ["0"])
+        assert len(feature) in {2, 3}
 
 
 @LAWS
 def test_the_table_is_the_one_its_features_say(law):
     made = make_csi(5, law=law, random_state=3)
-    energy = np.zeros((2,) * 5)
-    for row in np.ndindex(*energy.shape):
-        matching = (
-            weight for held, weight in made.features if all(row[a] == code for a, code in held.items())
-        )
-        energy[row] = sum(matching)
-    assert made.probabilities == pytest.approx(np.exp(energy) / np.exp(energy).sum(), rel=1e-9)
+    assert isinstance(made, LogLinearModel)
+    assert made.probabilities == pytest.approx(brute_force.joint(made, range(5)), rel=1e-9)
+    assert made.weights.min() == min(made.gate_weights.min(), *map(np.min, made.pair_weights.values()))
 
 
 @LAWS
@@ -108,3 +109,20 @@ def test_a_sample_has_no_fewer_rows_than_none():
     assert make_csi(3, random_state=0).sample(0).n_rows == 0
     with pytest.raises(SettingError):
         make_csi(3, random_state=0).sample(-1)
+
+
+def test_it_is_asked_like_any_model():
+    made = make_csi(6, random_state=0)
+    assert made.query("W")["1"] == pytest.approx(0.5)
+    assert made.log_partition() == pytest.approx(brute_force.log_partition(made))
+    behind = made.query(["X1", "X2"], {"W": 1}).probabilities
+    assert behind == pytest.approx(np.outer(behind.sum(axis=1), behind.sum(axis=0)))
+
+
+def test_samples_as_frames_and_under_evidence_are_those_of_any_model():
+    made = make_csi(6, random_state=0)
+    frame = made.sample(200, random_state=1, backend="pandas")
+    assert frame.shape == (200, 6)
+    assert set(made.sample(50, random_state=1, evidence={"W": 1})["W"]) == {1}
+    assert CSGS().fit(made.sample(500, random_state=1)).n_tests_ > 0
+    assert CSGS().fit(made.sample(500, random_state=1, backend="polars")).n_tests_ > 0

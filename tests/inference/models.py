@@ -62,11 +62,7 @@ def csi_model(n_variables, random_state=0):
     """Return the paper's domain as a model: complete while the last variable is 0, a star while it is 1."""
     from unless.datasets.csi import make_csi
 
-    source = make_csi(n_variables, random_state=random_state)
-    return model_of(
-        source.domain,
-        [([(v, level, True) for v, level in scope.items()], weight) for scope, weight in source.features],
-    )
+    return make_csi(n_variables, random_state=random_state)
 
 
 def trees_by_context(rng, n_variables=40, n_gates=3):

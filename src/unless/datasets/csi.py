@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,11 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge
+from unless.inference.model import Evidence, LogLinearModel
+from unless.inference.queries import Method
+from unless.structures.conditions import FeatureArrays
+from unless.structures.conditions import Literal as Spoken
+from unless.structures.features import FeatureSet
 
 Law = Literal["normal", "uniform"]
 RandomState = int | np.random.Generator | None
@@ -21,33 +25,25 @@ Floats = npt.NDArray[np.float64]
 MAX_VARIABLES = 24
 
 
-@dataclass(frozen=True, eq=False)
-class CSIDomain:
+class CSIDomain(LogLinearModel):
     """A known law over binary variables: all linked while the gate W is 0, only to W while it is 1.
 
     p(x) ~ exp( [w = 0] sum_{a<b} pair_weights[a, b][x_a, x_b] + [w = 1] sum_a gate_weights[a][x_a] ).
     """
 
-    domain: Domain
-    pair_weights: Mapping[tuple[int, int], Floats]
-    gate_weights: Floats
+    def __init__(
+        self, domain: Domain, pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats
+    ) -> None:
+        spoken = _spoken(pair_weights, gate_weights)
+        features = FeatureSet.from_arrays(domain, FeatureArrays.of(spoken))
+        super().__init__(features, [spoken[literals] for literals in features.arrays.literals()])
+        self.pair_weights = pair_weights
+        self.gate_weights = gate_weights
 
     @property
     def gate(self) -> str:
         """The name of the variable that switches the links, the last one."""
         return self.domain.names[-1]
-
-    @cached_property
-    def features(self) -> tuple[tuple[dict[int, int], float], ...]:
-        """The conjunctions (position -> code) of the log-linear model, each with its weight."""
-        gate = len(self.domain) - 1
-        triples = [
-            ({a: i, b: j, gate: 0}, float(weights[i, j]))
-            for (a, b), weights in self.pair_weights.items()
-            for i, j in np.ndindex(2, 2)
-        ]
-        pairs = [({a: i, gate: 1}, float(weight)) for (a, i), weight in np.ndenumerate(self.gate_weights)]
-        return (*triples, *pairs)
 
     @cached_property
     def probabilities(self) -> Floats:
@@ -64,13 +60,41 @@ class CSIDomain:
             return frozenset(pair for pair in pairs if self.gate in pair)
         return pairs
 
-    def sample(self, n_rows: int, random_state: RandomState = None) -> Dataset:
-        """Draw rows exactly, as one multinomial over the table."""
-        if n_rows < 0:
-            raise SettingError(f"n_rows must be 0 or more, not {n_rows!r}.")
+    def sample(
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        evidence: Evidence = None,
+        method: Method = "auto",
+        backend: str | None = None,
+    ) -> Any:
+        """Draw rows exactly, as one multinomial over the table, and give them as a Dataset.
+
+        Only 2^n rows can differ, so a Dataset of any size is small. Under evidence, or where `backend` names
+        a kind of frame, rows are drawn as by any other model.
+        """
+        if evidence or backend or method == "gibbs":
+            return super().sample(n, random_state, evidence=evidence, method=method, backend=backend)
+        if n < 0:
+            raise SettingError(f"n must be 0 or more, not {n!r}.")
         rng = np.random.default_rng(random_state)
-        counts = rng.multinomial(n_rows, self.probabilities.ravel()).reshape(self.probabilities.shape)
+        counts = rng.multinomial(n, self.probabilities.ravel()).reshape(self.probabilities.shape)
         return Dataset.from_codes(self.domain, np.argwhere(counts > 0), counts[counts > 0])
+
+
+def _spoken(
+    pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats
+) -> dict[tuple[Spoken, ...], float]:
+    """Write the weights down by the conditions of their features."""
+    gate = len(gate_weights)
+    spoken: dict[tuple[Spoken, ...], float] = {}
+    for (a, b), weights in pair_weights.items():
+        for i, j in np.ndindex(2, 2):
+            spoken[(a, i, True), (b, j, True), (gate, 0, True)] = float(weights[i, j])
+    for (a, i), weight in np.ndenumerate(gate_weights):
+        spoken[(a, i, True), (gate, 1, True)] = float(weight)
+    return spoken
 
 
 def side_energies(
