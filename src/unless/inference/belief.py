@@ -10,7 +10,6 @@ from unless.data.memory import show_memory
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.diagnostics import BeliefReport, Floats
 from unless.inference.distribution import Distribution
-from unless.inference.gibbs import without_certainties
 from unless.inference.model import LogLinearModel
 from unless.kernels.belief import Factors, propagate
 from unless.structures.conditions import FeatureArrays, Literal
@@ -74,7 +73,7 @@ class _Run:
         if max_iterations < 1:
             raise SettingError(f"max_iterations must be 1 or more, not {max_iterations!r}.")
         self.model = model
-        self.arrays, self.weights = without_certainties(model)
+        self.arrays, self.weights = model.plain
         self.damping, self.tolerance, self.max_iterations = damping, tolerance, max_iterations
         self.report = BeliefReport(0, 0.0, is_converged=True, is_tree=True)
 

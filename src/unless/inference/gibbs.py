@@ -143,7 +143,7 @@ class _Walk:
         self.free: Integers = np.array(
             [variable for variable in range(len(self.n_levels)) if variable not in evidence], dtype=np.int64
         )
-        arrays, weights = without_certainties(model)
+        arrays, weights = model.plain
         self.mentions = find_mentions(arrays, weights, self.n_levels)
         self._forbidden = find_mentions(
             chosen(arrays, np.isneginf(weights)),
@@ -210,25 +210,6 @@ def chosen(arrays: FeatureArrays, kept: npt.NDArray[np.bool_]) -> FeatureArrays:
     inside = np.repeat(kept, sizes)
     start = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
     return FeatureArrays(start, arrays.variable[inside], arrays.level[inside], arrays.equal[inside])
-
-
-def without_certainties(model: LogLinearModel) -> tuple[FeatureArrays, Floats]:
-    """Say "this feature must hold" (weight inf) as "these levels must not be" (weight -inf)."""
-    arrays, weights = model.features.arrays, model.weights
-    certain = np.isposinf(weights)
-    if not certain.any():
-        return arrays, weights
-    sure = find_mentions(chosen(arrays, certain), weights[certain], model.domain.n_levels)
-    excluded = []
-    for variable, n_levels in enumerate(model.domain.n_levels.tolist()):
-        for mention in range(int(sure.first[variable]), int(sure.first[variable + 1])):
-            only, place = int(sure.only[mention]), int(sure.place[mention])
-            fitting = np.arange(n_levels) == only if only >= 0 else sure.fits[place : place + n_levels]
-            excluded += [(variable, level) for level in np.flatnonzero(~fitting).tolist()]
-    listed = np.array(sorted(set(excluded)), dtype=np.int64).reshape(-1, 2)
-    impossible = FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])
-    joined = FeatureArrays.joined([chosen(arrays, ~certain), impossible])
-    return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
 
 
 def _sample_joint(walk: _Walk, variables: Sequence[int], shape: tuple[int, ...], pivot: int) -> _Sampled:
