@@ -78,6 +78,17 @@ def trees_by_context(rng, n_variables=40, n_gates=3):
     return model_of(domain_of([2] * n_variables), weighted)
 
 
+def complete_model(rng, n_variables):
+    """Draw a model of binary variables every two of which are linked."""
+    weighted = [
+        ([(a, x, True), (b, y, True)], float(rng.standard_normal()) / n_variables)
+        for a in range(n_variables)
+        for b in range(a)
+        for x, y in np.ndindex(2, 2)
+    ]
+    return model_of(domain_of([2] * n_variables), weighted)
+
+
 def grid_model(rng, rows, columns, scale=1.0):
     """Draw a model of binary variables on a grid."""
     weighted = []

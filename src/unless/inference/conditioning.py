@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 # Trees cheaper than this are not worth a search for gates.
 CHEAP = 2_048.0
+# The share of a flat tree's cost that gates may cost at most to be worth it; tests raise it to see many gates.
+MOST = 1.0
 # Beyond this, gates are tried that pay only together with the next one or two.
 PAINFUL = 2.0**16
 PATIENCE = 2
@@ -123,11 +125,11 @@ class Planner:
         if not self.conditioning or tree.cost <= CHEAP or self.effort > MAX_EFFORT:
             return tree
         gate, cost = self._best_gate(part, sizes)
-        pays = cost < tree.cost
+        pays = cost < MOST * tree.cost
         if not pays and not (patience and tree.cost > PAINFUL and cost < 16 * tree.cost):
             return tree
         split = self._split(part, gate, patience if pays else patience - 1)
-        return split if split.cost < tree.cost else tree
+        return split if split.cost < MOST * tree.cost else tree
 
     def _best_gate(self, part: Part, sizes: Ints) -> tuple[int, float]:
         candidates = _candidates(part)

@@ -169,7 +169,7 @@ def _cost(member, host, n_steps, log_sizes):
             for b in range(member.shape[1]):
                 if member[step, b]:
                     log_cells += log_sizes[b]
-            cells += math.exp(min(log_cells, 700.0))
+            cells += np.rint(math.exp(min(log_cells, 700.0)))
             total += _VISIT
     return cells, cells + total
 

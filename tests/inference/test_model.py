@@ -1,0 +1,119 @@
+"""What a model can be asked, and how its answers read."""
+
+import numpy as np
+import pytest
+
+import brute_force
+from inference.models import domain_of, model_of, random_model
+from unless.data.domain import Context, Domain, Variable
+from unless.errors import SettingError, UnknownLevel, UnknownName
+from unless.inference.distribution import Distribution
+from unless.inference.model import LogLinearModel
+from unless.structures.features import Feature, FeatureSet
+
+DOMAIN = Domain((Variable("Admit", ("Admitted", "Rejected")), Variable("Size", ("1", "2", "3"), "integer")))
+
+
+@pytest.fixture
+def model():
+    features = FeatureSet(
+        DOMAIN, [Feature.of({"Admit": "Admitted"}), Feature.of({"Admit": "Rejected", "Size": 3})]
+    )
+    return LogLinearModel(features, [1.0, 2.0])
+
+
+def test_weights_must_fit_the_features(model):
+    with pytest.raises(SettingError, match="1 weights for 2 features"):
+        LogLinearModel(model.features, [1.0])
+    with pytest.raises(SettingError, match="not a number"):
+        LogLinearModel(model.features, [1.0, np.nan])
+
+
+def test_evidence_is_given_by_label_or_by_the_value_it_came_from(model):
+    by_value, by_label = model.query("Admit", {"Size": 3}), model.query("Admit", {"Size": "3"})
+    assert by_value.as_dict() == by_label.as_dict()
+    assert by_value["Rejected"] == pytest.approx(np.exp(2) / (np.exp(1) + np.exp(2)))
+    assert by_value.evidence == {"Size": "3"}
+    with pytest.raises(UnknownLevel, match="'4' is not a level"):
+        model.query("Admit", {"Size": 4})
+    with pytest.raises(UnknownName, match="did you mean 'Size'"):
+        model.query("size")
+
+
+def test_a_joint_answer_is_read_by_labels(model):
+    answer = model.query(["Size", "Admit"])
+    assert answer.names == ("Size", "Admit")
+    assert answer.probabilities.shape == (3, 2)
+    assert answer["3", "Rejected"] == answer[{"Admit": "Rejected", "Size": 3}] == answer.probabilities[2, 1]
+    assert list(answer)[:2] == [("1", "Admitted"), ("1", "Rejected")]
+    assert len(answer) == 6
+    assert sum(answer.values()) == pytest.approx(1)
+    assert answer.most_probable() == {"Size": "3", "Admit": "Rejected"}
+    assert (answer.method, answer.error) == ("exact", None)
+    for key in ("3", {"Size": 3}, ("3", "Rejected", "x")):
+        with pytest.raises(UnknownName):
+            answer[key]
+
+
+def test_a_query_about_evidence_is_certain(model):
+    assert model.query("Admit", {"Admit": "Rejected"}).as_dict() == {"Admitted": 0.0, "Rejected": 1.0}
+    joint = model.query(["Admit", "Size"], {"Admit": "Rejected"})
+    assert joint.probabilities[0].tolist() == [0.0, 0.0, 0.0]
+    assert joint.probabilities.sum() == pytest.approx(1)
+
+
+def test_answers_read_well_and_are_escaped():
+    variable = Variable("<b>", tuple(f"<{code}>" for code in range(25)))
+    answer = Distribution((variable,), np.full(25, 0.04), error=np.full(25, 0.001), method="gibbs")
+    assert repr(answer).startswith("<Distribution of <b>, gibbs>\n<0>: 0.0400 ± 0.0010\n")
+    assert repr(answer).endswith("... and 5 more")
+    assert "<td>&lt;0&gt;</td><td>0.0400 ± 0.0010</td>" in answer._repr_html_()
+    assert "<b>" not in answer._repr_html_()
+
+
+def test_marginals_are_a_mapping_by_name(model):
+    marginals = model.marginals({"Size": 1})
+    assert list(marginals) == ["Admit", "Size"]
+    assert marginals["Admit"].as_dict() == pytest.approx(model.query("Admit", {"Size": 1}).as_dict())
+    assert marginals["Size"]["1"] == 1.0
+    assert marginals.log_partition == pytest.approx(model.log_partition({"Size": 1}))
+    assert repr(marginals) == "<Marginals of 2 variables given Size = 1>"
+
+
+def test_the_most_probable_assignment_comes_with_its_probability(model):
+    best = model.map_query()
+    assert isinstance(best, Context)
+    assert best == {"Admit": "Rejected", "Size": "3"}
+    assert best.log_probability == pytest.approx(np.log(model.probability(best)))
+    some = model.map_query("Admit", {"Size": 1})
+    assert some == {"Admit": "Admitted"}
+    assert some.log_probability == pytest.approx(np.log(model.query("Admit", {"Size": 1})["Admitted"]))
+    # Summed over the sizes, the more probable answer is another one.
+    assert model.map_query("Admit") == model.query("Admit").most_probable()
+
+
+def test_probabilities_of_assignments(model):
+    assert model.probability({}) == pytest.approx(1)
+    assert model.probability({"Admit": "Admitted"}) == pytest.approx(model.query("Admit")["Admitted"])
+    assert model.probability({"Admit": "Admitted"}, {"Admit": "Rejected"}) == 0.0
+
+
+def test_log_likelihoods_of_all_states_sum_to_one():
+    model = random_model(np.random.default_rng(0), 5)
+    states = np.indices(model.domain.n_levels).reshape(5, -1).T.astype(np.uint16)
+    logs = model.log_likelihood(states)
+    assert np.exp(logs).sum() == pytest.approx(1)
+    np.testing.assert_allclose(np.exp(logs), brute_force.joint(model, list(range(5))).ravel(), atol=1e-12)
+
+
+def test_a_model_without_features_is_uniform():
+    model = model_of(domain_of([2, 3, 1]), [])
+    assert model.log_partition() == pytest.approx(np.log(6))
+    assert model.query("A1").probabilities.tolist() == pytest.approx([1 / 3] * 3)
+    assert model.query("A2").as_dict() == {"a": 1.0}
+
+
+def test_models_do_not_change(model):
+    with pytest.raises(ValueError, match="read-only"):
+        model.weights[0] = 0
+    assert repr(model) == "<LogLinearModel: 2 features over 2 variables>"
