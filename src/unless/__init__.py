@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from unless.independence.bayesian import BayesianTest as BayesianTest
     from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
     from unless.independence.pearson import PearsonTest as PearsonTest
+    from unless.independence.query import ask as ask
     from unless.independence.verdict import Verdict as Verdict
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.files import load as load
@@ -42,6 +43,7 @@ _HOMES = {
     "PearsonTest": "unless.independence.pearson",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",
+    "ask": "unless.independence.query",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
     "load": "unless.learners.files",

@@ -53,5 +53,4 @@ def test_packing_in_another_order_moves_the_variables_only(question, random):
     place = {column: position for position, column in enumerate(order)}
     moved = {place[variable]: code for variable, code in context.items()}
     expected = naive_table(data.rows, data.counts, data.domain.n_levels, a, b, context)
-    for packed in (PackedTable.of(data, order), PackedTable.of(data).reordered(order)):
-        assert np.array_equal(packed.count(place[a], place[b], moved), expected)
+    assert np.array_equal(PackedTable.of(data, order).count(place[a], place[b], moved), expected)

@@ -27,6 +27,14 @@ def test_arrays_and_lists_are_weighted_too():
     assert read_weighted(np.array(rows), [3.0, 1.0]) == expected
 
 
+def test_rows_as_dictionaries_and_structured_arrays_are_weighted_too():
+    expected = read([{"a": "x", "b": "p"}] * 3 + [{"a": "y", "b": "q"}])
+    assert read_weighted([{"a": "x", "b": "p"}, {"a": "y", "b": "q"}], [3, 1]) == expected
+    structured = np.array([("x", "p"), ("y", "q")], dtype=[("a", "U1"), ("b", "U1")])
+    assert read_weighted(structured, [3, 1]) == expected
+    assert read_weighted(pl.LazyFrame({"a": ["x", "y"], "b": ["p", "q"]}), [3, 1]) == expected
+
+
 def test_a_column_may_be_called_sample_weight():
     table = {"sample_weight": ["x", "y"], "b": ["p", "q"]}
     assert read_weighted(table, [1, 1]) == read(table)
@@ -39,6 +47,7 @@ def test_a_column_may_be_called_sample_weight():
         ([1, 1, 0.5], "row 3 is 0.5"),
         ([1, 1], "2 weights for 3 rows"),
         ([[1]], "plain list"),
+        (["a"], "plain list"),
     ],
 )
 def test_weights_that_count_no_rows_are_refused(weights, words):

@@ -1,5 +1,6 @@
 """CSGS by cohorts and by the cube against the literal Algorithm 2."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 from naive import naive_association_order, naive_csgs
 from strategies import datasets
 from unless.counting.packed import PackedTable
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
 from unless.learners import graphs
 from unless.learners.csgs import CSGS
 
@@ -73,3 +76,52 @@ def test_cohorts_give_the_graphs_and_counts_of_the_literal_algorithm(run, list_l
         patch.setattr(graphs, "fits_cube", lambda n_levels: False)
         patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
         assert_equals_its_twin(*run)
+
+
+def quick_table(data):
+    """Make a `naive_table` for one dataset that is quick enough for thousands of rows."""
+    n_levels = data.domain.n_levels
+
+    def table_of(_rows, _counts, _n_levels, a, b, context):
+        held = np.ones(data.n_distinct, dtype=bool)
+        for position, code in context.items():
+            held &= data.rows[:, position] == code
+        table = np.zeros((n_levels[a], n_levels[b]), dtype=np.int64)
+        np.add.at(table, (data.rows[held, a], data.rows[held, b]), data.counts[held])
+        return table
+
+    return table_of
+
+
+def noisy_copies(n_variables, n_levels, n_rows, largest, seed):
+    """Make a table whose columns follow one of two before them, some rows worth many."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, n_levels, n_rows) for _ in range(2)]
+    while len(columns) < n_variables:
+        source = np.where(columns[-2] == 0, columns[-1], columns[-2])
+        columns.append(np.where(rng.random(n_rows) < 0.6, source, rng.integers(0, n_levels, n_rows)))
+    domain = Domain(
+        tuple(Variable(f"v{place:03}", tuple(map(str, range(n_levels)))) for place in range(n_variables))
+    )
+    counts = rng.geometric(0.6, n_rows) + rng.integers(0, largest, n_rows) * (rng.random(n_rows) < 0.1)
+    return Dataset.from_codes(domain, np.column_stack(columns), counts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "blankets", "n_jobs"),
+    [
+        # More than 64 variables: blankets of two words.
+        ((67, 2, 25, 9), "shared", 1),
+        ((67, 2, 25, 9), "independent", 3),
+        # More than 64 words of rows, counts of many binary digits.
+        ((8, 5, 4500, 70_000), "shared", 2),
+    ],
+)
+def test_wide_and_long_tables_equal_the_literal_algorithm_too(shape, blankets, n_jobs, monkeypatch):
+    data = noisy_copies(*shape, seed=5)
+    monkeypatch.setattr("naive.naive_table", quick_table(data))
+    chosen = {
+        "alpha": 0.01, "test": "pearson", "order": "columns", "blankets": blankets, "rule": "or",
+        "max_blanket": None, "undecided": "independent", "required_edges": None, "forbidden_edges": None,
+    }  # fmt: skip
+    assert_equals_its_twin(data, {**chosen, "n_jobs": n_jobs})

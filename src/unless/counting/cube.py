@@ -30,7 +30,7 @@ def build_cube(data: Dataset, order: Sequence[int]) -> Cube:
     # The last variable is the fastest digit.
     spans = np.concatenate([np.cumprod((n_levels + 1)[::-1])[::-1], [1]])
     cube = Cube(np.zeros(spans[0], dtype=np.int64), spans[1:].copy(), n_levels)
-    fill(np.ascontiguousarray(data.rows[:, columns]), data.counts, cube)
+    fill(np.ascontiguousarray(data.rows[:, columns]), np.array(data.counts), cube)
     return cube
 
 

@@ -35,18 +35,6 @@ class PackedTable:
         )
         return cls(table, columns, row_order)
 
-    def reordered(self, order: Sequence[int]) -> "PackedTable":
-        """Put the variables into another order of columns without packing again."""
-        here = [self.order.index(column) for column in order]
-        offsets = self.table.offsets
-        bitmaps = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in here])
-        table = self.table._replace(
-            codes=self.table.codes[here],
-            offsets=_offsets(np.diff(offsets)[here]),
-            bitmaps=self.table.bitmaps[bitmaps],
-        )
-        return PackedTable(table, tuple(order), self.row_order)
-
     @property
     def n_levels(self) -> npt.NDArray[np.int64]:
         """The number of levels of each variable."""

@@ -35,7 +35,10 @@ def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Sourc
     if not records:
         raise DataError("The table has no rows; give at least one.")
     if all(isinstance(record, Mapping) for record in records):
-        keys = dict.fromkeys(key for record in records for key in record)
+        keys = list(records[0])
+        if any(list(record) != keys for record in records):
+            # Rows that differ in their keys: the order of rows must not decide the order of columns.
+            keys = sorted({key for record in records for key in record}, key=str)
         return open_columns({key: [record.get(key) for record in records] for key in keys}, shop, how)
     if any(isinstance(record, str | bytes) or not isinstance(record, Iterable) for record in records):
         raise DataError("The list does not hold rows; give a list of dictionaries or of equally long lists.")
@@ -121,7 +124,7 @@ def encode_codes(
 ) -> tuple[Field, Array]:
     """Give distinct values as codes; objects that are all numbers become numbers again."""
     kind = kind_of(values)
-    if kind in ("integer", "float") and values:
+    if kind in ("integer", "float") and values and _fit_numbers(values):
         return _numbers_again(name, column, codes, values, kind)
     labels = tuple(to_label(value) for value in values)
     if numeric:
@@ -131,13 +134,16 @@ def encode_codes(
     return Field(name, column, "code", kind, labels), codes.astype(np.int32, copy=False)
 
 
+def _fit_numbers(values: Sequence[Any]) -> bool:
+    """Tell whether no two of these numbers become one when written as floats."""
+    return all(not isinstance(value, Integral) or abs(int(value)) < 2**53 for value in values)
+
+
 def _numbers_again(
     name: str, column: str, codes: Array, values: Sequence[Any], kind: Kind
 ) -> tuple[Field, Array]:
-    numbers = np.array([float(value) for value in values] + [np.nan])
-    exact = kind == "integer" and all(abs(int(value)) < 2**63 for value in values) and not (codes < 0).any()
-    if exact:
-        numbers = np.array([int(value) for value in values], dtype=np.int64)
+    exact = kind == "integer" and not (codes < 0).any()
+    numbers = np.array([int(value) for value in values]) if exact else np.array([*map(float, values), np.nan])
     return Field(name, column, "integer" if exact else "float", kind), numbers[codes]
 
 
@@ -152,6 +158,9 @@ def kind_of(values: Iterable[object]) -> Kind:
 def _kind(value: object) -> Kind:
     if isinstance(value, bool | np.bool_):
         return "boolean"
+    if isinstance(value, np.timedelta64):
+        # numpy counts spans of time among the integers.
+        return "text"
     if isinstance(value, Integral):
         return "integer"
     return "float" if isinstance(value, Real) else "text"

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ from unless.errors import DataError
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
+# Beyond this a share of the rows is no longer exact.
+MOST_ROWS = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +39,14 @@ class Dataset:
         notes: Iterable[str] = (),
     ) -> "Dataset":
         """Collapse rows of codes, each worth its count, to distinct rows in lexicographic order."""
-        table = np.ascontiguousarray(codes, dtype=Code).reshape(-1, len(domain))
-        weights = (
-            np.ones(len(table), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
-        )
-        if len(table) and (table >= domain.n_levels).any():
-            raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
-        if (weights < 0).any():
-            raise DataError("A count is negative; give counts of 0 or more.")
+        table = _checked_codes(domain, np.asarray(codes))
+        weights = _checked_counts(np.ones(len(table)) if counts is None else np.asarray(counts), len(table))
         return cls(domain, *_collapse(table[weights > 0], weights[weights > 0]), tuple(notes))
+
+    def __post_init__(self) -> None:
+        # Models are filed under these rows, and may share them.
+        self.rows.setflags(write=False)
+        self.counts.setflags(write=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,6 +111,24 @@ class Dataset:
             f"<p>{escape(repr(self)[1:-1])}</p><table><tr><th>column</th><th>levels</th><th></th></tr>"
             f"{rows}</table><ul>{notes}</ul>"
         )
+
+
+def _checked_codes(domain: Domain, codes: npt.NDArray[Any]) -> Rows:
+    if codes.ndim != 2 or codes.shape[1] != len(domain):
+        raise DataError(f"The codes have the shape {codes.shape}; give rows of {len(domain)} codes each.")
+    if codes.size and not ((codes == np.floor(codes)) & (codes >= 0) & (codes < domain.n_levels)).all():
+        raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
+    return np.ascontiguousarray(codes, dtype=Code)
+
+
+def _checked_counts(counts: npt.NDArray[Any], n_rows: int) -> Counts:
+    if counts.shape != (n_rows,):
+        raise DataError(f"There are {counts.size:,} counts for {n_rows:,} rows; give one for each row.")
+    if not ((counts >= 0) & (counts == np.floor(counts))).all():
+        raise DataError("A count is negative or no whole number; give counts of 0 or more.")
+    if counts.sum(dtype=np.float64) >= MOST_ROWS:
+        raise DataError("The counts add up to 2^53 or more, which cannot be counted exactly; divide them.")
+    return counts.astype(np.int64)
 
 
 def _collapse(rows: Rows, weights: Counts) -> tuple[Rows, Counts]:

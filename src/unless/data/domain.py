@@ -1,5 +1,6 @@
 """Variables with their ordered levels, and assignments of labels to some of them."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -9,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.labels import to_label
+from unless.data.labels import is_number, to_label
 from unless.errors import DataError, UnknownLevel, UnknownName
 
 Kind = Literal["text", "integer", "float", "boolean", "category"]
@@ -42,13 +43,22 @@ class Variable:
     def code(self, value: object) -> int:
         """Return the position of a level, given by its label or by the scalar it came from."""
         label = to_label(value)
-        # A table of text may have written its numbers with a point and its truths in lower case.
-        for spelling in (label, str(value), str(value).lower() if isinstance(value, bool) else label):
+        for spelling in (label, *_other_spellings(value, label)):
             if spelling in self.levels:
                 return self.levels.index(spelling)
         raise UnknownLevel(
             f"{label!r} is not a level of {self.name!r}; its levels are {shorten(self.levels)}."
         )
+
+
+def _other_spellings(value: object, label: str) -> tuple[str, ...]:
+    """Say in what other ways a level may be written: a table of text writes as it likes."""
+    if label in ("True", "False") and not isinstance(value, str):
+        return (label.lower(), label.upper())
+    if is_number(label) and math.isfinite(float(label)) and float(label).is_integer():
+        # 1 where the table says 1.0, and "1.0" where it was read as 1.
+        return (str(int(float(label))), f"{int(float(label))}.0", str(value))
+    return (str(value),)
 
 
 class Context(Mapping[str, str]):
@@ -124,9 +134,10 @@ class Domain:
             hint = f"did you mean {close[0]!r}?" if close else f"the variables are {shorten(self.names)}."
             raise UnknownName(f"There is no variable {name!r}; {hint}") from None
 
-    def encode(self, context: Mapping[str, object]) -> dict[int, int]:
-        """Turn name -> label into position -> code, in column order."""
-        codes = {self.index(name): self[name].code(value) for name, value in context.items()}
+    def encode(self, context: Mapping[str, object] | None) -> dict[int, int]:
+        """Turn name -> label into position -> code, in column order; None says nothing."""
+        given = {} if context is None else dict(context)
+        codes = {self.index(name): self[name].code(value) for name, value in given.items()}
         return dict(sorted(codes.items()))
 
     def decode(self, codes: Mapping[int, int] | Iterable[int]) -> Context:

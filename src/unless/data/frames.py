@@ -53,16 +53,22 @@ def _encode_series(name: str, column: str, series: Any, *, numeric: bool) -> tup
         return encode_numbers(name, column, series.to_numpy())
     if getattr(dtype, "kind", "O") in "iuf":
         # Nullable numbers: only those with holes have to become floats.
-        if series.isna().any():
+        if series.isna().any() and not _is_huge(series):
             field, array = encode_numbers(name, column, series.to_numpy(dtype=np.float64, na_value=np.nan))
             kind = "float" if dtype.kind == "f" else "integer"
             return Field(name, column, field.form, kind), array  # type: ignore[arg-type]
-        return encode_numbers(name, column, series.to_numpy(dtype=f"{dtype.kind}8"))
+        if not series.isna().any():
+            return encode_numbers(name, column, series.to_numpy(dtype=f"{dtype.kind}8"))
     try:
         codes, distinct = nw.get_native_namespace(nw.from_native(series, series_only=True)).factorize(series)
     except TypeError:
         raise nested(name) from None
     return encode_codes(name, column, np.asarray(codes), list(distinct), numeric=numeric)
+
+
+def _is_huge(series: Any) -> bool:
+    """Tell whether a column of integers holds some that no float holds."""
+    return series.dtype.kind in "iu" and bool((series.abs() >= 2**53).any())
 
 
 def _encode_category(name: str, column: str, series: Any, *, numeric: bool) -> tuple[Field, Array]:

@@ -60,7 +60,10 @@ def is_number(label: str) -> bool:
 
 
 def _number(label: str) -> float:
-    # float() also reads "1_000", "nan" and "inf", which are words to a person.
+    if label in ("inf", "-inf"):
+        # The way infinities of a column of floats are written.
+        return float(label)
+    # float() also reads "1_000", "nan" and "Infinity", which are words to a person.
     if not label or "_" in label or not any(character.isdigit() for character in label):
         return math.nan
     try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from unless.data.dataset import MOST_ROWS
 from unless.data.domain import MAX_LEVELS
 from unless.data.duck import Workshop
 from unless.data.levels import MISSING_WORDS
@@ -86,7 +87,7 @@ def check_counts(source: Source, count: Field, found: Survey, shop: Workshop) ->
         raise DataError(
             f"Row {place:,} of count column {count.name!r} holds {said}; counts are whole numbers, 0 or more."
         )
-    if found.total >= 2**62:
+    if found.total >= MOST_ROWS:
         raise TooLarge(
             f"The counts in {count.name!r} add up to {found.total:.3g}, more than can be counted exactly."
         )

@@ -1,5 +1,6 @@
 """Weights given beside a table, as scikit-learn does it, become a column of counts inside."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,13 +26,16 @@ def read_weighted(table: Any, weights: npt.ArrayLike) -> Dataset:
         return read({**columns, name: counts}, count_column=name)
     import narwhals as nw
 
-    frame = nw.from_native(table, eager_only=True)
+    frame = _frame(table)
     beside = nw.new_series(name, counts, backend=frame.implementation)
     return read(frame.with_columns(beside).to_native(), count_column=name)
 
 
 def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    numbers = np.asarray(weights, dtype=np.float64)
+    try:
+        numbers = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty((0, 0))
     if numbers.ndim != 1:
         raise DataError("Weights must be a plain list of numbers, one for each row.")
     wrong = np.flatnonzero(~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53)))
@@ -44,16 +48,33 @@ def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 def _columns(table: Any) -> dict[str, Any]:
     """Return the columns by name, of whatever can be weighted row by row."""
-    if isinstance(table, Dataset | str):
+    if isinstance(table, Dataset | str | os.PathLike):
         raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
     if isinstance(table, np.ndarray):
+        if table.dtype.names is not None:
+            return {name: table[name] for name in table.dtype.names}
         rows = table if table.ndim == 2 else table.reshape(len(table), -1)
         return {f"x{place}": column for place, column in enumerate(rows.T)}
     if isinstance(table, Mapping):
         return {str(name): column for name, column in table.items()}
     if isinstance(table, Sequence):
+        if all(isinstance(row, Mapping) for row in table):
+            names = dict.fromkeys(name for row in table for name in row)
+            return {str(name): [row.get(name) for row in table] for name in names}
         return _columns(np.array(table, dtype=object))
+    frame = _frame(table)
+    return {name: frame.get_column(name) for name in frame.columns}
+
+
+def _frame(table: Any) -> Any:
     import narwhals as nw
 
-    frame = nw.from_native(table, eager_only=True)
-    return {name: frame.get_column(name) for name in frame.columns}
+    if hasattr(table, "collect"):
+        table = table.collect()
+    try:
+        return nw.from_native(table, eager_only=True)
+    except Exception:  # narwhals and the frames behind it refuse in many ways
+        kind = type(table).__name__
+        raise DataError(
+            f"A {kind} cannot be weighted by rows; give a DataFrame with distinct names."
+        ) from None

@@ -88,14 +88,15 @@ def _plain(values: Mapping[str, object]) -> dict[str, Value]:
 
 
 def _plain_value(name: str, value: object) -> Value:
-    if hasattr(value, "item"):
-        # A numpy scalar: the number inside is what was meant.
-        value = value.item()
+    if hasattr(value, "tolist"):
+        # A numpy scalar or array: the plain values inside are what was meant.
+        value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
         # JSON has no word for it, and null would come back as None.
         raise SettingError(f"{name}={value!r} cannot be saved; only finite numbers can.")
     if isinstance(value, (tuple, list, set, frozenset)):
-        value = sorted(value) if isinstance(value, (set, frozenset)) else list(value)
+        members = [sorted(one) if isinstance(one, (set, frozenset)) else one for one in value]
+        value = sorted(members) if isinstance(value, (set, frozenset)) else members
     try:
         plain: Value = msgspec.convert(value, WireValue)
     except msgspec.ValidationError as error:

@@ -13,12 +13,17 @@ def last_true(claim: Claim, guess: Integers, margin: int, lowest: int, highest: 
     """Return, per entry, the last integer for which a claim that turns from true to false is still true.
 
     The claim counts as true at `lowest` and as false at `highest`. The search starts within `margin` of the
-    guess and falls back to the whole range where the guess was bad.
+    guess, and where the guess was bad widens around it, fourfold at a time.
     """
-    low = np.clip(guess - margin, lowest, highest - 1)
-    high = np.clip(guess + margin, lowest + 1, highest)
-    low = np.where(claim(low), low, lowest)
-    high = np.where(claim(high), highest, high)
+    low, high = guess, guess
+    reach = margin
+    rising, falling = np.ones(guess.shape, dtype=np.bool_), np.ones(guess.shape, dtype=np.bool_)
+    while (rising | falling).any():
+        low = np.where(falling, np.maximum(guess - reach, lowest), low)
+        high = np.where(rising, np.where(guess < highest - reach, guess + reach, highest), high)
+        falling = (low > lowest) & ~claim(low)
+        rising = (high < highest) & claim(high)
+        reach = min(4 * reach, highest)
     while (high - low).max(initial=0) > 1:
         middle = low + (high - low) // 2
         holds = claim(middle)

@@ -27,7 +27,7 @@ def ask(
     'dependent'
     """
     judge = make_test(test, alpha, effect)
-    held = dict(context or {})
+    held = {} if context is None else dict(context)
     by = [given] if isinstance(given, str) else list(given)
     _refuse_repeats([a, b, *by, *held])
     domain = dataset.domain

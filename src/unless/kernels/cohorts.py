@@ -34,6 +34,8 @@ _OPEN, _GROW = 0, 1
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # How many questions ahead the memo is fetched from memory.
 _AHEAD = 4
+# What a new answer costs at most, in contexts sorted or known answers looked up.
+_EFFORT = 200
 
 
 class Search(NamedTuple):
@@ -270,7 +272,8 @@ def begin(n_rows, slices, search):
 def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing, search, top, patience):
     """Learn the blanket of `node` in every context, starting from its initial blanket.
 
-    Writes one packed blanket per context into `final`. Stops after about `patience` new answers; returns
+    Writes one packed blanket per context into `final`. Stops after `patience` new answers or as much work of
+    other kinds; returns
     the height of the stack (0 when done), the number of questions asked and the number of answers new to
     the memo, which must have room for `patience` and twice the number of variables.
     """
@@ -280,11 +283,12 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
     keys = Keys(borrowed(keys.conditions), borrowed(keys.asked))
     search = _borrowed_search(search)
     members = search.members
-    n_asked, n_new = 0, 0
-    while top > 0 and n_new < patience:
+    n_asked, n_new, spent = 0, 0, 0
+    while top > 0 and n_new < patience and spent < _EFFORT * patience:
         top -= 1
         frame = search.stack[top]
         low, high, depth, first_other = frame[_LOW], frame[_HIGH], frame[_DEPTH], frame[_NEXT]
+        spent += high - low + table.codes.shape[0]
         if frame[_VARIABLE] >= 0:
             _descend(depth, frame[_VARIABLE], frame[_LEVEL], table, keys, slices, search)
         if frame[_PHASE] == _OPEN:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.counting.packed import PackedTable
+from unless.data.dataset import Dataset
 from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
@@ -77,24 +80,43 @@ def learn_by_cohorts(
     packed: PackedTable,
     strategy: Strategy,
     max_bytes: int,
-    n_jobs: int | None = None,
+    n_workers: int = 1,
     step: Step = lambda: None,
 ) -> Learned:
-    """Learn the canonical graph of every row; `step` is called once for each variable learned."""
-    from joblib import Parallel, delayed, effective_n_jobs
+    """Learn the canonical graph of every row with this much memory for answers.
+
+    `step` is called as many times as there are variables.
+    """
+    from joblib import Parallel, delayed
 
     n, m = packed.table.codes.shape
-    n_workers = max(1, min(effective_n_jobs(n_jobs), n, m))
-    left = max_bytes - _check_memory(packed, n_workers, max_bytes)
     work = _cut(packed, strategy, n_workers)
+    tick = _ticker(step, len(work), n, sum(len(nodes) for _, nodes in work))
     # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
-    parts = Parallel(n_jobs=n_workers, prefer="threads")(
-        delayed(_learn_part)(packed, strategy, *task, left // n_workers, step if place == 0 else _silent)
-        for place, task in enumerate(work)
+    parts = Parallel(n_jobs=len(work), prefer="threads")(
+        delayed(_learn_part)(packed, strategy, *task, max_bytes // len(work), tick) for task in work
     )
     n_tests = sum(part.n_tests for part in parts)
-    whole = parts[0] if n_workers == 1 else _join(parts, work, (n, m), left)
+    whole = parts[0] if len(parts) == 1 else _join(parts, work, (n, m), max_bytes)
     return Learned(_edges(packed, whole.graphs, strategy.join_both), n_tests, whole.memo.n_known)
+
+
+def _ticker(step: Step, n_parts: int, n_steps: int, n_ticks: int) -> Step | None:
+    """Return what a part calls after each node, so that all parts together make `n_steps` steps."""
+    from joblib.parallel import get_active_backend
+
+    if n_parts > 1 and not getattr(get_active_backend(prefer="threads")[0], "supports_sharedmem", False):
+        # Other processes could not move a bar here.
+        return None
+    ticks, lock = count(1), Lock()
+
+    def tick() -> None:
+        with lock:
+            done = next(ticks)
+            if done * n_steps // n_ticks > (done - 1) * n_steps // n_ticks:
+                step()
+
+    return tick
 
 
 @dataclass(frozen=True)
@@ -104,24 +126,16 @@ class _Part:
     n_tests: int
 
 
-def _silent() -> None:
-    return None
-
-
-def _check_memory(packed: PackedTable, n_workers: int, max_bytes: int) -> int:
-    """Return the bytes needed besides the memo, or refuse with the estimate."""
-    n, m = packed.table.codes.shape
-    graphs = n * m * packed_words(n) * 8 * (1 if n_workers == 1 else 2)
-    slots = n_workers * (2 * n + 3) * (packed.table.bitmaps.shape[1] * 8 + packed.list_limit() * 4)
-    need = int(
-        graphs + slots + packed.table.bitmaps.nbytes + packed.table.codes.nbytes + 2 * m * packed_width(n)
-    )
-    if need > max_bytes:
-        raise TooLarge(
-            f"{m:,} graphs over {n:,} variables would need about {show_memory(need)}, more than the "
-            f"{show_memory(max_bytes)} allowed; choose fewer columns or raise max_memory=."
-        )
-    return need
+def bytes_to_learn(data: Dataset, n_workers: int) -> int:
+    """Estimate the memory that learning needs besides the memo of answers."""
+    n, m, words = data.n_variables, data.n_distinct, (data.n_distinct + 63) // 64
+    levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
+    # Graphs while they are learned and joined, then one bit a pair, sorted and compared.
+    graphs = n * m * packed_words(n) * 8 * min(n_workers, 2) + 6 * m * packed_width(n)
+    table = levels * words * 8 + 4 * n * m
+    # Lists of rows are a few times longer than there are words.
+    scratch = (2 * n + 3) * words * 32 + most * words * 16 + most * most * 8
+    return graphs + table + n_workers * scratch
 
 
 def _cut(packed: PackedTable, strategy: Strategy, n_parts: int) -> list[tuple[Contexts, range]]:
@@ -155,7 +169,7 @@ def _learn_part(
     contexts: Contexts,
     nodes: Sequence[int],
     max_bytes: int,
-    step: Step,
+    tick: Step | None,
 ) -> _Part:
     """Learn the blankets of some nodes in some contexts."""
     table, rules = packed.table, strategy.rules
@@ -193,7 +207,8 @@ def _learn_part(
             share_blankets(node, final, graphs)
         else:
             initial[:] = final
-        step()
+        if tick is not None:
+            tick()
     return _Part(graphs, memo, n_tests)
 
 

@@ -4,12 +4,22 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory
 from unless.errors import DataError
 from unless.learners.cohorts import Strategy
 from unless.learners.estimator import Estimator
-from unless.learners.graphs import learn_graphs
+from unless.learners.graphs import learn_graphs, memory_left
 from unless.learners.progress import progress
-from unless.learners.settings import EdgeNames, check_choice, kernel_rules, resolve_order
+from unless.learners.settings import (
+    KERNEL_TESTS,
+    EdgeNames,
+    check_at_least,
+    check_between,
+    check_choice,
+    check_n_jobs,
+    kernel_rules,
+    resolve_order,
+)
 from unless.structures.canonical import CanonicalModel
 
 
@@ -81,11 +91,22 @@ class CSGS(Estimator):
         self.n_jobs = n_jobs
         self.show_progress = show_progress
 
-    def _learn(self, data: Dataset) -> None:
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        check_between("alpha", self.alpha, 0, 1)
+        check_between("effect", self.effect, 0, float("inf"))
+        check_choice("test", self.test, KERNEL_TESTS)
         check_choice("blankets", self.blankets, ("shared", "independent"))
         check_choice("rule", self.rule, ("or", "and"))
+        check_choice("undecided", self.undecided, ("independent", "keep"))
+        check_at_least("max_blanket", self.max_blanket, 0)
+        check_n_jobs(self.n_jobs)
+
+    def _learn(self, data: Dataset) -> None:
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
+        max_bytes = parse_memory(self.max_memory)
+        memory_left(data, max_bytes, self.n_jobs)
         order = resolve_order(data, self.order)
         rules = kernel_rules(
             data,
@@ -100,7 +121,7 @@ class CSGS(Estimator):
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
         with progress(data.n_variables, "CSGS", self.show_progress) as step:
-            learned = learn_graphs(data, order, strategy, self.max_memory, self.n_jobs, step)
+            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

@@ -17,9 +17,7 @@ class Estimator:
     """
 
     # Settings that cannot change the answer, and are not kept with it.
-    machine_settings: ClassVar[frozenset[str]] = frozenset(
-        {"n_jobs", "show_progress", "max_memory", "work_dir", "resume"}
-    )
+    machine_settings: ClassVar[frozenset[str]] = frozenset({"n_jobs", "show_progress", "max_memory"})
 
     structure_: Any
     n_tests_: int
@@ -30,6 +28,7 @@ class Estimator:
 
         `sample_weight` gives each row of X as many copies as it says; whole numbers only.
         """
+        self.check_settings()
         data = self._dataset(X, sample_weight)
         self._learn(data)
         self.feature_names_in_ = np.array(data.names, dtype=object)
@@ -48,6 +47,9 @@ class Estimator:
         from unless.data.weighting import read_weighted
 
         return read_weighted(X, sample_weight)
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
 
     def _learn(self, data: Dataset) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not say how it learns.")
@@ -94,5 +96,14 @@ class Estimator:
 
     def __repr__(self) -> str:
         defaults = self.default_settings()
-        shown = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if not _same(value, defaults[name])
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _same(value: object, default: object) -> bool:
+    # Arrays compare element by element, and are never a default.
+    return type(value) is type(default) and bool(value == default)

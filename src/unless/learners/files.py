@@ -46,17 +46,28 @@ def load(path: Path) -> Estimator | Structure:
         return _revive(record)
     except (UnlessError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
-            f"{os.fspath(path)!r} does not hold a learner this version knows: {error}."
+            f"{os.fspath(path)!r} does not hold a learner this version knows: {str(error).rstrip('.')}."
         ) from None
 
 
 def _revive(record: Record) -> Estimator:
     learner = learner_named(str(record.learner))()
     learner.set_params(**record.settings)
+    learner.check_settings()
     learner.structure_ = record.structure
-    learner.n_tests_ = int(record.results["n_tests"])  # type: ignore[arg-type]
-    learner.n_distinct_tests_ = int(record.results["n_distinct_tests"])  # type: ignore[arg-type]
-    learner.notes_ = tuple(str(note) for note in record.results["notes"])  # type: ignore[union-attr]
+    learner.n_tests_ = _number(record, "n_tests")
+    learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
+    notes = record.results.get("notes")
+    if not isinstance(notes, list):
+        raise SettingError("its notes are not a list")
+    learner.notes_ = tuple(map(str, notes))
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)
     return learner
+
+
+def _number(record: Record, name: str) -> int:
+    value = record.results.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise SettingError(f"its {name} is {value!r}, no number of tests")
+    return value

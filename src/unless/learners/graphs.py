@@ -5,10 +5,11 @@ import numpy as np
 from unless.counting.cube import build_cube, fits_cube
 from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory
+from unless.data.memory import parse_memory, show_memory
+from unless.errors import TooLarge
 from unless.kernels.bitsets import unpack_sets
 from unless.kernels.cube import Desk, grow_shrink_rows
-from unless.learners.cohorts import Learned, Step, Strategy, learn_by_cohorts
+from unless.learners.cohorts import Learned, Step, Strategy, bytes_to_learn, learn_by_cohorts
 from unless.structures.pairs import pack
 
 
@@ -16,15 +17,35 @@ def learn_graphs(
     data: Dataset,
     order: list[int],
     strategy: Strategy,
-    max_memory: int | str | None = None,
+    max_bytes: int | None = None,
     n_jobs: int | None = None,
     step: Step = lambda: None,
 ) -> Learned:
-    """Learn the canonical graph of every distinct row; `step` is called once for each variable learned."""
-    max_bytes = parse_memory(max_memory)
+    """Learn the canonical graph of every distinct row; `step` is called once for each variable."""
     if fits_cube(data.domain.n_levels):
         return _learn_by_cube(data, order, strategy, step)
-    return learn_by_cohorts(PackedTable.of(data, order), strategy, max_bytes, n_jobs, step)
+    left = memory_left(data, parse_memory(None) if max_bytes is None else max_bytes, n_jobs)
+    return learn_by_cohorts(PackedTable.of(data, order), strategy, left, _n_workers(data, n_jobs), step)
+
+
+def memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
+    """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
+    if fits_cube(data.domain.n_levels):
+        return max_bytes
+    need = bytes_to_learn(data, _n_workers(data, n_jobs))
+    if need > max_bytes:
+        raise TooLarge(
+            f"{data.n_distinct:,} graphs over {data.n_variables:,} variables would need about "
+            f"{show_memory(need)}, more than the {show_memory(max_bytes)} allowed; choose fewer columns or "
+            "raise max_memory=."
+        )
+    return max_bytes - need
+
+
+def _n_workers(data: Dataset, n_jobs: int | None) -> int:
+    from joblib import effective_n_jobs
+
+    return max(1, min(int(effective_n_jobs(n_jobs)), data.n_variables, data.n_distinct))
 
 
 def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: Step) -> Learned:

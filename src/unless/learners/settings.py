@@ -1,6 +1,6 @@
 """Settings that several learners share, checked once and turned into what the kernels read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,14 @@ from unless.independence.thresholds import critical_values, minimum_rows
 from unless.kernels.answers import BAYESIAN, LIKELIHOOD_RATIO, PEARSON, Rules
 from unless.kernels.bitsets import pack_sets
 
-EdgeNames = Iterable[tuple[str, str]] | None
+EdgeNames = Collection[tuple[str, str]] | None
 KERNEL_TESTS = {"pearson": PEARSON, "likelihood_ratio": LIKELIHOOD_RATIO, "bayesian": BAYESIAN}
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Refuse a setting that is none of its choices."""
     allowed = tuple(choices)
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise SettingError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}.")
 
 
@@ -43,14 +43,25 @@ def check_at_least(name: str, value: object, low: int) -> None:
         raise SettingError(f"{name}={value!r} must be None or a whole number of at least {low}.")
 
 
+def check_n_jobs(n_jobs: object) -> None:
+    """Refuse anything but None and whole numbers other than 0."""
+    if n_jobs is None:
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise SettingError(f"n_jobs={n_jobs!r} must be None, a number of threads, or -1 for all of them.")
+
+
 def resolve_order(data: Dataset, order: str | Sequence[str]) -> list[int]:
     """Return the columns in the order a learner visits them."""
     if isinstance(order, str):
         check_choice("order", order, ("association", "columns"))
         return association_order(data) if order == "association" else list(range(data.n_variables))
-    columns = [data.domain.index(name) for name in order]
+    if not isinstance(order, Iterable):
+        raise SettingError(f"order={order!r} must be 'association', 'columns' or a list of all names.")
+    names = list(order)
+    columns = [data.domain.index(name) for name in names]
     if sorted(columns) != list(range(data.n_variables)):
-        missing = [name for name in data.names if name not in set(order)]
+        missing = [name for name in data.names if name not in names]
         what = f"leaves out {shorten(missing)}" if missing else "names a variable twice"
         raise SettingError(f"order= must name every variable once; it {what}.")
     return columns
@@ -59,9 +70,14 @@ def resolve_order(data: Dataset, order: str | Sequence[str]) -> list[int]:
 def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> npt.NDArray[np.bool_]:
     """Turn pairs of names into a symmetric matrix of columns."""
     matrix = np.zeros((len(domain), len(domain)), dtype=np.bool_)
-    for edge in edges or ():
-        pair = tuple(edge)
-        if isinstance(edge, str) or len(pair) != 2 or pair[0] == pair[1]:
+    if edges is None:
+        return matrix
+    if not isinstance(edges, Collection):
+        # An iterator would be empty at the second fit.
+        raise SettingError(f"{setting}= must be a list of pairs of names.")
+    for edge in edges:
+        pair = tuple(edge) if isinstance(edge, Iterable) and not isinstance(edge, str) else (edge,)
+        if len(pair) != 2 or pair[0] == pair[1]:
             raise SettingError(f"{setting}= holds {edge!r}; each edge is a pair of two different names.")
         a, b = (domain.index(name) for name in pair)
         matrix[a, b] = matrix[b, a] = True
@@ -80,19 +96,15 @@ def kernel_rules(
     required: EdgeNames,
     forbidden: EdgeNames,
 ) -> Rules:
-    """Check the settings of a learner of blankets and write them as the kernels read them."""
-    check_between("alpha", alpha, 0, 1)
-    check_between("effect", effect, 0, float("inf"))
-    check_choice("test", test, KERNEL_TESTS)
-    check_choice("undecided", undecided, ("independent", "keep"))
-    check_at_least("max_blanket", max_blanket, 0)
+    """Write the settings of a learner of blankets, checked already, as the kernels read them."""
     must = edge_matrix(data.domain, required, "required_edges")
     never = edge_matrix(data.domain, forbidden, "forbidden_edges")
     if (must & never).any():
         a, b = np.argwhere(must & never)[0]
         raise SettingError(f"The edge {data.names[a]!r} - {data.names[b]!r} is both required and forbidden.")
-    largest = np.sort(data.domain.n_levels)[-2:]
-    max_df = int(np.prod(largest - 1))
+    # Levels that never occur give no degree of freedom.
+    largest = sorted(len(np.unique(column)) for column in data.rows.T)[-2:]
+    max_df = int(np.prod([size - 1 for size in largest]))
     keeps = undecided == "keep"
     # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.
     enough: Any = (

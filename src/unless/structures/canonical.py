@@ -125,7 +125,7 @@ class CanonicalModel:
         """
         if not 0 <= at_least <= 1:
             raise SettingError(f"at_least={at_least!r} is not a share; give a number from 0 to 1.")
-        codes = self.domain.encode(context or {})
+        codes = self.domain.encode(context)
         shares, n_rows = self._link_shares(codes)
         kept = (shares > 0) & (shares >= at_least)
         named = dict(zip(pair_names(self.domain, np.flatnonzero(kept)), shares[kept].tolist(), strict=True))
@@ -134,7 +134,7 @@ class CanonicalModel:
 
     def link_shares(self, context: Assignment | None = None) -> dict[Edge, float]:
         """Return, for every pair, the share of the agreeing contexts' rows in whose graph it is linked."""
-        shares, _ = self._link_shares(self.domain.encode(context or {}))
+        shares, _ = self._link_shares(self.domain.encode(context))
         return dict(zip(self._pair_names, shares.tolist(), strict=True))
 
     def is_independent(

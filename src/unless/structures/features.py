@@ -111,7 +111,7 @@ class FeatureSet:
         A feature that leaves variables of the context out acts in every context, so it counts here too; the
         graph is thus the union, over all completions of the context, of the pairs that interact there.
         """
-        codes = self.domain.encode(context or {})
+        codes = self.domain.encode(context)
         graph = self._graph(self._compatible(codes))
         return graph._as(InstantiatedGraph, context=self.domain.decode(codes))
 
