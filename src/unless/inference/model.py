@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
-from unless.data.domain import Domain
+from unless.data.domain import Code, Domain
 from unless.errors import SettingError
 from unless.inference import queries
 from unless.inference.certainties import without_certainties
@@ -20,6 +20,7 @@ from unless.structures.features import FeatureSet
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine
+    from unless.inference.likelihood import ConditionalScore
 
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
@@ -133,9 +134,52 @@ class LogLinearModel:
         self.exact.check()
         return queries.probability(self, self.domain.encode(context), self._codes(evidence))
 
-    def log_likelihood(self, rows: Rows, *, max_memory: Memory = None) -> Floats:
-        """Return the log probability of each row of codes."""
-        return self.log_potentials(rows) - self._log_partition_of_all(max_memory)
+    def log_likelihood(self, X: object, *, max_memory: Memory = None) -> Floats:
+        """Return the log probability of each row of a table, or of each row of codes (an array of uint16).
+
+        What a row of a table hides is summed over.
+        """
+        if isinstance(X, np.ndarray) and X.dtype == Code:
+            return self.log_potentials(X) - self._log_partition_of_all(max_memory)
+        from unless.inference.likelihood import log_likelihoods
+
+        return log_likelihoods(self, X, max_memory=max_memory)
+
+    def score(self, X: object, *, max_memory: Memory = None) -> float:
+        """Return the mean log-likelihood of the rows of a table, in nats."""
+        from unless.inference.likelihood import score
+
+        return score(self, X, max_memory=max_memory)
+
+    def conditional_marginal_log_likelihood(
+        self, X: object, query: Iterable[str] | None = None, evidence: Iterable[str] | None = None
+    ) -> "ConditionalScore":
+        """Return the mean over rows of sum_q log P(x_q | evidence), with what each variable adds to it.
+
+        The evidence is by default all that is not asked about; without a query every quarter of the variables
+        is asked about in turn.
+        """
+        from unless.inference.likelihood import conditional_marginal_log_likelihood
+
+        return conditional_marginal_log_likelihood(self, X, query, evidence)
+
+    def predict_proba(self, X: object, target: str) -> Floats:
+        """Return, for each row, the probabilities of the levels of a target given all else the row shows."""
+        from unless.inference.batch import predict_proba
+
+        return predict_proba(self, X, target)
+
+    def predict(self, X: object, target: str) -> npt.NDArray[Any]:
+        """Return, for each row, the most probable value of a target; of equals the first."""
+        from unless.inference.batch import predict
+
+        return predict(self, X, target)
+
+    def impute(self, X: object) -> Any:
+        """Return a copy of a table, of the same kind, whose holes hold their most probable values."""
+        from unless.inference.batch import impute
+
+        return impute(self, X)
 
     def sample(
         self,

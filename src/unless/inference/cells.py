@@ -1,0 +1,171 @@
+"""Tables row by row: codes of a domain, holes where a row shows nothing, and holes filled in place."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.arrays import is_missing
+from unless.data.collapse import Plan, fetch_codes
+from unless.data.dataset import Dataset
+from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
+from unless.data.duck import Workshop
+from unless.data.labels import to_label
+from unless.data.levels import NOTHING, Draft, draft_column
+from unless.data.opening import open_source
+from unless.data.settings import Settings, made_up_names, make_settings
+from unless.data.source import Field, nested
+from unless.errors import DataError, UnknownLevel, UnknownName
+from unless.inference.frames import values
+from unless.inference.rows import read_rows
+
+Cells = npt.NDArray[np.int64]
+HOLE = -1
+
+
+def read_cells(domain: Domain, table: object) -> Cells:
+    """Read a table, row by row, as codes of a domain, and holes where it shows nothing.
+
+    A Dataset, which knows no order of rows, gives its distinct ones.
+    """
+    if isinstance(table, Dataset):
+        return read_rows(domain, table).rows.astype(np.int64)
+    how = _settings(domain)
+    with Workshop(how.max_memory) as shop:
+        source = open_source(table, shop, how)
+        fields = [one for one in source.fields if one.name in domain]
+        if not fields:
+            raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
+        plans = [Plan(one, _expression(one)) for one in fields]
+        listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
+        # Every name in the SQL is our own; the database keeps the order of rows it does not group.
+        shop.run(f"create temp table collapsed as select {listed}, 1 as n from {source.relation}")  # noqa: S608
+        n_rows = int(shop.value("select count(*) from collapsed"))
+        spelled, codes, _ = fetch_codes(plans, n_rows, shop)
+    cells = np.full((n_rows, len(domain)), HOLE)
+    for place, one in enumerate(fields):
+        draft = draft_column(one, spelled[place], codes[:, place], how)
+        cells[:, domain.index(one.name)] = _coded(domain[one.name], draft)
+    return cells
+
+
+def _settings(domain: Domain) -> Settings:
+    return make_settings(
+        columns=domain.names,
+        count_column=None,
+        missing="level",
+        missing_values=None,
+        levels=None,
+        bins=None,
+        rare=None,
+        max_levels=MAX_LEVELS,
+        max_memory=None,
+        delimiter=None,
+        header=True,
+        encoding=None,
+    )
+
+
+def _expression(one: Field) -> str:
+    if one.form == "unusable":
+        raise nested(one.name)
+    return f"nullif({one.column}, -1)" if one.form == "code" else one.column
+
+
+def _coded(variable: Variable, draft: Draft) -> Cells:
+    known = {label: code for code, label in enumerate(variable.levels)}
+    lookup = np.full(NOTHING + 1, HOLE)
+    for place, label in enumerate(draft.labels):
+        lookup[place] = known.get(label, HOLE)
+    strange = (draft.codes != NOTHING) & (lookup[draft.codes] == HOLE)
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise UnknownLevel(
+            f"{draft.labels[draft.codes[row]]!r} in column {variable.name!r} (row {row + 1:,}) is not a "
+            f"level the model knows; its levels are {shorten(variable.levels)}."
+        )
+    return lookup[draft.codes]
+
+
+def with_levels(table: Any, domain: Domain, changes: Mapping[str, tuple[Cells, Cells]]) -> Any:
+    """Return a copy of a table of the same kind; `changes` gives, by column, rows and their new codes."""
+    if isinstance(table, np.ndarray) and table.ndim == 2:
+        names = made_up_names(table.shape[1], _settings(domain))
+        columns = {
+            name: _replaced(column, domain[name], *changes[name]) if name in changes else column
+            for name, column in zip(names, table.T, strict=True)
+        }
+        return np.column_stack(list(columns.values())).astype(table.dtype, copy=False)
+    if isinstance(table, Mapping):
+        return {
+            name: _replaced(column, domain[str(name)], *changes[str(name)])
+            if str(name) in changes
+            else column
+            for name, column in table.items()
+        }
+    return _frame_with_levels(table, domain, changes)
+
+
+def _frame_with_levels(table: Any, domain: Domain, changes: Mapping[str, tuple[Cells, Cells]]) -> Any:
+    import narwhals as nw
+
+    frame: Any = nw.from_native(table, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(
+            f"An object of type {type(table).__name__} cannot be given back with its holes filled; give a "
+            "DataFrame, an Arrow table, a dictionary of columns or an array."
+        )
+    fill = _fill_polars
+    if not frame.implementation.is_polars():
+        fill = _fill_arrow if frame.implementation.is_pyarrow() else _fill_pandas
+    filled = [fill(frame[name], domain[name], *changes[name]) for name in frame.columns if name in changes]
+    return frame.with_columns(*filled).to_native()
+
+
+def _fill_pandas(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
+    import narwhals as nw
+
+    series = column.to_native().copy()
+    categories = getattr(series.dtype, "categories", None)
+    called = _values(variable, series.dropna().unique() if categories is None else categories)
+    wanted = [called[code] for code in codes.tolist()]
+    if categories is not None:
+        series = series.cat.add_categories([one for one in dict.fromkeys(wanted) if one not in categories])
+    series.iloc[rows] = wanted
+    return nw.from_native(series, series_only=True)
+
+
+def _fill_polars(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
+    import narwhals as nw
+
+    called = _values(variable, column.drop_nulls().unique().to_list())
+    wanted = [called[code] for code in codes.tolist()]
+    made = nw.new_series(column.name, wanted, column.dtype, backend=column.implementation)
+    return column.scatter(rows.tolist(), made)
+
+
+def _fill_arrow(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
+    import narwhals as nw
+
+    native = column.to_native()
+    listed = _replaced(native.to_pylist(), variable, rows, codes)
+    made = nw.get_native_namespace(column).chunked_array([listed], type=native.type)
+    return nw.from_native(made, series_only=True).alias(column.name)
+
+
+def _replaced(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
+    made = column.copy() if isinstance(column, np.ndarray) else list(column)
+    called = _values(variable, [value for value in made if not is_missing(value)])
+    for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+        made[row] = called[code]
+    return made
+
+
+def _values(variable: Variable, seen: Iterable[object]) -> list[Any]:
+    """Return what a column calls each level: as it does already, where it does."""
+    known = {to_label(value): value for value in seen}
+    typed = values(variable, np.arange(len(variable.levels), dtype=Code)).tolist()
+    return [known.get(label, value) for label, value in zip(variable.levels, typed, strict=True)]

@@ -1,0 +1,95 @@
+"""How probable a table is: exact log-likelihoods, and those of a few variables given the rest."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.memory import show_memory
+from unless.errors import SettingError, TooLarge
+from unless.inference.batch import hidden_marginals
+from unless.inference.cells import HOLE, read_cells
+from unless.inference.model import LogLinearModel
+from unless.inference.rows import read_rows
+
+Floats = npt.NDArray[np.float64]
+# Davis and Domingos (2010) ask about a quarter of the variables at a time.
+_N_GROUPS = 4
+
+
+@dataclass(frozen=True)
+class ConditionalScore:
+    """A mean over rows, in nats, with what each variable adds to it."""
+
+    value: float
+    by_variable: Mapping[str, float]
+    n_rows: int
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def score(model: LogLinearModel, X: object, *, max_memory: int | str | None = None) -> float:
+    """Return the mean log-likelihood of the rows of a table, in nats."""
+    data = read_rows(model.domain, X)
+    total = _log_partition(model, max_memory)
+    logs = model.log_potentials(data.rows) - total
+    return float(np.average(logs, weights=data.counts))
+
+
+def log_likelihoods(model: LogLinearModel, X: object, *, max_memory: int | str | None = None) -> Floats:
+    """Return the log-likelihood of each row of a table, in its order; what a row hides is summed over.
+
+    A Dataset, which knows no order of rows, gives those of its distinct ones.
+    """
+    cells = read_cells(model.domain, X)
+    total = _log_partition(model, max_memory)
+    logs, _ = model.exact.posteriors(cells, marginals=False)
+    whole = (cells != HOLE).all(axis=1)
+    logs[whole] = model.log_potentials(cells[whole].astype(np.uint16))
+    return logs - total
+
+
+def conditional_marginal_log_likelihood(
+    model: LogLinearModel,
+    X: object,
+    query: Iterable[str] | None = None,
+    evidence: Iterable[str] | None = None,
+) -> ConditionalScore:
+    """Return the mean over rows of sum_q log P(x_q | x_E), q in the query and E the evidence.
+
+    The evidence is by default all that is not asked about. Without a query every quarter of the variables, in
+    column order, is asked about in turn.
+    """
+    data = read_rows(model.domain, X)
+    if query is None and evidence is not None:
+        raise SettingError("Evidence is given but no query; name the variables to ask about with query=.")
+    columns = np.arange(len(model.domain))
+    groups = np.array_split(columns, _N_GROUPS) if query is None else [_positions(model, query)]
+    shown = None if evidence is None else set(_positions(model, evidence).tolist())
+    sums: dict[str, float] = {}
+    for group in groups:
+        cells = data.rows.astype(np.int64)
+        hidden = group if shown is None else [v for v in columns.tolist() if v not in shown or v in group]
+        cells[:, hidden] = HOLE
+        for position in group.tolist():
+            chances = hidden_marginals(model, cells, position)[np.arange(len(cells)), data.rows[:, position]]
+            with np.errstate(divide="ignore"):
+                sums[model.domain.names[position]] = float(np.average(np.log(chances), weights=data.counts))
+    return ConditionalScore(float(sum(sums.values())), sums, data.n_rows)
+
+
+def _positions(model: LogLinearModel, names: Iterable[str]) -> npt.NDArray[np.int64]:
+    listed = [names] if isinstance(names, str) else list(names)
+    return np.array([model.domain.index(name) for name in listed], dtype=np.int64)
+
+
+def _log_partition(model: LogLinearModel, max_memory: int | str | None) -> float:
+    if not model.exact.fits(max_memory):
+        raise TooLarge(
+            f"A log-likelihood needs the exact partition function, whose tables would take about "
+            f"{show_memory(model.exact.cost.n_bytes)}; score by pseudo_log_likelihood or by "
+            "conditional_marginal_log_likelihood, or raise max_memory=."
+        )
+    return model._log_partition_of_all(max_memory)
