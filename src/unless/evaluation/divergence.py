@@ -1,0 +1,192 @@
+"""Kullback-Leibler divergence from a known law to a learned one."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Rows
+from unless.data.domain import Code, Domain
+from unless.errors import SettingError
+from unless.inference.model import LogLinearModel
+from unless.inference.queries import impossible
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+RandomState = int | np.random.Generator | None
+# Domains of at most this many states are summed over state by state.
+MAX_STATES = 2**20
+# Above about this many steps expectations take longer than a sample is worth.
+MAX_STEPS = 5e9
+N_SAMPLES = 100_000
+_AT_ONCE = 2**14
+
+
+class Divergence(float):
+    """A divergence in nats: a number that knows its standard error (0 where it is exact) and its method."""
+
+    error: float
+    method: str
+
+    def __new__(cls, value: float, error: float = 0.0, method: str = "states") -> "Divergence":
+        """Make a number; a float is complete once it is made."""
+        made = super().__new__(cls, value)
+        made.error = error
+        made.method = method
+        return made
+
+    @property
+    def value(self) -> float:
+        """The plain number."""
+        return float(self)
+
+    def __repr__(self) -> str:
+        spread = f" ± {self.error:.2g}" if self.error else ""
+        return f"<Divergence: {float(self):.6g}{spread} nats, by {self.method}>"
+
+
+def kl_divergence(
+    truth: LogLinearModel,
+    net: LogLinearModel,
+    *,
+    n_samples: int | None = None,
+    random_state: RandomState = None,
+) -> Divergence:
+    """Return KL(truth || net) = E_truth[log truth(x) - log net(x)], in nats.
+
+    Exact over all states of a small domain or by the expectations of all features; else, and wherever
+    `n_samples` is given, over a sample from the truth, with its standard error. Infinite where the net gives
+    no probability to what the truth allows. The models must be of the same variables; columns and levels may
+    be in another order.
+    """
+    if n_samples is not None and n_samples < 2:
+        raise SettingError(f"n_samples must be 2 or more, not {n_samples!r}.")
+    codes = _codes(truth.domain, net.domain)
+    totals = _total(truth) - _total(net)
+    if n_samples is None and float(np.prod(truth.domain.n_levels.astype(np.float64))) <= MAX_STATES:
+        return _by_states(truth, net, codes)
+    if n_samples is None and _n_steps(truth, net) <= MAX_STEPS:
+        return Divergence(_by_expectations(truth, net, codes, totals), method="expectations")
+    return _by_sampling(truth, net, codes, totals, n_samples or N_SAMPLES, random_state)
+
+
+def _by_states(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]) -> Divergence:
+    total, net_total, expected = _total(truth), _total(net), 0.0
+    for rows in _states(truth.domain):
+        logs = truth.log_potentials(rows) - total
+        possible = logs > -np.inf
+        others = _potentials(net, codes, truth.domain, rows[possible]) - net_total
+        expected += float(np.exp(logs[possible]) @ (logs[possible] - others))
+    return Divergence(max(expected, 0.0), method="states")
+
+
+def _by_sampling(
+    truth: LogLinearModel,
+    net: LogLinearModel,
+    codes: list[Integers],
+    totals: float,
+    n_samples: int,
+    random_state: RandomState,
+) -> Divergence:
+    sample = truth.sample_codes(n_samples, random_state, method="exact")
+    gaps = truth.log_potentials(sample.rows) - _potentials(net, codes, truth.domain, sample.rows) - totals
+    mean = float(np.average(gaps, weights=sample.counts))
+    if mean == np.inf:
+        return Divergence(mean, method="sampling")
+    spread = float(np.average((gaps - mean) ** 2, weights=sample.counts))
+    return Divergence(mean, float(np.sqrt(spread / (n_samples - 1))), "sampling")
+
+
+def _by_expectations(
+    truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], totals: float
+) -> float:
+    marginals = truth.marginals()
+    for variable, code in zip(truth.domain, codes, strict=True):
+        if marginals[variable.name].probabilities[code < 0].any():
+            return float("inf")
+    same = [np.arange(len(code)) for code in codes]
+    own = _expected_potential(truth, truth, same)
+    other = _expected_potential(truth, net, codes)
+    return max(own - other - totals, 0.0)
+
+
+def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: list[Integers]) -> float:
+    """Return the expectation under the truth of the log potential of a model."""
+    arrays, weights = model.plain
+    place = [truth.domain.index(name) for name in model.domain.names]
+    chances = np.zeros(len(weights))
+    plain, rows = [], []
+    for number, literals in enumerate(arrays.literals()):
+        fits: dict[int, Bools] = {}
+        for variable, level, equal in literals:
+            position = place[variable]
+            fit = (codes[position] == level) == equal
+            fits[position] = fits[position] & fit if position in fits else fit
+        if all(fit.sum() == 1 for fit in fits.values()):
+            plain.append(number)
+            rows.append(truth.exact.codes({v: int(np.argmax(fit)) for v, fit in fits.items()}))
+        elif all(fit.any() for fit in fits.values()):
+            _, table = truth.exact.joint(list(fits), {})
+            chances[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
+    total = _total(truth)
+    for low in range(0, len(rows), _AT_ONCE):
+        logs, _ = truth.exact.posteriors(np.stack(rows[low : low + _AT_ONCE]), marginals=False)
+        chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
+    shown = chances > 0
+    return float(chances[shown] @ weights[shown])
+
+
+def _total(model: LogLinearModel) -> float:
+    total = model.log_partition()
+    if total == -np.inf:
+        raise impossible(model, {})
+    return total
+
+
+def _n_steps(truth: LogLinearModel, net: LogLinearModel) -> float:
+    """Return about how many steps the expectations take: one pass for each feature, more for "not equal"."""
+    n_passes = 0.0
+    for model in (truth, net):
+        arrays, weights = model.plain
+        levels = np.where(arrays.equal, 1.0, model.domain.n_levels[arrays.variable])
+        n_passes += (
+            float(np.exp(np.add.reduceat(np.log(levels), arrays.start[:-1])).sum()) if len(weights) else 0
+        )
+    return n_passes * truth.exact.cost.cells
+
+
+def _codes(truth: Domain, net: Domain) -> list[Integers]:
+    """Return, for each variable of the truth, the net's code of each level; -1 where the net has none."""
+    if set(truth.names) != set(net.names):
+        strange = sorted(set(truth.names) ^ set(net.names))[0]
+        raise SettingError(
+            f"Only one of the two models has a variable {strange!r}; compare models of the same."
+        )
+    return [
+        np.array([_code(net, variable.name, label) for label in variable.levels], dtype=np.int64)
+        for variable in truth
+    ]
+
+
+def _code(domain: Domain, name: str, label: str) -> int:
+    levels = domain[name].levels
+    return levels.index(label) if label in levels else -1
+
+
+def _potentials(net: LogLinearModel, codes: list[Integers], truth: Domain, rows: Rows) -> Floats:
+    """Return the net's log potentials of rows coded by the truth; -inf for levels it does not know."""
+    columns = [codes[truth.index(name)][rows[:, truth.index(name)]] for name in net.domain.names]
+    translated = np.column_stack(columns)
+    known = (translated >= 0).all(axis=1)
+    logs = np.full(len(rows), -np.inf)
+    logs[known] = net.log_potentials(translated[known].astype(Code))
+    return logs
+
+
+def _states(domain: Domain) -> Iterator[Rows]:
+    shape = tuple(int(size) for size in domain.n_levels)
+    n_states = int(np.prod(shape))
+    for low in range(0, n_states, _AT_ONCE):
+        numbers = np.arange(low, min(low + _AT_ONCE, n_states))
+        yield np.column_stack(np.unravel_index(numbers, shape)).astype(Code)
