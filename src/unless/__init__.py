@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from unless.data.domain import Domain as Domain
     from unless.data.domain import Variable as Variable
     from unless.data.read import read as read
+    from unless.evaluation.divergence import kl_divergence as kl_divergence
     from unless.independence.bayesian import BayesianTest as BayesianTest
     from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
     from unless.independence.pearson import PearsonTest as PearsonTest
@@ -46,6 +47,7 @@ _HOMES = {
     "ask": "unless.independence.query",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
+    "kl_divergence": "unless.evaluation.divergence",
     "load": "unless.learners.files",
     "read": "unless.data.read",
     "save": "unless.learners.files",
