@@ -16,10 +16,17 @@ HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <key id="levels" for="node" attr.name="levels" attr.type="string"/>
 <key id="kind" for="node" attr.name="kind" attr.type="string"/>
 <key id="share" for="edge" attr.name="share" attr.type="double"/>
+<key id="role" for="graph" attr.name="role" attr.type="string"/>
 <key id="context" for="graph" attr.name="context" attr.type="string"/>
 <key id="n_rows" for="graph" attr.name="n_rows" attr.type="long"/>
 <graph edgedefault="undirected">
 """
+# Graphs in a context say so; a word from elsewhere means a graph and nothing more.
+ROLES: dict[str, type[Graph]] = {
+    "canonical": CanonicalGraph,
+    "instantiated": InstantiatedGraph,
+    "observed": ObservedGraph,
+}
 
 
 def read_graphml(path: PathLike, domain: Domain | None = None) -> Graph:
@@ -63,12 +70,13 @@ def graphml_text(graph: Graph) -> str:
 
 
 def _attributes(graph: Graph) -> Mapping[str, str]:
-    if not isinstance(graph, InstantiatedGraph | CanonicalGraph):
+    role = next((name for name, kind in ROLES.items() if type(graph) is kind), None)
+    if role is None or not isinstance(graph, InstantiatedGraph | CanonicalGraph):
         return {}
-    context = {"context": json.dumps(dict(graph.context), ensure_ascii=False)}
+    said = {"role": role, "context": json.dumps(dict(graph.context), ensure_ascii=False)}
     if isinstance(graph, ObservedGraph | CanonicalGraph):
-        return {**context, "n_rows": str(int(graph.n_rows))}
-    return context
+        said["n_rows"] = str(int(graph.n_rows))
+    return said
 
 
 def _data(key: str, value: str) -> str:
@@ -82,12 +90,13 @@ def _is_forbidden(character: str) -> bool:
 
 def _graph(found: FoundGraph, domain: Domain) -> Graph:
     graph = Graph(domain, found.shares)
-    if found.context is None:
+    if found.role not in ROLES:
         return graph
-    context = domain.decode(domain.encode(found.context))
-    if found.n_rows is None:
+    context = domain.decode(domain.encode(found.context or {}))
+    if found.role == "instantiated":
         return graph._as(InstantiatedGraph, context=context)
+    n_rows = found.n_rows or 0
+    if found.role == "canonical":
+        return graph._as(CanonicalGraph, context=context, n_rows=n_rows)
     shares = {edge: share for edge, share in found.shares.items() if share is not None}
-    if len(context) == len(domain) and not shares:
-        return graph._as(CanonicalGraph, context=context, n_rows=found.n_rows)
-    return graph._as(ObservedGraph, context=context, n_rows=found.n_rows, shares=shares)
+    return graph._as(ObservedGraph, context=context, n_rows=n_rows, shares=shares)

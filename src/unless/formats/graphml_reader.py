@@ -22,6 +22,7 @@ class FoundGraph:
 
     variables: dict[str, Variable] = field(default_factory=dict)
     shares: dict[Edge, float | None] = field(default_factory=dict)
+    role: str | None = None
     context: dict[str, str] | None = None
     n_rows: int | None = None
 
@@ -45,7 +46,8 @@ def parse_graphml(text: str) -> FoundGraph:
 
 class _Reader:
     def __init__(self) -> None:
-        self.parser = expat.ParserCreate()
+        # Whatever encoding the file claims, it was decoded already.
+        self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -116,6 +118,7 @@ class _Reader:
 
     def _close_graph(self) -> None:
         self.owner = ""
+        self.found.role = self.data.get("role")
         if "context" in self.data:
             self.found.context = self._json(self.data["context"], dict[str, str])
         if "n_rows" in self.data:

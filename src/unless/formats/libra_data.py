@@ -101,7 +101,7 @@ def _code(cell: str, line: int) -> int:
     word = cell.strip(" \t")
     if word == "*":
         return UNKNOWN
-    if not COUNT.fullmatch(word) or int(word) >= MAX_LEVELS:
+    if not COUNT.fullmatch(word) or int(word) >= MAX_LEVELS - 1:
         raise wrong(line, f"{quote(word)} is not the code of a level")
     return int(word)
 
