@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,28 @@ class CSIDomain(LogLinearModel):
             return frozenset(pair for pair in pairs if self.gate in pair)
         return pairs
 
+    @overload
+    def sample(
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        evidence: Evidence = None,
+        method: Method = "auto",
+        backend: None = None,
+    ) -> Dataset: ...
+
+    @overload
+    def sample(
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        evidence: Evidence = None,
+        method: Method = "auto",
+        backend: str | None = None,
+    ) -> Any: ...
+
     def sample(
         self,
         n: int,
@@ -69,13 +91,14 @@ class CSIDomain(LogLinearModel):
         method: Method = "auto",
         backend: str | None = None,
     ) -> Any:
-        """Draw rows exactly, as one multinomial over the table, and give them as a Dataset.
+        """Draw rows as a Dataset, or as the kind of frame that `backend` names.
 
-        Only 2^n rows can differ, so a Dataset of any size is small. Under evidence, or where `backend` names
-        a kind of frame, rows are drawn as by any other model.
+        At most 2^n rows differ, so a Dataset of any size is small; it is drawn exactly, as one multinomial.
         """
-        if evidence or backend or method == "gibbs":
+        if backend is not None:
             return super().sample(n, random_state, evidence=evidence, method=method, backend=backend)
+        if evidence or method != "auto":
+            return self.sample_codes(n, random_state, evidence=evidence, method=method)
         if n < 0:
             raise SettingError(f"n must be 0 or more, not {n!r}.")
         rng = np.random.default_rng(random_state)

@@ -101,11 +101,11 @@ class _Part(NamedTuple):
 
     def each(self, cells: Cells, rows: Cells, answer: Callable[[Cells], Floats]) -> Floats:
         """Answer every distinct assignment of the shown variables once; the others are holes to it."""
-        asked = np.full((len(rows), len(self.domain)), HOLE)
-        asked[:, self.shown] = cells[np.ix_(rows, self.shown)]
-        distinct, place = distinct_rows(asked)
+        distinct, place = _distinct(cells[np.ix_(rows, self.shown)])
+        asked = np.full((len(distinct), len(self.domain)), HOLE)
+        asked[:, self.shown] = distinct
         at_once = max(1, int(_MOST_AT_ONCE // (min(self.n_states, MAX_STATES) * len(self.domain))))
-        parts = [answer(distinct[low : low + at_once]) for low in range(0, len(distinct), at_once)]
+        parts = [answer(asked[low : low + at_once]) for low in range(0, len(asked), at_once)]
         answers = np.concatenate(parts)
         impossible = np.asarray(np.isnan(answers).any(axis=1))[place]
         if impossible.any():
@@ -158,6 +158,13 @@ class _Part(NamedTuple):
     def _exact_best(self, rows: Cells) -> Floats:
         logs, states = self._engine().most_probable(rows)
         return np.where(np.isneginf(logs)[:, None], np.nan, states[:, self.hidden])
+
+
+def _distinct(rows: Cells) -> tuple[Cells, npt.NDArray[np.intp]]:
+    """Return the distinct rows, one even where they have no columns, and where each row is among them."""
+    if rows.shape[1]:
+        return distinct_rows(rows)
+    return rows[:1], np.zeros(len(rows), dtype=np.intp)
 
 
 def _patterns(holes: Bools) -> Iterator[tuple[Cells, Bools]]:
