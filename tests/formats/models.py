@@ -17,7 +17,7 @@ ODD = (
 )  # fmt: skip
 WEIGHTS = st.one_of(
     st.floats(-5, 5),
-    st.sampled_from((0.0, -0.0, 1e-300, 0.1, 1 / 3, 720.0, -720.0, 709.7, 700.0, float("-inf"))),
+    st.sampled_from((0.0, -0.0, 1e-300, 0.1, 1 / 3, 720.0, -720.0, 709.7, 700.0, -np.inf, np.inf)),
 )
 KINDS = ("text", "integer", "float", "boolean", "category")
 
@@ -55,7 +55,10 @@ def log_potentials(model):
         holds = np.ones(len(total), dtype=bool)
         for variable, level, equal in literals:
             holds &= (states(model.domain)[:, variable] == level) == equal
-        total[holds] += weight
+        if weight == np.inf:
+            total[~holds] = -np.inf
+        else:
+            total[holds] += weight
     return total
 
 

@@ -134,6 +134,42 @@ def mutant(rng, content):
     return bytes(made)
 
 
+def large(rng, ending, size):
+    """Make a good file of about this size, in which a fault can hide."""
+    if ending == ".mn":
+        n_lines = size // 40
+        lines = (b"%f +v%d_0 -v%d_1 +v%d_1" % (w, *v) for w, v in _draws(rng, n_lines, 3, 100))
+        return b",".join([b"2"] * 100) + b"\nMN {\n" + b"\n".join(lines) + b"\n}\n"
+    if ending == ".uai":
+        scopes = [b"2 %d %d" % tuple(v) for _, v in _draws(rng, size // 50, 2, 50) if v[0] != v[1]]
+        head = b"MARKOV\n50\n" + b"2 " * 50 + b"\n%d\n" % len(scopes)
+        return head + b"\n".join(scopes) + b"\n" + b"\n4\n0.25 1e-3 0.5 1.0\n" * len(scopes)
+    if ending == ".bif":
+        names = range(size // 120)
+        variables = (b"variable v%d { type discrete [2] { a, b }; }\n" % name for name in names)
+        return b"".join(variables) + b"".join(
+            b"probability ( v%d | v%d ) { (a) 0.5, 0.5; (b) 1, 0; }\n" % (name, name - 1)
+            if name
+            else b"probability ( v0 ) { table 0.5, 0.5; }\n"
+            for name in names
+        )
+    if ending == ".json":
+        line = b'{"weight":%f,"conditions":[{"variable":"a b","level":"x"},{"variable":"c","level":"2"}]}'
+        features = b",\n".join(line % weight for weight, _ in _draws(rng, size // 95, 1, 2))
+        return SEEDS[".json"].split(b'{"weight"')[0] + features + b"]}\n"
+    if ending == ".graphml":
+        n_nodes = min(size // 40, 9_000)
+        nodes = b"".join(b'<node id="n%d"/>\n' % place for place in range(n_nodes))
+        edges = (b'<edge source="n%d" target="n%d"/>\n' % (place, place + 1) for place in range(n_nodes - 1))
+        return SEEDS[".graphml"].split(b"<node")[0] + nodes + b"".join(edges) + b"</graph></graphml>"
+    rows = rng.integers(0, 3, (size // 20, 10))
+    return b"\n".join(b",".join(b"%d" % code for code in row) for row in rows.tolist()) + b"\n"
+
+
+def _draws(rng, n, width, limit):
+    return zip(rng.normal(size=n).tolist(), rng.integers(0, limit, (n, width)).tolist(), strict=True)
+
+
 def garbage(rng, size):
     """Make a file of noise: bytes, letters, or pieces of real files and nasty words in any order."""
     kind = rng.integers(4)
@@ -152,7 +188,8 @@ def garbage(rng, size):
 
 def seconds_to_refuse(content, ending, folder):
     """Read a spoiled file; whatever it is, it is read or refused in one sentence."""
-    path = Path(folder) / f"x{ending}"
+    # Names that share nothing, or one would be taken for the schema or the names of another.
+    path = Path(folder) / f"{ending[1:]}{ending}"
     path.write_bytes(content)
     start = time.perf_counter()
     try:

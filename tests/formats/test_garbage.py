@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from formats.mutants import SEEDS, garbage, mutant, read, seconds_to_refuse
+from formats.mutants import SEEDS, garbage, large, mutant, read, seconds_to_refuse
 from unless.errors import FileFormatError
 
 LONG = 300_000
@@ -51,6 +51,10 @@ HOSTILE = {
     + b"</graph></graphml>",
     "a huge code.data": b"0,1\n999999999999,0\n",
     "many levels in every column.data": b",".join([b"60000"] * 1000) + b"\n",
+    "a long row and many short ones.data":
+    b"0," * (LONG // 2) + b"0\n" + b"".join(b"%d\n" % k for k in range(9999)),
+    "crumbs of data.graphml":
+    b'<graphml><graph edgedefault="undirected"><data key="a">' + b"<b/>x" * (LONG // 5),
     "a heavy row.data": b"1e300|0,1\n",
 }  # fmt: skip
 
@@ -105,6 +109,16 @@ def test_spoiled_files_are_read_or_refused(ending, tmp_path):
     assert seconds_to_refuse(SEEDS[ending], ending, tmp_path) < 5
     for _ in range(700):
         assert seconds_to_refuse(mutant(rng, SEEDS[ending]), ending, tmp_path) < 5
+
+
+@pytest.mark.parametrize("ending", [ending for ending in SEEDS if ending != ".schema"])
+def test_large_files_are_read_in_time_and_a_fault_in_them_is_found(ending, tmp_path):
+    rng = np.random.default_rng(1)
+    content = large(rng, ending, LONG)
+    (tmp_path / f"x{ending}").write_bytes(content)
+    assert read(tmp_path / f"x{ending}") is not None
+    for _ in range(2):
+        assert seconds_to_refuse(mutant(rng, content), ending, tmp_path) < 10
 
 
 @pytest.mark.parametrize("ending", SEEDS)

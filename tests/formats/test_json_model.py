@@ -79,8 +79,8 @@ def test_names_that_are_no_text_are_refused():
         ("\n]}\n", "\n]} more\n", "line 10: it is not JSON"),
         (
             '{"weight":0.5,"conditions":[{"variable":"a b","level":"x"}]}',
-            '{"weight":"inf","conditions":[]}',
-            "line 7: a feature without conditions has an infinite weight",
+            '{"weight":"-inf","conditions":[]}',
+            "line 7: a feature that always holds has the weight -inf",
         ),
     ],
 )

@@ -144,7 +144,8 @@ def test_an_empty_domain_has_no_file():
         ("2\nMN {\ntree {\n1 2\n}\n}", "line 4: '}' should be here, not '2'"),
         ("2\nMN {\ninf +v0_0\n-inf +v0_0\n}", "line 4: the weights of this feature, here and above, have"),
         ("2\nMN {\n1e308 +v0_0\n1e308 +v0_0\n}", "line 4: the weights of this feature, here and above, have"),
-        ("2\nMN {\n-inf\n}", "line 3: a feature without conditions has an infinite weight"),
+        ("2\nMN {\n-inf\n}", "line 3: a feature that always holds has the weight -inf"),
+        ("2\nMN {\ninf +v0_0 +v0_1\n}", "line 3: a feature that never holds has the weight inf"),
         ("2\nMN {\nw x 1\n}", "line 3: 'x' is not the number of a shared weight"),
     ],
 )  # fmt: skip

@@ -92,13 +92,16 @@ def test_too_many_cells_are_refused_with_the_number():
         uai_text(LogLinearModel(FeatureSet(wide, [feature]), [1.0]))
 
 
+def test_what_must_hold_leaves_zeros_elsewhere():
+    certain = LogLinearModel(small_model().features, [0, math.inf, 0])
+    assert factors_of(certain)[0,].tolist() == [-math.inf, 0, 0]
+    assert factors_of(certain)[1,].tolist() == [0, -math.inf]
+
+
 def test_what_a_table_cannot_hold_is_refused(tmp_path):
-    model = small_model()
-    with pytest.raises(SettingError, match="infinite"):
-        write_uai(LogLinearModel(model.features, [math.inf, 0, 0]), tmp_path / "x.uai")
     single = FeatureSet(Domain((Variable("a", ("x",)),)), [Feature([Condition("a", "x")])])
     with pytest.raises(SettingError, match="nothing is possible"):
-        uai_text(LogLinearModel(single, [-math.inf]))
+        write_uai(LogLinearModel(single, [-math.inf]), tmp_path / "x.uai")
     with pytest.raises(SettingError, match="without variables"):
         uai_text(LogLinearModel(FeatureSet(Domain(())), []))
     assert list(tmp_path.iterdir()) == []

@@ -19,14 +19,14 @@ def factors_of(model: LogLinearModel, at_most: int = MOST_CELLS) -> dict[Scope, 
     even table of its own, because other programs expect one.
     """
     sizes = [int(size) for size in model.domain.n_levels]
-    if np.isposinf(model.weights).any():
-        raise SettingError("A weight is infinite, which no table of potentials can hold; give it a number.")
+    # A weight of +inf has no potential, but what it rules out has: zero.
+    arrays, weights = model.plain
     grouped: dict[Scope, list[tuple[tuple[Literal, ...], float]]] = {}
-    for literals, weight in zip(model.features.arrays.literals(), model.weights.tolist(), strict=True):
-        scope = tuple(dict.fromkeys(variable for variable, _, _ in literals if sizes[variable] > 1))
+    for literals, weight in zip(arrays.literals(), weights.tolist(), strict=True):
+        scope = tuple(sorted({variable for variable, _, _ in literals if sizes[variable] > 1}))
         grouped.setdefault(scope, []).append((literals, weight))
     if any(weight == -np.inf for _, weight in grouped.pop((), [])):
-        raise SettingError("A feature that is always true has the weight -inf, so nothing is possible.")
+        raise SettingError("A feature that always holds has the weight -inf, so nothing is possible.")
     spoken = {variable for scope in grouped for variable in scope}
     grouped.update({(variable,): [] for variable in range(len(sizes)) if variable not in spoken})
     _check_size([[sizes[variable] for variable in scope] for scope in grouped], at_most)

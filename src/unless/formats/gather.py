@@ -1,7 +1,7 @@
 """Models gathered from the pieces a file lists: conjunctions, or tables of potentials."""
 
 from collections.abc import Callable, Iterable
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +25,15 @@ def model_of_pieces(
 ) -> LogLinearModel:
     """Add up the weights of features that are true together.
 
-    What is always true changes no probability and what is never true none either: neither is kept.
+    What always holds changes no probability and what never holds none either: neither is kept.
     """
     sums: dict[tuple[Literal, ...], float] = {}
     for literals, weight, place in pieces:
         normal = _normal(literals, domain.n_levels)
-        if normal is None:
-            continue
         if not normal:
-            if not isfinite(weight):
-                raise wrong(line(place), "a feature without conditions has an infinite weight")
+            if weight == (inf if normal is None else -inf):
+                holds = "never" if normal is None else "always"
+                raise wrong(line(place), f"a feature that {holds} holds has the weight {weight}")
             continue
         total = sums[normal] + weight if normal in sums else weight
         if not isfinite(total) and total not in (weight, sums.get(normal)):

@@ -64,6 +64,7 @@ class _Reader:
         self.said: dict[str, Any] = {}
         self.data: dict[str, str] = {}
         self.key: str | None = None
+        self.pieces: list[str] = []
         self.line = 1
 
     def _doctype(self, *_: object) -> None:
@@ -91,7 +92,7 @@ class _Reader:
         elif tag == "data":
             name = attributes.get("key", "")
             self.key = self.keys.get(name) or name
-            self.data[self.key] = ""
+            self.pieces = []
         elif tag == "hyperedge":
             raise self._wrong("an edge has more than two ends")
 
@@ -102,12 +103,13 @@ class _Reader:
 
     def _text(self, text: str) -> None:
         if self.key is not None:
-            self.data[self.key] += text
+            self.pieces.append(text)
 
     def _end(self, tag: str) -> None:
         tag = tag.rpartition(":")[2]
         self.depth -= 1
-        if tag == "data":
+        if tag == "data" and self.key is not None:
+            self.data[self.key] = "".join(self.pieces)
             self.key = None
         elif tag == self.owner == "node":
             self._close_node()

@@ -83,14 +83,17 @@ def parse_data(text: str) -> tuple[Codes, Counts, list[int]]:
     if not first:
         raise wrong(1, "there are no rows")
     width = next(iter(first)).count(",") + 1
+    for row, number in first.items():
+        # Before anything is allocated: a long first row and many short ones would ask for their product.
+        if (n_cells := row.count(",") + 1) != width:
+            raise wrong(number, f"the row has {n_cells:,} values, the first one {width:,}")
     codes = np.empty((len(first), width), dtype=np.int32)
     counts = np.empty(len(first), dtype=np.int64)
     for place, (row, number) in enumerate(first.items()):
         weight, bar, values = row.rpartition("|")
-        cells = values.split(",")
-        if len(cells) != width:
-            raise wrong(number, f"the row has {len(cells):,} values, the first one {width:,}")
-        codes[place] = [_code(cell, number) for cell in cells]
+        if "," in weight:
+            raise wrong(number, f"the weight {quote(weight)} is not a whole number of 0 or more")
+        codes[place] = [_code(cell, number) for cell in values.split(",")]
         counts[place] = repeats[row] * (_weight(weight, number) if bar else 1)
     if counts.sum(dtype=np.float64) >= 2**53:
         raise FileFormatError("line 1: the rows are weighted to more than can be counted.")
