@@ -30,7 +30,7 @@ def test_nominal_95_percent_intervals_cover_in_92_to_98_percent_of_200_models():
         every += held
         one_each.append(held[int(rng.integers(len(held)))])
     assert 0.92 <= np.mean(one_each) <= 0.98
-    assert 0.94 <= np.mean(every) <= 0.96
+    assert 0.93 <= np.mean(every) <= 0.97
 
 
 @pytest.mark.parametrize("seed", range(10))
