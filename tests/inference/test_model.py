@@ -77,7 +77,37 @@ def test_marginals_are_a_mapping_by_name(model):
     assert marginals["Admit"].as_dict() == pytest.approx(model.query("Admit", {"Size": 1}).as_dict())
     assert marginals["Size"]["1"] == 1.0
     assert marginals.log_partition == pytest.approx(model.log_partition({"Size": 1}))
-    assert repr(marginals) == "<Marginals of 2 variables given Size = 1>"
+    assert repr(marginals) == "<Marginals of 2 variables given Size = 1, exact>"
+
+
+@pytest.mark.parametrize("method", ["gibbs", "belief"])
+def test_marginals_by_other_methods_say_so(model, method):
+    marginals = model.marginals({"Size": 1}, method=method, random_state=0)
+    assert marginals.method == marginals["Admit"].method == method
+    assert marginals.log_partition is None
+    assert marginals["Admit"]["Admitted"] == pytest.approx(
+        model.query("Admit", {"Size": 1})["Admitted"], abs=0.05
+    )
+
+
+def test_whole_tables_are_predicted_filled_and_scored(model):
+    table = {"Size": [3, 1], "Admit": [None, None]}
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(table)
+    np.testing.assert_allclose(
+        model.predict_proba(frame, "Admit")[0], model.query("Admit", {"Size": 3}).probabilities
+    )
+    assert model.predict(frame, "Admit").tolist() == ["Rejected", "Admitted"]
+    full = model.impute(frame)
+    assert full["Admit"].tolist() == ["Rejected", "Admitted"]
+    assert model.score(full) == pytest.approx(
+        np.mean(
+            [
+                np.log(model.probability({"Size": s, "Admit": a}))
+                for s, a in zip(*full.to_dict("list").values(), strict=True)
+            ]
+        )
+    )
 
 
 def test_the_most_probable_assignment_comes_with_its_probability(model):

@@ -18,14 +18,16 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 # Trees cheaper than this are not worth a search for gates.
 CHEAP = 2_048.0
-# The share of a flat tree's cost that gates may cost at most to be worth it; tests raise it to see many gates.
+# The share of a flat tree's cost that gates may cost to be worth it; tests raise it to see many gates.
 MOST = 1.0
 # Beyond this, gates are tried that pay only together with the next one or two.
 PAINFUL = 2.0**16
 PATIENCE = 2
+# No machine holds this; a gate that does not even halve it will not save it.
+HOPELESS = 2.0**32
 MAX_CANDIDATES = 32
 # Bounds the search by its work, not by the clock: the same model gives the same plan.
-MAX_EFFORT = 2e7
+MAX_EFFORT = 1_000_000_000
 
 
 class Conjunctions(NamedTuple):
@@ -99,7 +101,7 @@ class Planner:
     conditioning: bool = True
     nodes: list[Tree | Split] = field(default_factory=list)
     known: dict[tuple[bytes, int], int] = field(default_factory=dict)
-    effort: float = 0.0
+    effort: int = 0
 
     def branch(
         self, level: int, arrays: Conjunctions, weights: Floats, variables: Ints, patience: int
@@ -125,7 +127,7 @@ class Planner:
         if not self.conditioning or tree.cost <= CHEAP or self.effort > MAX_EFFORT:
             return tree
         gate, cost = self._best_gate(part, sizes)
-        pays = cost < MOST * tree.cost
+        pays = cost < (MOST if tree.cost < HOPELESS else MOST / 2) * tree.cost
         if not pays and not (patience and tree.cost > PAINFUL and cost < 16 * tree.cost):
             return tree
         split = self._split(part, gate, patience if pays else patience - 1)
@@ -133,9 +135,8 @@ class Planner:
 
     def _best_gate(self, part: Part, sizes: Ints) -> tuple[int, float]:
         candidates = _candidates(part)
-        n_trials = float(sizes[candidates].sum())
-        self.effort += n_trials * (len(sizes) ** 2 + len(part.arrays.variable))
-        costs = gate_costs(*part.arrays, sizes, np.log(sizes), candidates)
+        costs, effort = gate_costs(*part.arrays, sizes, np.log(sizes), candidates)
+        self.effort += effort
         best = int(np.argmin(costs))
         return int(candidates[best]), float(costs[best])
 

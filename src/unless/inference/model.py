@@ -100,10 +100,21 @@ class LogLinearModel:
             random_state=random_state,
         )
 
-    def marginals(self, evidence: Evidence = None, *, max_memory: Memory = None) -> Marginals:
-        """Return the distributions of all single variables given evidence, exactly."""
-        self.exact.check(max_memory)
-        return queries.exact_marginals(self, self._codes(evidence))
+    def marginals(
+        self,
+        evidence: Evidence = None,
+        *,
+        method: Method = "auto",
+        max_memory: Memory = None,
+        random_state: RandomState = None,
+    ) -> Marginals:
+        """Return the distributions of all single variables given evidence, found in one run.
+
+        The settings are those of `query`.
+        """
+        return queries.marginals(
+            self, self._codes(evidence), method=method, max_memory=max_memory, random_state=random_state
+        )
 
     def map_query(
         self,

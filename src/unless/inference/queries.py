@@ -94,6 +94,29 @@ def exact_query(model: "LogLinearModel", variables: list[int], evidence: Codes) 
     return Distribution(chosen, table / table.sum(), domain.decode(evidence))
 
 
+def marginals(
+    model: "LogLinearModel",
+    evidence: Codes,
+    *,
+    method: str,
+    max_memory: int | str | None,
+    random_state: RandomState,
+) -> Marginals:
+    """Return the marginals of all variables, found one way or another."""
+    way = choose_method(model, method, max_memory)
+    if way == "gibbs":
+        from unless.inference.gibbs import gibbs_marginals
+
+        return Marginals.of(
+            model.domain, gibbs_marginals(model, evidence, random_state=random_state), evidence
+        )
+    if way == "belief":
+        from unless.inference.belief import belief_marginals
+
+        return Marginals.of(model.domain, belief_marginals(model, evidence), evidence)
+    return exact_marginals(model, evidence)
+
+
 def exact_marginals(model: "LogLinearModel", evidence: Codes) -> Marginals:
     """Return the marginals of all variables."""
     engine: ExactEngine = model.exact

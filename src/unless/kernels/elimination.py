@@ -70,7 +70,7 @@ def _link(start, variable, level, equal, gate, at, linked):
 
 @compiled
 def _count_fill(v, linked, gone, near):
-    """Count the links that summing v out would add."""
+    """Count the links that summing v out would add, and those it looked at."""
     n = linked.shape[0]
     degree = 0
     for b in range(n):
@@ -83,18 +83,22 @@ def _count_fill(v, linked, gone, near):
         for j in range(i + 1, degree):
             if not row[near[j]]:
                 missing += 1
-    return missing
+    return missing, n + degree * (degree - 1) // 2
 
 
 @compiled
 def _order(linked, log_sizes, skipped, by_fill, order, member):
-    """Sum variables out greedily; member[i] is the clique of step i. Destroys `linked`; returns the steps."""
+    """Sum variables out greedily; member[i] is the clique of step i. Destroys `linked`.
+
+    Returns the number of steps and of the links looked at.
+    """
     n = linked.shape[0]
     gone = np.zeros(n, np.bool_)
     stale = np.ones(n, np.bool_)
     fill = np.zeros(n, np.int64)
     weight = np.zeros(n)
     near = np.empty(n, np.int64)
+    effort = 0
     if skipped >= 0:
         gone[skipped] = True
     n_steps = n - (1 if skipped >= 0 else 0)
@@ -104,7 +108,8 @@ def _order(linked, log_sizes, skipped, by_fill, order, member):
             if gone[v]:
                 continue
             if stale[v]:
-                fill[v] = _count_fill(v, linked, gone, near)
+                fill[v], looked = _count_fill(v, linked, gone, near)
+                effort += looked
                 weight[v] = log_sizes[v]
                 for b in range(n):
                     if linked[v, b] and not gone[b]:
@@ -136,7 +141,7 @@ def _order(linked, log_sizes, skipped, by_fill, order, member):
                 for b in range(n):
                     if linked[near[i], b]:
                         stale[b] = True
-    return n_steps
+    return n_steps, effort
 
 
 @compiled
@@ -197,7 +202,7 @@ def eliminate(start, variable, level, equal, log_sizes):
 def gate_costs(start, variable, level, equal, sizes, log_sizes, candidates):
     """Return, for each candidate, the cost of the clique trees of all its levels; infinite if it is no gate.
 
-    A gate is a variable some level of which cuts links between others.
+    A gate is a variable some level of which cuts links between others. The effort it took comes with them.
     """
     n = log_sizes.shape[0]
     linked = np.empty((n, n), np.bool_)
@@ -206,6 +211,7 @@ def gate_costs(start, variable, level, equal, sizes, log_sizes, candidates):
     host = np.empty(n, np.int64)
     above = np.empty(n, np.int64)
     costs = np.full(candidates.shape[0], np.inf)
+    effort = 0
     for i in range(candidates.shape[0]):
         gate = candidates[i]
         n_links = _link(start, variable, level, equal, gate, -1, linked)
@@ -221,8 +227,9 @@ def gate_costs(start, variable, level, equal, sizes, log_sizes, candidates):
             best = np.inf
             for rule in range(2):
                 _link(start, variable, level, equal, gate, at, linked)
-                n_steps = _order(linked, log_sizes, gate, rule == 0, order, member)
+                n_steps, looked = _order(linked, log_sizes, gate, rule == 0, order, member)
+                effort += looked + variable.shape[0]
                 _hosts(order, member, n_steps, host, above)
                 best = min(best, _cost(member, host, n_steps, log_sizes)[1])
             costs[i] += best
-    return costs
+    return costs, effort

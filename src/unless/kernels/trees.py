@@ -47,8 +47,8 @@ class Forest(NamedTuple):
 def find_active(evidence, forest, active):
     """Mark the nodes that some branch the evidence allows leads to; the last node is the top."""
     n_nodes = forest.gate.shape[0]
-    active[:] = False
-    active[n_nodes - 1] = True
+    for node in range(n_nodes):
+        active[node] = node == n_nodes - 1
     for i in range(n_nodes):
         node = n_nodes - 1 - i
         if not active[node]:
@@ -253,9 +253,10 @@ def _spread(node, share, forest, work, message, inner_sums, marginals):
 def spread(forest, work, message, log_sums, log_branch, active, share, inner_sums, marginals):
     """Pass all messages downwards and write the marginals of all variables."""
     n_nodes = forest.gate.shape[0]
-    marginals[:] = 0.0
-    share[:] = 0.0
-    share[n_nodes - 1] = 1.0
+    for slot in range(marginals.shape[0]):
+        marginals[slot] = 0.0
+    for node in range(n_nodes):
+        share[node] = 1.0 if node == n_nodes - 1 else 0.0
     for i in range(n_nodes):
         node = n_nodes - 1 - i
         if not active[node] or share[node] == 0.0:

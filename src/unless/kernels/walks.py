@@ -85,8 +85,8 @@ def most_probable(evidence, forest, logs, state):
                 taken[node] = branch
     if values[n_nodes - 1] == -np.inf:
         return -np.inf
-    active[:] = False
-    active[n_nodes - 1] = True
+    for node in range(n_nodes):
+        active[node] = node == n_nodes - 1
     for i in range(n_nodes):
         node = n_nodes - 1 - i
         if not active[node]:
