@@ -1,0 +1,174 @@
+"""The conditional of every variable given the others, over the cases that a table shows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory
+from unless.inference.cases import lay_out_cases, lay_out_slots, list_slots
+from unless.kernels.cases import Cases, Conditions, Slots
+from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
+from unless.structures.features import FeatureSet
+
+Floats = npt.NDArray[np.float64]
+# Below this many steps a pass takes less time than waking a thread.
+_WORTH_SHARING = 500_000
+_NOTHING = np.empty(0)
+
+
+@dataclass
+class Conditionals:
+    """Sums over all rows of log P(x_v | the other variables), for any weights of a set of features.
+
+    Bit for bit the same whatever the number of threads: each variable is one thread's alone, and what
+    variables say of one feature is added up in their order.
+    """
+
+    features: FeatureSet
+    n_rows: int
+    conditions: Conditions
+    cases: Cases
+    slots: Slots
+    n_jobs: int | None = None
+    _chances: Floats = field(default_factory=lambda: _NOTHING)
+    _pool: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        features: FeatureSet,
+        data: Dataset,
+        *,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
+        once: bool = False,
+    ) -> "Conditionals":
+        """Lay out features over a table of their domain; `once` saves the lists that only pay when reused."""
+        # Copies, because numba would compile once more for arrays that cannot be written.
+        conditions = Conditions(*map(np.array, features.arrays))
+        max_bytes = parse_memory(max_memory)
+        slots = lay_out_slots(features)
+        cases, left = lay_out_cases(features, data, slots, max_bytes)
+        made = cls(features, data.n_rows, conditions, cases, slots, n_jobs)
+        made.slots = list_slots(conditions, cases, slots, made._each, 0 if once else left)
+        return made
+
+    def losses(self, weights: Floats) -> Floats:
+        """Return, for each variable, minus the sum of the logs of its conditional probabilities."""
+        return self._sweep(VALUE, weights, _NOTHING)
+
+    def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
+        """Return the loss of all variables and its gradient; `keep` remembers the probabilities."""
+        if keep and not len(self._chances):
+            self._chances = np.empty(int(self._kept[-1]))
+        sums = np.empty(len(self.slots.feature))
+        losses = self._sweep(VALUE, weights, sums, self._chances if keep else _NOTHING)
+        return float(losses.sum()), self._by_feature(sums)
+
+    def product(self, direction: Floats) -> Floats:
+        """Return the product of the Hessian with a vector, at the weights that were kept."""
+        sums = np.empty(len(self.slots.feature))
+        self._sweep(PRODUCT, direction, sums, self._chances)
+        return self._by_feature(sums)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of the Hessian at the weights that were kept, or a little more."""
+        sums = np.empty(len(self.slots.feature))
+        self._sweep(DIAGONAL, np.zeros(len(self.features)), sums, self._chances)
+        return self._by_feature(sums)
+
+    def hessian(self) -> Floats:
+        """Return the whole Hessian at the weights that were kept."""
+        from unless.kernels.curvature import hessian
+
+        matrix = np.zeros((len(self.features), len(self.features)))
+        hessian(self._kept, self._chances, self.conditions, self.cases, self.slots, matrix)
+        return matrix + np.tril(matrix, -1).T
+
+    def tallies(self) -> tuple[Floats, Floats]:
+        """Return, for each feature, how often it could be true or false, and how often it then was true.
+
+        A row counts once for each variable that alone decides there, as in the pseudo-likelihood.
+        """
+        self.value_and_gradient(np.zeros(len(self.features)), keep=True)
+        excess, spread = np.empty(len(self.slots.feature)), np.empty(len(self.slots.feature))
+        nothing = np.zeros(len(self.features))
+        self._sweep(VALUE, nothing, excess)
+        self._sweep(DIAGONAL, nothing, spread, self._chances)
+        levels = np.repeat(self.cases.n_levels, np.diff(self.slots.start)).astype(np.float64)
+        told = (self.slots.high - self.slots.low).astype(np.float64)
+        # At zero weights all levels are equally likely, so that both sums are known multiples of the rows.
+        columns = np.where(levels == 2, 1.0, told)
+        rows = spread / np.maximum(columns * (1 - 1 / levels) / levels, 1e-300)
+        share = np.where(self.conditions.equal[self.slots.low], 1.0, levels - told) / levels
+        return self._by_feature(rows), self._by_feature(np.where(levels > 1, rows * share - excess, 0.0))
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Keep the threads alive between passes."""
+        from joblib import Parallel, effective_n_jobs
+
+        n_workers = min(effective_n_jobs(self.n_jobs), len(self.cases.n_levels))
+        if n_workers == 1 or self.work < _WORTH_SHARING:
+            yield
+            return
+        # Passes write into shared arrays, which only threads can.
+        with Parallel(n_jobs=n_workers, require="sharedmem") as pool:
+            self._pool = pool
+            try:
+                yield
+            finally:
+                self._pool = None
+
+    @property
+    def work(self) -> int:
+        """About how many steps one pass takes."""
+        return int(self._entering.sum()) + int(self.cases.start[-1])
+
+    @property
+    def hessian_work(self) -> int:
+        """About how many steps the whole Hessian takes: in each case, all pairs of features that enter."""
+        return int((self._entering**2 / np.maximum(np.diff(self.cases.start), 1)).sum())
+
+    @cached_property
+    def _entering(self) -> Floats:
+        """About how many times, for each variable, a feature enters a case."""
+        n_cases, n_slots = np.diff(self.cases.start), np.diff(self.slots.start)
+        listed = np.diff(self.slots.bounds[self.slots.lists])
+        owner = np.repeat(np.arange(len(n_cases)), n_slots)
+        dense = np.bincount(owner, weights=~self.slots.listed, minlength=len(n_cases))
+        return np.asarray(listed + dense * n_cases / 2)
+
+    def _by_feature(self, sums: Floats) -> Floats:
+        return np.asarray(
+            np.bincount(self.slots.feature, weights=sums, minlength=len(self.features)), np.float64
+        )
+
+    @cached_property
+    def _kept(self) -> npt.NDArray[np.int64]:
+        levels = self.cases.n_levels
+        columns = np.where(levels == 2, 1, levels)
+        return np.concatenate([[0], np.cumsum(np.diff(self.cases.start) * columns)])
+
+    def _sweep(self, mode: int, weights: Floats, sums: Floats, chances: Floats = _NOTHING) -> Floats:
+        values = np.zeros(len(self.cases.n_levels))
+        layout = (self.conditions, self.cases, self.slots)
+        given = np.array(weights, dtype=np.float64)
+        self._each(lambda some: sweep(mode, some, given, self._kept, chances, *layout, values, sums))
+        return values
+
+    def _each(self, call: Any) -> None:
+        """Call a function with all variables, or in threads with each."""
+        everyone = np.arange(len(self.cases.n_levels))
+        if self._pool is None:
+            call(everyone)
+            return
+        from joblib import delayed
+
+        self._pool(delayed(call)(everyone[v : v + 1]) for v in everyone)

@@ -1,0 +1,147 @@
+"""Weights by penalised pseudo-likelihood: the objective of Libra's mnlearnw, converged."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.errors import DataError, SettingError
+from unless.inference.conditionals import Conditionals
+from unless.inference.model import LogLinearModel
+from unless.inference.rows import read_rows
+from unless.structures.features import FeatureSet
+from unless.weights.minimise import minimise
+from unless.weights.objective import Objective
+from unless.weights.priors import NO_PRIOR, Gaussian, Prior
+from unless.weights.progress import counting
+from unless.weights.report import FitReport
+from unless.weights.separable import refuse_divergence, refuse_one_sided
+
+Floats = npt.NDArray[np.float64]
+
+
+def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
+    features: FeatureSet,
+    data: object,
+    prior: Prior | str | Iterable[Prior] | None = Gaussian(1.0),  # noqa: B008 (a frozen value)
+    *,
+    tolerance: float = 1e-6,
+    max_iterations: int = 5_000,
+    start: npt.ArrayLike | LogLinearModel | None = None,
+    validation: object = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    max_memory: int | str | None = None,
+    show_progress: bool | None = None,
+) -> LogLinearModel:
+    """Find the weights that minimise the penalised negative pseudo-log-likelihood.
+
+    f(w) = - sum over rows and variables v of log P(x_v | the others) + sum w^2 / (2 sd^2) + l1 sum |w|.
+
+    Parameters
+    ----------
+    data
+        A Dataset, a frame or a file; its labels must be levels of the features' domain.
+    prior
+        `Gaussian(sd)`, `Laplace(l1)`, their sum, or None. Several, or "validate" for a grid from strong to
+        weak, are tried on rows they have not seen, and the best is taken.
+    tolerance
+        Done when no component of the (sub)gradient exceeds this. With a Gaussian part no weight is then
+        farther from its optimum than tolerance * sd^2 * the square root of their number, mostly far less.
+    start
+        Weights, or a model of the same features, to start from; zeros by default.
+    validation
+        For several priors: a table to judge them by, the share of rows to set aside, or the number of
+        folds of a cross-validation (5 by default).
+
+    Examples
+    --------
+    >>> import unless
+    >>> data = unless.datasets.load_ucb_admissions()
+    >>> net = fit_weights(unless.CSGS().fit(data).structure_.features(), data)
+    >>> net.fit_report.converged
+    True
+    """
+    _check(features, tolerance, max_iterations)
+    table = read_rows(features.domain, data)
+    if not table.n_rows:
+        raise DataError("The table has no rows; there is nothing to fit weights to.")
+    begin = _start(features, start)
+    candidates: tuple[Any, ...] = ()
+    with counting("fit_weights", show_progress) as step:
+        settings: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
+        layout: dict[str, Any] = {"n_jobs": n_jobs, "max_memory": max_memory}
+        if not isinstance(prior, Prior | None):
+            from unless.weights.validating import choose_prior
+
+            judged = choose_prior(features, table, prior, validation, random_state, layout, settings)
+            candidates, chosen = judged, max(judged, key=lambda one: one.pseudo_log_likelihood).prior
+        else:
+            chosen = prior or NO_PRIOR
+        weights, report = fit(Conditionals.of(features, table, **layout), chosen, begin, **settings)
+    return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
+
+
+def fit(
+    conditionals: Conditionals,
+    prior: Prior,
+    start: Floats,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    step: Any,
+) -> tuple[Floats, FitReport]:
+    """Fit weights over cases that are laid out already."""
+    objective = Objective(conditionals, prior, step)
+    free = prior == NO_PRIOR
+    with conditionals.threads():
+        if free:
+            refuse_one_sided(objective)
+        found = minimise(objective, start, tolerance, max_iterations)
+        if free:
+            refuse_divergence(objective, found.weights, tolerance)
+        value = objective.value(found.weights)
+    converged = found.norm <= tolerance
+    message = "Converged." if converged else _why_not(found.n_iterations, max_iterations)
+    return found.weights, FitReport(
+        prior=prior,
+        converged=converged,
+        n_iterations=found.n_iterations,
+        n_evaluations=objective.n_evaluations,
+        objective=value,
+        gradient_norm=found.norm,
+        tolerance=tolerance,
+        message=message,
+    )
+
+
+def _why_not(n_iterations: int, max_iterations: int) -> str:
+    if n_iterations >= max_iterations:
+        return "Stopped at max_iterations, before the tolerance was reached."
+    return "Stopped where rounding hides all further progress, before the tolerance was reached."
+
+
+def _start(features: FeatureSet, start: npt.ArrayLike | LogLinearModel | None) -> Floats:
+    if start is None:
+        return np.zeros(len(features))
+    if isinstance(start, LogLinearModel):
+        if start.features != features:
+            raise SettingError("start= has other features; give weights for these, or a model of these.")
+        start = start.weights
+    weights = np.array(start, dtype=np.float64)
+    if weights.shape != (len(features),) or not np.isfinite(weights).all():
+        raise SettingError(f"start= must be {len(features):,} finite weights, one for each feature.")
+    return weights
+
+
+def _check(features: object, tolerance: object, max_iterations: object) -> None:
+    if not isinstance(features, FeatureSet):
+        raise SettingError(
+            f"Weights need a FeatureSet, not a {type(features).__name__}; call features() of a structure."
+        )
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf:
+        raise SettingError(f"tolerance={tolerance!r} must be a number above 0.")
+    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 0:
+        raise SettingError(f"max_iterations={max_iterations!r} must be a whole number of 0 or more.")

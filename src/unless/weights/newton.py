@@ -1,0 +1,128 @@
+"""Newton steps: few and exact for small feature sets, by conjugate gradients for large ones.
+
+Near the optimum the objective changes by less than its own rounding while its gradient is still far from
+zero; there only the gradient is asked whether a step was good.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.weights.objective import Objective
+from unless.weights.owlqn import Found
+
+Floats = npt.NDArray[np.float64]
+Chosen = npt.NDArray[np.bool_]
+MAX_PRODUCTS = 250
+MAX_SWEEPS = 300
+# Halvings of a step before it is given up.
+_HALVINGS = 12
+# The part of the objective that may be rounding.
+_NOISE = 1e-13
+
+
+def newton(objective: Objective, weights: Floats, tolerance: float, max_steps: int) -> Found:
+    """Take Newton steps on the weights that are not zero (all, without an L1 part) until none helps."""
+    n_steps = 0
+    while True:
+        value, gradient = objective.smooth(weights, keep=True)
+        slope = objective.subgradient(weights, gradient)
+        norm = float(np.abs(slope).max(initial=0.0))
+        if norm <= tolerance or n_steps >= max_steps:
+            return Found(weights, norm, n_steps)
+        direction = direction_at(objective, weights, gradient, tolerance)
+        better = _search(objective, weights, value, slope, direction)
+        if better is None:
+            return Found(weights, norm, n_steps)
+        weights = better
+        n_steps += 1
+        objective.step()
+
+
+def direction_at(objective: Objective, weights: Floats, gradient: Floats, tolerance: float) -> Floats:
+    """Return the step to the minimum of the quadratic model at the weights that were kept."""
+    slope = objective.subgradient(weights, gradient)
+    if objective.hessian_is_cheap:
+        matrix = objective.hessian()
+        if objective.prior.l1:
+            return _sparse_minimum(matrix, gradient, weights, objective.prior.l1, tolerance) - weights
+        return _solve(matrix, -slope)
+    # A weight at zero that wants to leave it is free to go; the others stay.
+    free = (weights != 0) | (slope != 0) if objective.prior.l1 else np.ones(len(slope), dtype=np.bool_)
+    share = 0.3 * tolerance / float(np.abs(slope).max())
+    return _solve_roughly(objective, slope, free, min(0.1, max(share, 1e-4)))
+
+
+def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float, tolerance: float) -> Floats:
+    """Minimise the quadratic model with its L1 part: which weights are zero, then what the others are."""
+    from unless.kernels.coordinates import descend
+
+    point, slope = weights.copy(), gradient.copy()
+    descend(matrix, slope, point, l1, MAX_SWEEPS, 0.1 * tolerance)
+    kept = np.flatnonzero(point)
+    signs = np.sign(point[kept])
+    exact = point.copy()
+    exact[kept] -= _solve(matrix[np.ix_(kept, kept)], slope[kept] + l1 * signs)
+    return exact if (np.sign(exact[kept]) == signs).all() else point
+
+
+def _solve(matrix: Floats, right: Floats) -> Floats:
+    """Solve a system that may be singular: features can say the same in several ways."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    largest = float(matrix.diagonal().max(initial=1e-300))
+    for ridge in (0.0, 1e-13, 1e-11, 1e-9, 1e-7):
+        try:
+            bent = matrix + ridge * largest * np.eye(len(matrix))
+            return np.asarray(cho_solve(cho_factor(bent, lower=True, overwrite_a=True), right))
+        except LinAlgError:
+            continue
+    return right / largest
+
+
+def _solve_roughly(objective: Objective, slope: Floats, free: Chosen, share: float) -> Floats:
+    """Solve by preconditioned conjugate gradients, until this share of the slope is left."""
+    scale = objective.scale**2
+    direction = np.zeros_like(slope)
+    rest = np.where(free, -slope, 0.0)
+    steep = scale * rest
+    along = steep.copy()
+    energy = float(rest @ steep)
+    goal = share**2 * energy
+    for _ in range(MAX_PRODUCTS):
+        bent = np.where(free, objective.product(along), 0.0)
+        curvature = float(along @ bent)
+        if curvature <= 1e-14 * float(along @ along):
+            break
+        step = energy / curvature
+        direction += step * along
+        rest -= step * bent
+        steep = scale * rest
+        before, energy = energy, float(rest @ steep)
+        if energy <= goal:
+            break
+        along = steep + energy / before * along
+    return direction
+
+
+def _search(
+    objective: Objective, weights: Floats, value: float, slope: Floats, direction: Floats
+) -> Floats | None:
+    """Go along the direction as far as the objective, or at least its gradient, becomes smaller."""
+    l1 = objective.prior.l1
+    value += l1 * float(np.abs(weights).sum())
+    noise = _NOISE * abs(value)
+    size = float(np.linalg.norm(slope))
+    side = np.where(weights != 0, np.sign(weights), -np.sign(slope))
+    length = 1.0
+    for _ in range(_HALVINGS):
+        moved = weights + length * direction
+        if l1 and not objective.hessian_is_cheap:
+            moved = np.where(moved * side > 0, moved, 0.0)
+        smooth, gradient = objective.smooth(moved)
+        drop = value - smooth - l1 * float(np.abs(moved).sum())
+        hoped = -1e-4 * float(slope @ (moved - weights))
+        rest = float(np.linalg.norm(objective.subgradient(moved, gradient)))
+        if (drop > noise and drop >= hoped) or (abs(drop) <= noise and rest < size * (1 - 1e-3 * length)):
+            return moved
+        length /= 2
+    return None

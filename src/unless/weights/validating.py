@@ -1,0 +1,95 @@
+"""The prior that predicts unseen rows best."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.errors import DataError, SettingError
+from unless.inference.conditionals import Conditionals
+from unless.inference.rows import read_rows
+from unless.structures.features import FeatureSet
+from unless.weights.priors import Gaussian, Prior
+from unless.weights.report import Candidate
+
+# From strong to weak, so that the weights of one are a good start for the next.
+GRID = tuple(Gaussian(sd) for sd in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0))
+N_FOLDS = 5
+
+
+def choose_prior(
+    features: FeatureSet,
+    data: Dataset,
+    priors: str | Iterable[Prior],
+    validation: object,
+    random_state: Any,
+    layout: dict[str, Any],
+    settings: dict[str, Any],
+) -> tuple[Candidate, ...]:
+    """Judge every prior by the pseudo-log-likelihood per row of rows it was not fitted to."""
+    tried = _priors(priors)
+    scores, n_rows = np.zeros(len(tried)), 0
+    for training, unseen in _splits(data, validation, random_state):
+        scores += _path(features, training, unseen, tried, layout, settings)
+        n_rows += unseen.n_rows
+    return tuple(Candidate(prior, float(score) / n_rows) for prior, score in zip(tried, scores, strict=True))
+
+
+def _path(
+    features: FeatureSet,
+    training: Dataset,
+    unseen: Dataset,
+    priors: tuple[Prior, ...],
+    layout: dict[str, Any],
+    settings: dict[str, Any],
+) -> list[float]:
+    from unless.weights.fitting import fit
+
+    seen = Conditionals.of(features, training, **layout)
+    judge = Conditionals.of(features, unseen, **layout, once=True)
+    weights, scores = np.zeros(len(features)), []
+    for prior in priors:
+        weights, _ = fit(seen, prior, weights, **settings)
+        scores.append(-float(judge.losses(weights).sum()))
+    return scores
+
+
+def _splits(data: Dataset, validation: object, random_state: Any) -> list[tuple[Dataset, Dataset]]:
+    rng = np.random.default_rng(random_state)
+    if isinstance(validation, bool) or (isinstance(validation, float) and not 0 < validation < 1):
+        raise SettingError(
+            f"validation={validation!r} is no way to judge priors; give a table, a share between 0 and 1 or "
+            "a number of folds."
+        )
+    if isinstance(validation, float):
+        aside = rng.binomial(data.counts, validation)
+        return [_split(data, aside)]
+    if validation is None or isinstance(validation, int):
+        n_folds = N_FOLDS if validation is None else validation
+        if n_folds < 2:
+            raise SettingError(f"validation={n_folds!r} must be at least 2 folds.")
+        folds = rng.multinomial(data.counts, np.full(n_folds, 1 / n_folds))
+        return [_split(data, fold) for fold in folds.T]
+    return [(data, read_rows(data.domain, validation))]
+
+
+def _split(data: Dataset, aside: Any) -> tuple[Dataset, Dataset]:
+    parts = [Dataset.from_codes(data.domain, data.rows, counts) for counts in (data.counts - aside, aside)]
+    if not all(part.n_rows for part in parts):
+        raise DataError(
+            f"{data.n_rows:,} rows are too few to set some aside and judge priors by them; give one prior."
+        )
+    return parts[0], parts[1]
+
+
+def _priors(priors: str | Iterable[Prior]) -> tuple[Prior, ...]:
+    if priors == "validate":
+        return GRID
+    listed = () if isinstance(priors, str) else tuple(priors) if isinstance(priors, Iterable) else ()
+    if not listed or not all(isinstance(prior, Prior) for prior in listed):
+        raise SettingError(
+            f"prior={priors!r} is not known; give Gaussian(sd), Laplace(l1), their sum, a list of them, "
+            "'validate' or None."
+        )
+    return listed
