@@ -1,5 +1,6 @@
 """Formats by the endings of files."""
 
+import contextlib
 import gzip
 import os
 
@@ -101,3 +102,19 @@ def test_a_failed_write_leaves_the_old_file(ending, tmp_path, monkeypatch):
 
 def test_names_of_a_packed_file_lie_beside_the_plain_one(tmp_path):
     assert names_path(tmp_path / "x.mn.gz") == names_path(tmp_path / "x.mn") == tmp_path / "x.mn.names.json"
+
+
+def test_every_damaged_byte_of_a_model_is_noticed_or_harmless(tmp_path):
+    path = tmp_path / "x.unless"
+    save(small_model(), path)
+    content = path.read_bytes()
+    for place in range(0, len(content), 3):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        with contextlib.suppress(FileFormatError):
+            loaded = load(path)
+            assert loaded.features == small_model().features
+            np.testing.assert_array_equal(loaded.weights, small_model().weights)
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place])
+        with pytest.raises(FileFormatError):
+            load(path)
