@@ -1,0 +1,1 @@
+"""What Unless costs, beside what others cost: `python -m benchmarks`. Figures, never tests."""

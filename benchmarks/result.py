@@ -1,0 +1,94 @@
+"""What a benchmark reports, and how it is written down."""
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+COLUMNS = ("what", "figure", "spread", "target", "met")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure: a number with its unit, its range over the turns, and what it should be."""
+
+    what: str
+    value: float
+    unit: str = ""
+    spread: str = ""
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None where there is none."""
+        if self.at_most is not None:
+            return self.value <= self.at_most
+        return None if self.at_least is None else self.value >= self.at_least
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The line as text, in the order of `COLUMNS`."""
+        target = "" if self.at_most is None else f"at most {_number(self.at_most, self.unit)}"
+        if self.at_least is not None:
+            target = f"at least {_number(self.at_least, self.unit)}"
+        met = {None: "", True: "yes", False: "**no**"}[self.met]
+        return (self.what, _number(self.value, self.unit), self.spread, target, met)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to be said plainly: why an item was skipped, what a figure means."""
+
+    text: str
+
+
+Entry = Line | Note
+
+
+def _number(value: float, unit: str) -> str:
+    figure = f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+    return f"{figure} {unit}".rstrip()
+
+
+def as_markdown(title: str, entries: list[Entry]) -> str:
+    """Write the entries of one item as a table and its notes."""
+    lines = [entry.cells for entry in entries if isinstance(entry, Line)]
+    parts = [f"## {title}"]
+    if lines:
+        table = [COLUMNS, *lines]
+        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
+        rows = [
+            "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
+            for row in table
+        ]
+        rows.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        parts.append("\n".join(rows))
+    parts += [entry.text for entry in entries if isinstance(entry, Note)]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_records(name: str, entries: list[Entry]) -> list[dict[str, object]]:
+    """Return the entries of one item as plain data."""
+    return [
+        {"item": name, **asdict(entry), **({"met": entry.met} if isinstance(entry, Line) else {})}
+        for entry in entries
+    ]
+
+
+def machine() -> str:
+    """Describe the machine and what runs on it, naming no place on it."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        names = [
+            line.split(":")[1].strip()
+            for line in information.read_text().splitlines()
+            if "model name" in line
+        ]
+        model = names[0] if names else model
+    cores = os.cpu_count()
+    packages = ", ".join(f"{package} {version(package)}" for package in ("numba", "numpy", "duckdb"))
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{cores} cores of {model}, {system}, Python {platform.python_version()}, {packages}"
