@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unless.independence.pearson import PearsonTest as PearsonTest
     from unless.independence.query import ask as ask
     from unless.independence.verdict import Verdict as Verdict
+    from unless.inference.model import LogLinearModel as LogLinearModel
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.files import load as load
     from unless.learners.files import save as save
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from unless.structures.features import Feature as Feature
     from unless.structures.features import FeatureSet as FeatureSet
     from unless.structures.graph import Graph as Graph
+    from unless.weights.fitting import fit_weights as fit_weights
+    from unless.weights.priors import Gaussian as Gaussian
+    from unless.weights.priors import Laplace as Laplace
 
 __version__ = "0.1.0"
 
@@ -39,14 +43,18 @@ _HOMES = {
     "Domain": "unless.data.domain",
     "Feature": "unless.structures.features",
     "FeatureSet": "unless.structures.features",
+    "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
+    "Laplace": "unless.weights.priors",
     "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
+    "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.pearson",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",
     "ask": "unless.independence.query",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
+    "fit_weights": "unless.weights.fitting",
     "kl_divergence": "unless.evaluation.divergence",
     "load": "unless.learners.files",
     "read": "unless.data.read",

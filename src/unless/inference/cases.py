@@ -10,7 +10,7 @@ from unless.data.dataset import Dataset
 from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.cases import Cases, Conditions, Slots, list_cases
-from unless.structures.features import FeatureSet
+from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
@@ -34,33 +34,33 @@ class _Table(NamedTuple):
     counts: npt.NDArray[np.float64]
 
 
-def lay_out_slots(features: FeatureSet) -> Slots:
+def lay_out_slots(features: FeatureArrays, n_variables: int) -> Slots:
     """Pair every variable with every feature that speaks of it; no cases yet."""
-    start, variable, _, _ = features.arrays
-    feature = np.repeat(np.arange(len(features)), np.diff(start))
+    start, variable, _, _ = features
+    feature = np.repeat(np.arange(len(start) - 1), np.diff(start))
     new = np.r_[True, (feature[1:] != feature[:-1]) | (variable[1:] != variable[:-1])][: len(variable)]
     low = np.flatnonzero(new)
     high = np.r_[low[1:], len(variable)][: len(low)]
     order = np.argsort(variable[low], kind="stable")
     low, high = low[order], high[order]
-    n_slots = np.bincount(variable[low], minlength=len(features.domain))
+    n_slots = np.bincount(variable[low], minlength=n_variables)
     return Slots(
         start=_sums(n_slots),
         feature=feature[low].astype(np.int32),
         low=low.astype(np.int64),
         high=high.astype(np.int64),
         listed=np.zeros(len(low), dtype=np.bool_),
-        lists=np.zeros(len(features.domain) + 1, dtype=np.int64),
+        lists=np.zeros(n_variables + 1, dtype=np.int64),
         bounds=np.zeros(1, dtype=np.int64),
         entries=np.empty(0, dtype=np.uint16),
     )
 
 
-def lay_out_cases(features: FeatureSet, data: Dataset, slots: Slots, max_bytes: int) -> tuple[Cases, int]:
+def lay_out_cases(features: FeatureArrays, data: Dataset, slots: Slots, max_bytes: int) -> tuple[Cases, int]:
     """Collapse the rows for each variable; returns the cases and the bytes that are left."""
     codes = np.ascontiguousarray(data.rows.T)
     levels = data.domain.n_levels
-    blankets = _blankets(features)
+    blankets = _blankets(features, len(levels))
     keys = _Keys(codes, levels)
     tables: list[_Table] = []
     bitmap = np.zeros((len(levels), len(levels)), dtype=np.int64)
@@ -72,7 +72,7 @@ def lay_out_cases(features: FeatureSet, data: Dataset, slots: Slots, max_bytes: 
         tables.append(table)
         used += sum(array.nbytes for array in table[1:]) + words.n_new * 8
         # While they are put together the parts stand beside the whole.
-        _check(2 * used, len(features), data, max_bytes)
+        _check(2 * used, len(features.start) - 1, data, max_bytes)
     sizes = np.array([len(table.observed) for table in tables], dtype=np.int64)
     observed = np.concatenate([table.observed for table in tables])
     cases = Cases(
@@ -85,7 +85,8 @@ def lay_out_cases(features: FeatureSet, data: Dataset, slots: Slots, max_bytes: 
         words=words.joined(),
         bitmap=bitmap,
     )
-    return cases, max_bytes - 2 * used
+    # Some of the rest is for the optimiser and for what the process holds already.
+    return cases, int(0.75 * max_bytes) - 2 * used
 
 
 def list_slots(
@@ -191,11 +192,11 @@ def _collapse(codes: Codes, counts: Integers, variable: int, blanket: Integers, 
     return _Table(rows, np.bincount(case[first], minlength=len(rows)), level[first], told)
 
 
-def _blankets(features: FeatureSet) -> list[Integers]:
+def _blankets(features: FeatureArrays, n_variables: int) -> list[Integers]:
     """Return, for each variable, the others it shares a feature with."""
-    together = np.zeros((len(features.domain), len(features.domain)), dtype=np.bool_)
-    for _, where in features.arrays.by_size():
-        scopes = features.arrays.variable[where]
+    together = np.zeros((n_variables, n_variables), dtype=np.bool_)
+    for _, where in features.by_size():
+        scopes = features.variable[where]
         for column in range(scopes.shape[1]):
             together[scopes[:, column : column + 1], scopes] = True
     np.fill_diagonal(together, False)

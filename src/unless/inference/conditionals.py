@@ -14,7 +14,7 @@ from unless.data.memory import parse_memory
 from unless.inference.cases import lay_out_cases, lay_out_slots, list_slots
 from unless.kernels.cases import Cases, Conditions, Slots
 from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
-from unless.structures.features import FeatureSet
+from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]
 # Below this many steps a pass takes less time than waking a thread.
@@ -30,8 +30,6 @@ class Conditionals:
     variables say of one feature is added up in their order.
     """
 
-    features: FeatureSet
-    n_rows: int
     conditions: Conditions
     cases: Cases
     slots: Slots
@@ -39,10 +37,15 @@ class Conditionals:
     _chances: Floats = field(default_factory=lambda: _NOTHING)
     _pool: Any = None
 
+    @property
+    def n_features(self) -> int:
+        """The number of features, and so of weights."""
+        return len(self.conditions.start) - 1
+
     @classmethod
     def of(
         cls,
-        features: FeatureSet,
+        features: FeatureArrays,
         data: Dataset,
         *,
         n_jobs: int | None = None,
@@ -51,11 +54,11 @@ class Conditionals:
     ) -> "Conditionals":
         """Lay out features over a table of their domain; `once` saves the lists that only pay when reused."""
         # Copies, because numba would compile once more for arrays that cannot be written.
-        conditions = Conditions(*map(np.array, features.arrays))
+        conditions = Conditions(*map(np.array, features))
         max_bytes = parse_memory(max_memory)
-        slots = lay_out_slots(features)
+        slots = lay_out_slots(features, data.n_variables)
         cases, left = lay_out_cases(features, data, slots, max_bytes)
-        made = cls(features, data.n_rows, conditions, cases, slots, n_jobs)
+        made = cls(conditions, cases, slots, n_jobs)
         made.slots = list_slots(conditions, cases, slots, made._each, 0 if once else left)
         return made
 
@@ -80,14 +83,14 @@ class Conditionals:
     def diagonal(self) -> Floats:
         """Return the diagonal of the Hessian at the weights that were kept, or a little more."""
         sums = np.empty(len(self.slots.feature))
-        self._sweep(DIAGONAL, np.zeros(len(self.features)), sums, self._chances)
+        self._sweep(DIAGONAL, np.zeros(self.n_features), sums, self._chances)
         return self._by_feature(sums)
 
     def hessian(self) -> Floats:
         """Return the whole Hessian at the weights that were kept."""
         from unless.kernels.curvature import hessian
 
-        matrix = np.zeros((len(self.features), len(self.features)))
+        matrix = np.zeros((self.n_features, self.n_features))
         hessian(self._kept, self._chances, self.conditions, self.cases, self.slots, matrix)
         return matrix + np.tril(matrix, -1).T
 
@@ -96,9 +99,9 @@ class Conditionals:
 
         A row counts once for each variable that alone decides there, as in the pseudo-likelihood.
         """
-        self.value_and_gradient(np.zeros(len(self.features)), keep=True)
+        self.value_and_gradient(np.zeros(self.n_features), keep=True)
         excess, spread = np.empty(len(self.slots.feature)), np.empty(len(self.slots.feature))
-        nothing = np.zeros(len(self.features))
+        nothing = np.zeros(self.n_features)
         self._sweep(VALUE, nothing, excess)
         self._sweep(DIAGONAL, nothing, spread, self._chances)
         levels = np.repeat(self.cases.n_levels, np.diff(self.slots.start)).astype(np.float64)
@@ -147,7 +150,7 @@ class Conditionals:
 
     def _by_feature(self, sums: Floats) -> Floats:
         return np.asarray(
-            np.bincount(self.slots.feature, weights=sums, minlength=len(self.features)), np.float64
+            np.bincount(self.slots.feature, weights=sums, minlength=self.n_features), np.float64
         )
 
     @cached_property

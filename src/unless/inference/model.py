@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
 Memory = int | str | None
+# The names of the axes, and the table.
+Potential = tuple[tuple[str, ...], npt.ArrayLike]
 
 
 class LogLinearModel:
@@ -173,6 +175,25 @@ class LogLinearModel:
         from unless.inference.likelihood import conditional_marginal_log_likelihood
 
         return conditional_marginal_log_likelihood(self, X, query, evidence)
+
+    def pseudo_log_likelihood(self, X: object, *, max_memory: Memory = None) -> "ConditionalScore":
+        """Return the mean over rows of sum_v log P(x_v | all others), with what each variable adds to it."""
+        from unless.inference.scoring import pseudo_log_likelihood
+
+        return pseudo_log_likelihood(self, X, max_memory=max_memory)
+
+    @classmethod
+    def from_potentials(cls, domain: Domain, tables: Iterable[Potential]) -> "LogLinearModel":
+        """Make a model of tables of potentials (names, array): each cell an indicator of weight log phi."""
+        from unless.inference.potentials import from_potentials
+
+        return from_potentials(domain, tables)
+
+    def to_potentials(self) -> "list[Potential]":
+        """Return one table of potentials (names, array) for each scope of features; p is their product."""
+        from unless.inference.potentials import to_potentials
+
+        return to_potentials(self)
 
     def predict_proba(self, X: object, target: str) -> Floats:
         """Return, for each row, the probabilities of the levels of a target given all else the row shows."""

@@ -1,12 +1,17 @@
 """scikit-learn's estimator protocol, without importing scikit-learn."""
 
 import inspect
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import NotFitted, SettingError
+from unless.weights.priors import Gaussian, Prior
+
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
 
 
 class Estimator:
@@ -35,6 +40,24 @@ class Estimator:
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
         return self
+
+    def network(
+        self,
+        data: object,
+        prior: Prior | str | Iterable[Prior] | None = Gaussian(1.0),  # noqa: B008 (a frozen value)
+        features: Literal["cliques", "pairs"] = "cliques",
+        **settings: Any,
+    ) -> "LogLinearModel":
+        """Return a model that can be asked, sampled and scored: the structure's features with weights.
+
+        `prior` and `settings` are those of `unless.fit_weights`; `features` is the kind that
+        `CanonicalModel.features` makes.
+        """
+        from unless.learners.network import network
+
+        self.check_fitted()
+        settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
+        return network(self.structure_, data, prior, features, **settings)
 
     @staticmethod
     def _dataset(X: object, sample_weight: Any) -> Dataset:

@@ -80,11 +80,14 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
             candidates, chosen = judged, max(judged, key=lambda one: one.pseudo_log_likelihood).prior
         else:
             chosen = prior or NO_PRIOR
-        weights, report = fit(Conditionals.of(features, table, **layout), chosen, begin, **settings)
+        weights, report = fit(
+            features, Conditionals.of(features.arrays, table, **layout), chosen, begin, **settings
+        )
     return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
 
 
 def fit(
+    features: FeatureSet,
     conditionals: Conditionals,
     prior: Prior,
     start: Floats,
@@ -98,10 +101,10 @@ def fit(
     free = prior == NO_PRIOR
     with conditionals.threads():
         if free:
-            refuse_one_sided(objective)
+            refuse_one_sided(objective, features)
         found = minimise(objective, start, tolerance, max_iterations)
         if free:
-            refuse_divergence(objective, found.weights, tolerance)
+            refuse_divergence(objective, features, found.weights, tolerance)
         value = objective.value(found.weights)
     converged = found.norm <= tolerance
     message = "Converged." if converged else _why_not(found.n_iterations, max_iterations)

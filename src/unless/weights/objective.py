@@ -26,7 +26,7 @@ class Objective:
         self.prior = prior
         self.step = step
         self.n_evaluations = 0
-        self.scale = np.ones(len(conditionals.features))
+        self.scale = np.ones(conditionals.n_features)
 
     def precondition(self, weights: Floats) -> None:
         """Choose the scale by the curvature at these weights."""

@@ -13,17 +13,17 @@ from unless.weights.objective import Objective
 Floats = npt.NDArray[np.float64]
 
 
-def refuse_one_sided(objective: Objective) -> None:
+def refuse_one_sided(objective: Objective, features: FeatureSet) -> None:
     """Refuse a feature that is never, or always, true where it could be both: its best weight is infinite."""
     could, was = objective.conditionals.tallies()
     asked = could > 0.5
     for stuck, how in ((asked & (was < 0.5), "never"), (asked & (was > could - 0.5), "always")):
         if stuck.any():
             why = f"in the data it is {how} true where it could be true or false"
-            raise SettingError(_sentence(objective.conditionals.features, int(np.argmax(stuck)), why))
+            raise SettingError(_sentence(features, int(np.argmax(stuck)), why))
 
 
-def refuse_divergence(objective: Objective, weights: Floats, tolerance: float) -> None:
+def refuse_divergence(objective: Objective, features: FeatureSet, weights: Floats, tolerance: float) -> None:
     """Refuse weights that are together on their way to infinity, naming the fastest.
 
     Where a finite optimum is near, a Newton step leads to it and leaves no slope. On the way to infinity
@@ -38,7 +38,7 @@ def refuse_divergence(objective: Objective, weights: Floats, tolerance: float) -
     if slopes[0] > -1e-11 or not all(0.1 < b / a < 0.7 for a, b in pairwise(slopes)):
         return
     why = "some features together tell a part of the data apart perfectly"
-    raise SettingError(_sentence(objective.conditionals.features, int(np.argmax(np.abs(direction))), why))
+    raise SettingError(_sentence(features, int(np.argmax(np.abs(direction))), why))
 
 
 def _sentence(features: FeatureSet, place: int, why: str) -> str:

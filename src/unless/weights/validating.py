@@ -46,11 +46,11 @@ def _path(
 ) -> list[float]:
     from unless.weights.fitting import fit
 
-    seen = Conditionals.of(features, training, **layout)
-    judge = Conditionals.of(features, unseen, **layout, once=True)
+    seen = Conditionals.of(features.arrays, training, **layout)
+    judge = Conditionals.of(features.arrays, unseen, **layout, once=True)
     weights, scores = np.zeros(len(features)), []
     for prior in priors:
-        weights, _ = fit(seen, prior, weights, **settings)
+        weights, _ = fit(features, seen, prior, weights, **settings)
         scores.append(-float(judge.losses(weights).sum()))
     return scores
 

@@ -1,0 +1,93 @@
+"""Tables of potentials as log-linear models, and back."""
+
+from collections.abc import Iterable
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import Domain
+from unless.data.memory import show_memory
+from unless.errors import SettingError, TooLarge
+from unless.inference.model import LogLinearModel, Potential
+from unless.structures.conditions import FeatureArrays
+from unless.structures.features import FeatureSet
+
+# A table of more cells is better left as features.
+MAX_CELLS = 2**26
+
+
+def from_potentials(domain: Domain, tables: Iterable[Potential]) -> LogLinearModel:
+    """Make a log-linear model of tables of potentials, one indicator for each cell with weight log phi.
+
+    Cells of one assignment in several tables are one feature, whose weights add up. A potential of 1 says
+    nothing and gives no feature; one of 0 gives a weight of -inf.
+
+    >>> from unless import Variable
+    >>> coin = Domain((Variable("Coin", ("heads", "tails")),))
+    >>> net = from_potentials(coin, [(("Coin",), [3.0, 1.0])])
+    >>> [(str(feature), weight.round(4)) for feature, weight in zip(net.features, net.weights)]
+    [('Coin = heads', np.float64(1.0986))]
+    """
+    weights: dict[tuple[tuple[int, int, bool], ...], float] = {}
+    for names, table in tables:
+        positions, potentials = _checked(domain, names, table)
+        for cell in map(tuple, np.argwhere(potentials != 1.0).tolist()):
+            with np.errstate(divide="ignore"):
+                weight = float(np.log(potentials[cell]))
+            said = tuple(sorted((p, code, True) for p, code in zip(positions, cell, strict=True)))
+            weights[said] = weights.get(said, 0.0) + weight
+    features = FeatureSet.from_arrays(domain, FeatureArrays.of(weights))
+    return LogLinearModel(features, [weights[said] for said in features.arrays.literals()])
+
+
+def to_potentials(model: LogLinearModel) -> list[Potential]:
+    """Return one table of potentials for each scope of the model's features, names in column order.
+
+    Their product is proportional to the model's law; "!=" conditions reach all the cells they allow.
+    """
+    features, weights = model.plain
+    names, levels = model.domain.names, model.domain.n_levels
+    tables: dict[tuple[int, ...], npt.NDArray[np.float64]] = {}
+    for literals, weight in zip(features.literals(), weights.tolist(), strict=True):
+        scope = tuple(sorted({variable for variable, _, _ in literals}))
+        if scope not in tables:
+            _check_size(levels[list(scope)], [names[v] for v in scope])
+            tables[scope] = np.zeros(levels[list(scope)])
+        allowed = [_allowed(literals, variable, int(levels[variable])) for variable in scope]
+        for cell in product(*allowed):
+            tables[scope][cell] += weight
+    return [(tuple(names[v] for v in scope), np.exp(table)) for scope, table in tables.items()]
+
+
+def _allowed(literals: Iterable[tuple[int, int, bool]], variable: int, n_levels: int) -> list[int]:
+    said = [(level, equal) for v, level, equal in literals if v == variable]
+    return [code for code in range(n_levels) if all((code == level) == equal for level, equal in said)]
+
+
+def _check_size(levels: npt.NDArray[np.int64], names: list[str]) -> None:
+    cells = float(np.prod(levels.astype(np.float64)))
+    if cells > MAX_CELLS:
+        raise TooLarge(
+            f"The table over {len(names)} variables, from {names[0]!r} to {names[-1]!r}, would have "
+            f"{cells:,.0f} cells and need {show_memory(8 * cells)}; keep this model as features."
+        )
+
+
+def _checked(
+    domain: Domain, names: Iterable[str], table: npt.ArrayLike
+) -> tuple[list[int], npt.NDArray[np.float64]]:
+    axes = [names] if isinstance(names, str) else list(names)
+    positions = [domain.index(name) for name in axes]
+    potentials = np.asarray(table, dtype=np.float64)
+    wanted = tuple(domain.n_levels[positions].tolist())
+    if len(set(positions)) != len(positions) or not positions or potentials.shape != wanted:
+        raise SettingError(
+            f"The table over {', '.join(map(repr, axes)) or 'nothing'} has the shape {potentials.shape}; "
+            f"give one axis for each of its different variables, here {wanted}."
+        )
+    if not (np.isfinite(potentials).all() and (potentials >= 0).all()):
+        raise SettingError(
+            f"The table over {', '.join(map(repr, axes))} holds a potential that is not 0 or more."
+        )
+    return positions, potentials
