@@ -117,6 +117,24 @@ def test_a_long_chain_of_large_weights_neither_vanishes_nor_overflows():
     np.testing.assert_allclose(model.query("A200").probabilities, last, **CLOSE)
 
 
+def test_variables_of_one_level_are_no_trouble():
+    weighted = [
+        ([(0, 1, True), (1, 0, True), (2, 1, True)], 1.5),
+        ([(1, 0, True)], 2.0),
+        ([(1, 0, True), (3, 2, False)], -0.5),
+        ([(3, 1, True), (4, 0, True), (0, 0, True)], 0.7),
+    ]
+    model = model_of(domain_of([2, 1, 2, 3, 1]), weighted)
+    assert model.log_partition() == pytest.approx(brute_force.log_partition(model), abs=1e-12)
+    everything = list(range(5))
+    np.testing.assert_allclose(
+        model.query(model.domain.names).probabilities, brute_force.joint(model, everything), **CLOSE
+    )
+    assert model.map_query().log_probability == pytest.approx(
+        brute_force.map_value(model) - brute_force.log_partition(model)
+    )
+
+
 def test_the_paper_domain_at_20_variables():
     model = csi_model(20)
     assert model.exact.cost.cells < 2**19 + 100

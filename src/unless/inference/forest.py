@@ -31,7 +31,7 @@ class Layout:
     cliques: list[tuple[tuple[int, ...], Clique]] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     features: list[Conjunctions] = field(default_factory=list)
-    strides: list[Ints] = field(default_factory=list)
+    axes: list[Ints] = field(default_factory=list)
     weights: list[Floats] = field(default_factory=list)
     homes: list[Ints] = field(default_factory=list)
     node_start: list[int] = field(default_factory=lambda: [0])
@@ -46,8 +46,8 @@ class Layout:
         self.cliques += [(tuple(names[v] for v in clique.variables), clique) for clique in cliques]
         self.offsets += [offset] * len(cliques)
         home = homes(tree, clique_of_step)
-        self.features.append(part.arrays._replace(variable=part.variables[part.arrays.variable]))
-        self.strides.append(self._strides(cliques, part.variables, home, part.arrays))
+        self.features.append(part.arrays)
+        self.axes.append(_axes(cliques, home, part.arrays, len(part.variables)))
         self.weights.append(part.weights)
         self.homes.append(home + offset)
         self._close(-1, [])
@@ -60,15 +60,6 @@ class Layout:
         self.gates.append(gate)
         self.branches.append(branches)
         self.node_start.append(len(self.cliques))
-
-    def _strides(self, cliques: list[Clique], variables: Ints, home: Ints, arrays: Conjunctions) -> Ints:
-        """Return, for each condition, the stride of its variable in the clique of its feature."""
-        table = np.zeros((len(cliques), len(variables)), dtype=np.int64)
-        sizes = self.n_levels[variables]
-        for number, clique in enumerate(cliques):
-            axes = np.array(clique.variables)
-            table[number, axes] = np.append(np.cumprod(sizes[axes[::-1]])[::-1][1:], 1)
-        return np.asarray(table[np.repeat(home, np.diff(arrays.start)), arrays.variable])
 
     def finish(self) -> tuple[Forest, Tables]:
         """Return the arrays of the plan and its tables."""
@@ -133,17 +124,17 @@ class Layout:
         empty = np.zeros(0, dtype=np.int64)
         none = Conjunctions(np.zeros(1, dtype=np.int64), empty, empty, np.zeros(0, dtype=np.bool_))
         every = [none, *self.features]
-        variable = np.concatenate([part.variable for part in every])
         write_weights(
             _starts(np.concatenate([np.diff(part.start) for part in every])),
             np.concatenate([part.level for part in every]),
             np.concatenate([part.equal for part in every]),
-            np.concatenate([empty, *self.strides]),
-            self.n_levels[variable],
+            np.concatenate([empty, *self.axes]),
             np.concatenate([np.zeros(0), *self.weights]),
             np.concatenate([empty, *self.homes]),
             forest.cell_start,
             forest.n_low,
+            _starts(len(variables) for variables, _ in self.cliques),
+            self.n_levels[_flat(variables for variables, _ in self.cliques)],
             logs,
         )
         scaled, tops = np.empty_like(logs), np.zeros(len(forest.parent))
@@ -182,6 +173,14 @@ def reachable(planner: Planner, top: Branch) -> list[int]:
         if isinstance(plan, Split):
             waiting += [child for branch in plan.branches for child in branch.nodes]
     return sorted(found)
+
+
+def _axes(cliques: list[Clique], home: Ints, arrays: Conjunctions, n_variables: int) -> Ints:
+    """Return, for each condition, the axis of its variable in the clique of its feature."""
+    axis = np.zeros((len(cliques), n_variables), dtype=np.int64)
+    for number, clique in enumerate(cliques):
+        axis[number, list(clique.variables)] = np.arange(len(clique.variables))
+    return np.asarray(axis[np.repeat(home, np.diff(arrays.start)), arrays.variable])
 
 
 def _renumbered(branch: Branch, number: dict[int, int]) -> Branch:

@@ -45,35 +45,65 @@ def _write_digits(levels, strides, offset, first, last, begin, places):
 
 
 @compiled
-def write_weights(start, level, equal, stride, levels, weights, home, cell_start, n_low, table):
+def _list_cells(first, last, level, equal, axis, origin, low, high, sizes, strides, cells):
+    """List the cells of the axes from low to high in which the conditions from first to last hold."""
+    cells[0] = 0
+    n_cells = 1
+    for i in range(high - low):
+        k = high - 1 - i
+        kept = 0
+        shift = 0
+        for digit in range(sizes[k]):
+            holds = True
+            for c in range(first, last):
+                if origin + axis[c] == k and (digit == level[c]) != equal[c]:
+                    holds = False
+                    break
+            if not holds:
+                continue
+            # The first digit moves the cells there are, each further one adds a moved copy of them.
+            move = digit * strides[k] - shift
+            for cell in range(n_cells):
+                cells[kept * n_cells + cell] = cells[cell] + move
+            shift = digit * strides[k] if kept == 0 else shift
+            kept += 1
+        n_cells *= kept
+    return n_cells
+
+
+@compiled
+def write_weights(
+    start, level, equal, axis, weights, home, cell_start, n_low, clique_start, clique_levels, table
+):
     """Add the weight of each feature to the cells of its clique where its conditions hold.
 
-    Each condition comes with the stride and the number of levels of its variable in that clique.
+    Each condition comes with the axis of its variable in that clique.
     """
+    longest = 1
+    for clique in range(n_low.shape[0]):
+        cells = cell_start[clique + 1] - cell_start[clique]
+        longest = max(longest, n_low[clique], cells // n_low[clique])
+    lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    strides = np.empty(clique_levels.shape[0], np.int64)
     for feature in range(weights.shape[0]):
         clique = home[feature]
-        begin, low = cell_start[clique], n_low[clique]
-        n_high = (cell_start[clique + 1] - begin) // low
-        lows = np.empty(low, np.int64)
-        n_lows = 0
-        for cell in range(low):
-            holds = True
-            for i in range(start[feature], start[feature + 1]):
-                if stride[i] < low and ((cell // stride[i]) % levels[i] == level[i]) != equal[i]:
-                    holds = False
-                    break
-            if holds:
-                lows[n_lows] = cell
-                n_lows += 1
-        for high in range(n_high):
-            holds = True
-            for i in range(start[feature], start[feature + 1]):
-                if stride[i] >= low and ((high // (stride[i] // low)) % levels[i] == level[i]) != equal[i]:
-                    holds = False
-                    break
-            if holds:
-                for k in range(n_lows):
-                    table[begin + high * low + lows[k]] += weights[feature]
+        first, last = clique_start[clique], clique_start[clique + 1]
+        size = 1
+        split = last
+        for i in range(last - first):
+            k = last - 1 - i
+            strides[k] = size
+            size *= clique_levels[k]
+            if size <= n_low[clique]:
+                split = k
+        a, b = start[feature], start[feature + 1]
+        n_lows = _list_cells(a, b, level, equal, axis, first, split, last, clique_levels, strides, lows)
+        n_highs = _list_cells(a, b, level, equal, axis, first, first, split, clique_levels, strides, highs)
+        weight = weights[feature]
+        for i in range(n_highs):
+            begin = cell_start[clique] + highs[i]
+            for k in range(n_lows):
+                table[begin + lows[k]] += weight
 
 
 @compiled
