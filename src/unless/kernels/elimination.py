@@ -12,6 +12,8 @@ from unless.kernels.compiling import compiled
 
 # What a clique costs beside its cells: visiting it at all. Keeps small trees whole.
 _VISIT = 32.0
+# Of the type of all other numbers here: a plain -1 would have functions compiled once more.
+_NONE = np.int64(-1)
 
 
 @compiled
@@ -190,8 +192,8 @@ def eliminate(start, variable, level, equal, log_sizes):
     aboves = np.empty((2, n), np.int64)
     all_cells, costs = np.zeros(2), np.zeros(2)
     for rule in range(2):
-        _link(start, variable, level, equal, -1, -1, linked)
-        _order(linked, log_sizes, -1, rule == 0, orders[rule], members[rule])
+        _link(start, variable, level, equal, _NONE, _NONE, linked)
+        _order(linked, log_sizes, _NONE, rule == 0, orders[rule], members[rule])
         _hosts(orders[rule], members[rule], n, hosts[rule], aboves[rule])
         all_cells[rule], costs[rule] = _cost(members[rule], hosts[rule], n, log_sizes)
     best = 1 if costs[1] < costs[0] else 0
@@ -214,7 +216,7 @@ def gate_costs(start, variable, level, equal, sizes, log_sizes, candidates):
     effort = 0
     for i in range(candidates.shape[0]):
         gate = candidates[i]
-        n_links = _link(start, variable, level, equal, gate, -1, linked)
+        n_links = _link(start, variable, level, equal, gate, _NONE, linked)
         cuts = False
         for at in range(sizes[gate]):
             if _link(start, variable, level, equal, gate, at, linked) < n_links:
