@@ -38,6 +38,8 @@ class Workshop:
                 "memory_limit": f"{self.max_memory // 2**20}MiB",
             },
         )
+        # It would be drawn on standard output, which belongs to the caller.
+        self.connection.execute("set enable_progress_bar = false")
         return self
 
     def __exit__(

@@ -45,6 +45,7 @@ class Search(NamedTuple):
     contexts: Any  # int32 (contexts,): the row each context is
     members: Any  # int32 (contexts,): numbers of contexts; each frame owns a range
     spare: Any  # int32 (contexts,)
+    groups: Any  # int32 (contexts,): what a split sorts each context by
     buckets: Any  # int64 (most levels + 2,)
     path: Any  # int64 (variables + 1, 2): the condition that led to each depth
     names: Any  # uint64 (variables + 1, 2): the key of the conditions so far
@@ -61,6 +62,7 @@ def _borrowed_search(search):
         borrowed(search.contexts),
         borrowed(search.members),
         borrowed(search.spare),
+        borrowed(search.groups),
         borrowed(search.buckets),
         borrowed(search.path),
         borrowed(search.names),
@@ -87,28 +89,23 @@ def _split(top, low, high, depth, variable, phase, initial, table, search):
     While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
     """
     growing = phase == _GROW
-    buckets, members, spare, contexts, codes = (
-        search.buckets,
-        search.members,
-        search.spare,
-        search.contexts,
-        table.codes,
-    )
+    buckets, members, spare, groups = search.buckets, search.members, search.spare, search.groups
+    codes, contexts = table.codes[variable], search.contexts
     n_groups = table.offsets[variable + 1] - table.offsets[variable] + 1
     for group in range(n_groups + 1):
         buckets[group] = 0
     for i in range(low, high):
         member = members[i]
         held = growing or has_bit(initial, member, variable)
-        group = np.int64(codes[variable, contexts[member]]) + 1 if held else np.int64(0)
+        group = np.int64(codes[contexts[member]]) + 1 if held else np.int64(0)
+        spare[i] = member
+        groups[i] = group
         buckets[group + 1] += 1
     for group in range(n_groups):
         buckets[group + 1] += buckets[group]
     for i in range(low, high):
-        member = members[i]
-        held = growing or has_bit(initial, member, variable)
-        group = np.int64(codes[variable, contexts[member]]) + 1 if held else np.int64(0)
-        spare[low + buckets[group]] = member
+        group = groups[i]
+        members[low + buckets[group]] = spare[i]
         buckets[group] += 1
     stack = search.stack
     begin = 0
@@ -124,8 +121,6 @@ def _split(top, low, high, depth, variable, phase, initial, table, search):
             stack[top, _PHASE] = phase
             top += 1
             begin = end
-    for i in range(low, high):
-        members[i] = spare[i]
     return top
 
 

@@ -66,7 +66,9 @@ class Memo:
                 f"more than the {show_memory(self.max_bytes)} left; raise max_memory=, set max_blanket=, or "
                 "learn blankets='independent', which asks fewer."
             )
-        wider = np.zeros((wanted, 2), dtype=np.uint64)
+        # Twice as wide as needed, where that is allowed: each widening places every answer anew.
+        roomy = 2 * wanted if 2 * need <= self.max_bytes else wanted
+        wider = np.zeros((roomy, 2), dtype=np.uint64)
         merge(wider, self.places)
         self.places = wider
 
@@ -141,7 +143,7 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
 def _cut(packed: PackedTable, strategy: Strategy, n_parts: int) -> list[tuple[Contexts, range]]:
     """Cut the work by contexts where blankets are shared, else by nodes: no part needs another."""
     n, m = packed.table.codes.shape
-    if not strategy.shared:
+    if not strategy.shared or n_parts == 1:
         everyone = np.arange(m, dtype=np.int32)
         return [(everyone, range(place, n, n_parts)) for place in range(n_parts)]
     # Contexts that agree in the first variables ask alike: they stay together.
@@ -230,6 +232,7 @@ def make_search(packed: PackedTable, contexts: Contexts) -> Search:
         contexts=contexts,
         members=np.empty(len(contexts), dtype=np.int32),
         spare=np.empty(len(contexts), dtype=np.int32),
+        groups=np.empty(len(contexts), dtype=np.int32),
         buckets=np.empty(int(n_levels.max()) + 2, dtype=np.int64),
         path=np.zeros((n + 1, 2), dtype=np.int64),
         names=np.zeros((n + 1, 2), dtype=np.uint64),
