@@ -1,5 +1,6 @@
 """Weights by penalised pseudo-likelihood: the objective of Libra's mnlearnw, converged."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
@@ -16,10 +18,11 @@ from unless.weights.minimise import minimise
 from unless.weights.objective import Objective
 from unless.weights.priors import NO_PRIOR, Gaussian, Prior
 from unless.weights.progress import counting
-from unless.weights.report import FitReport
+from unless.weights.report import Candidate, FitReport
 from unless.weights.separable import refuse_divergence, refuse_one_sided
 
 Floats = npt.NDArray[np.float64]
+Settings = dict[str, Any]
 
 
 def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
@@ -69,20 +72,15 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     if not table.n_rows:
         raise DataError("The table has no rows; there is nothing to fit weights to.")
     begin = _start(features, start)
-    candidates: tuple[Any, ...] = ()
+    layout: Settings = {"n_jobs": n_jobs, "max_memory": max_memory}
     with counting("fit_weights", show_progress) as step:
-        settings: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
-        layout: dict[str, Any] = {"n_jobs": n_jobs, "max_memory": max_memory}
-        if not isinstance(prior, Prior | None):
-            from unless.weights.validating import choose_prior
-
-            judged = choose_prior(features, table, prior, validation, random_state, layout, settings)
-            candidates, chosen = judged, max(judged, key=lambda one: one.pseudo_log_likelihood).prior
-        else:
-            chosen = prior or NO_PRIOR
+        settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
+        tried = _judged(features, table, prior, (validation, random_state), layout, settings)
+        best = max(tried, key=lambda one: one.pseudo_log_likelihood).prior
         weights, report = fit(
-            features, Conditionals.of(features.arrays, table, **layout), chosen, begin, **settings
+            features, Conditionals.of(features.arrays, table, **layout), best, begin, **settings
         )
+    candidates = tried if len(tried) > 1 else ()
     return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
 
 
@@ -118,6 +116,21 @@ def fit(
         tolerance=tolerance,
         message=message,
     )
+
+
+def _judged(
+    features: FeatureSet,
+    data: Dataset,
+    prior: Prior | str | Iterable[Prior] | None,
+    judging: tuple[object, Any],
+    layout: Settings,
+    settings: Settings,
+) -> tuple[Candidate, ...]:
+    if prior is None or isinstance(prior, Prior):
+        return (Candidate(prior or NO_PRIOR, math.nan),)
+    from unless.weights.validating import choose_prior
+
+    return choose_prior(features, data, prior, *judging, layout, settings)
 
 
 def _why_not(n_iterations: int, max_iterations: int) -> str:
