@@ -1,8 +1,11 @@
 """The slow twin of inference: every state of the domain, one after another."""
 
+from functools import lru_cache
+
 import numpy as np
 
 
+@lru_cache(maxsize=2)
 def log_potentials(model):
     """Return the table of log potentials, one axis per variable; a weight of +inf is a demand."""
     shape = tuple(int(size) for size in model.domain.n_levels)
@@ -16,6 +19,7 @@ def log_potentials(model):
             table[~holds] = -np.inf
         else:
             table[holds] += weight
+    table.flags.writeable = False
     return table
 
 

@@ -30,11 +30,14 @@ def engine_of(model, **settings):
 def drawn(seed):
     """Draw a model and possible evidence; every third has impossible states, every fifth huge weights."""
     rng = np.random.default_rng(seed)
+    n_variables = int(rng.integers(1, 13))
     model = random_model(
         rng,
-        # Twelve variables of up to four levels have too many states to enumerate often.
-        int(rng.integers(1, 13 if seed % 10 == 0 else 8)),
-        max_levels=2 if seed % 10 == 0 else 4,
+        n_variables,
+        # Few enough states to enumerate them all.
+        max_levels=4 if n_variables < 8 else 3,
+        # Few features leave room for gates: where every link has many, no level cuts one.
+        n_features=n_variables + 2 if seed % 2 else 4 * n_variables,
         max_length=6,
         zeros=0.1 if seed % 3 == 0 else 0.0,
         scale=300.0 if seed % 5 == 0 else 1.0,
