@@ -24,6 +24,8 @@ from unless.cli.failures import in_options
         ("column 'levels=x' is not", "column 'levels=x' is not"),
         ("say with missing_values= what", "say with --missing-value what"),
         ("alpha=2.0 must be", "--alpha 2.0 must be"),
+        ("method='gibbs' or method='belief', or", "--method 'gibbs' or --method 'belief', or"),
+        ("random_state=1 and evidence=", "--seed 1 and --given"),
     ],
 )
 def test_arguments_become_options(said, shown):

@@ -19,17 +19,20 @@ _OPTIONS = {
     "missing_values": "--missing-value",
     "n_jobs": "--jobs",
     "header": "--no-header",
+    "evidence": "--given",
+    "random_state": "--seed",
 }
 _ARGUMENTS = (
-    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|forbidden_edges|header|levels|max_blanket|"
-    "max_levels|max_memory|missing|missing_values|n_jobs|order|rare|required_edges|rule|test|undecided"
+    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|forbidden_edges|header|levels|"
+    "max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|random_state|rare|"
+    "required_edges|rule|test|undecided"
 )
 # Quoted text is matched first, and left alone: a column may be called "levels=".
 _MENTION = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
     r"|(?<![\w-])(?P<name>"
     + _ARGUMENTS
-    + r")=(?:\{(?P<column>'[^']*'): (?P<spec>[^}]*)\})?(?P<next>False|['\"\w\[(]?)"
+    + r")=(?:\{(?P<column>'[^']*'): (?P<spec>[^}]*)\}|False|(?P<value>(?=['\"\w\[(])))?"
 )
 
 
@@ -61,9 +64,8 @@ def _option(match: re.Match[str]) -> str:
     option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
     if match["column"]:
         return f"{option} {match['column']}={match['spec']}"
-    if match["next"] in ("", "False"):
-        return option
-    return f"{option} {match['next']}"
+    # The value itself is left to the next match, which leaves it alone if it is quoted.
+    return option if match["value"] is None else f"{option} "
 
 
 def _sentence(failure: BaseException) -> str | None:
