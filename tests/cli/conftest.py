@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from unless.inference.model import LogLinearModel
+
 
 @pytest.fixture
 def unless():
@@ -47,4 +49,40 @@ def berkeley(berkeley_csv):
 
     path = berkeley_csv.with_name("berkeley.unless")
     assert CliRunner().invoke(main, ["learn", str(berkeley_csv), "-o", str(path)]).exit_code == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def fitted(berkeley_csv, berkeley):
+    from unless.cli import main
+
+    path = berkeley.with_name("fitted.unless")
+    words = ["fit", str(berkeley), str(berkeley_csv), "-o", str(path)]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def certain(tmp_path_factory):
+    """Keep a model in which b is what a is, for certain."""
+    import unless
+
+    domain = unless.Domain((unless.Variable("a", ("0", "1")), unless.Variable("b", ("0", "1"))))
+    features = [unless.Feature.of({"a": "0", "b": "1"}), unless.Feature.of({"a": "1", "b": "0"})]
+    path = tmp_path_factory.mktemp("models") / "certain.unless"
+    unless.save(LogLinearModel(unless.FeatureSet(domain, features), [-float("inf")] * 2), path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory):
+    """Keep a model too wide for 64 MB: 16 variables, all pairs of them linked."""
+    from itertools import combinations
+
+    import unless
+
+    domain = unless.Domain(tuple(unless.Variable(f"v{i}", ("0", "1", "2")) for i in range(16)))
+    features = [unless.Feature.of({a: "0", b: "0"}) for a, b in combinations(domain.names, 2)]
+    path = tmp_path_factory.mktemp("models") / "wide.unless"
+    unless.save(LogLinearModel(unless.FeatureSet(domain, features), [0.1] * len(features)), path)
     return path

@@ -1,6 +1,7 @@
 """Results on stdout, notes on stderr; tables fold on a terminal and keep their lines in a pipe."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,11 @@ def say_json(document: object) -> None:
     text = json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True)
     # What is no Unicode text, as in the name of a file, becomes an escape that JSON knows.
     click.echo(text.encode("utf-8", "backslashreplace"))
+
+
+def number(value: float) -> float | None:
+    """Return a number as JSON can hold it: what is not finite becomes null."""
+    return float(value) if math.isfinite(value) else None
 
 
 def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:

@@ -14,6 +14,11 @@ COMMANDS = {
     "demo": "Learn from two small tables and say what depends on what, and when.",
     "learn": "Learn from a table of categories and keep what was learned in a file.",
     "show": "Show which pairs are linked, everywhere or in a context.",
+    "fit": "Fit weights to a structure, so that it can be asked, sampled and scored.",
+    "query": "Ask a model how probable something is, or what is most probable.",
+    "sample": "Draw rows from a model, as CSV.",
+    "score": "Say how probable a table is under a model.",
+    "convert": "Write a model or a graph in another format.",
     "datasets": "List the bundled tables, or write one as CSV.",
 }
 
@@ -70,6 +75,8 @@ class Program(click.Group):
       unless demo
       unless learn table.csv -o model.unless
       unless show model.unless --context Dept=A
+      unless fit model.unless table.csv -o fitted.unless
+      unless query fitted.unless Admit --given Dept=A
     """,
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")

@@ -11,59 +11,68 @@ from unless.cli.options import Written, bins, delimiter, gathered, levels, names
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
+    from unless.data.domain import Domain
 
 # Named as the arguments of `unless.read`.
-reading_options = stacked(
-    click.option(
+_OPTIONS = {
+    "columns": click.option(
         "--columns", type=Written("A,B,...", names), multiple=True, help="Relate only these columns."
     ),
-    click.option("--count-column", metavar="NAME", help="The column that says how often each row occurs."),
-    click.option(
+    "count_column": click.option(
+        "--count-column", metavar="NAME", help="The column that says how often each row occurs."
+    ),
+    "missing": click.option(
         "--missing",
         type=click.Choice(["error", "drop", "level"]),
         help="Refuse missing values (the default), drop their rows, or make them a level.",
     ),
-    click.option(
+    "missing_values": click.option(
         "--missing-value",
         "missing_values",
         metavar="TEXT",
         multiple=True,
         help="What stands for a missing value.",
     ),
-    click.option(
+    "levels": click.option(
         "--levels",
         type=Written("NAME=A,B,...", levels),
         multiple=True,
         help="The levels of a column, in order; others are refused.",
     ),
-    click.option(
+    "bins": click.option(
         "--bins",
         type=Written("NAME=N", bins),
         multiple=True,
         help="Cut numbers: age=4 into groups of equal size, age=width:4 of equal width, age=18,65 at edges.",
     ),
-    click.option(
+    "rare": click.option(
         "--rare",
         type=Written("N", rare),
         multiple=True,
         help="Merge levels seen in fewer than N rows; NAME=N for one column.",
     ),
-    click.option("--max-levels", type=int, metavar="N", help="Refuse a column with more levels (256)."),
-    click.option(
+    "max_levels": click.option(
+        "--max-levels", type=int, metavar="N", help="Refuse a column with more levels (256)."
+    ),
+    "delimiter": click.option(
         "--delimiter", type=Written("CHARACTER", delimiter), help=r"What separates fields, such as ';' or \t."
     ),
-    click.option("--no-header", "header", flag_value=False, default=None, help="The first line is data."),
-    click.option("--encoding", metavar="NAME", help="How a text file is written (UTF-8)."),
-    click.option(
+    "header": click.option(
+        "--no-header", "header", flag_value=False, default=None, help="The first line is data."
+    ),
+    "encoding": click.option("--encoding", metavar="NAME", help="How a text file is written (UTF-8)."),
+    "max_memory": click.option(
         "--max-memory",
         metavar="SIZE",
         help="Memory to use, such as '2 GB' (60 % of the machine, at most 4 GB).",
     ),
+}
+reading_options = stacked(*_OPTIONS.values())
+# A model brings its columns and their levels along.
+matching_options = stacked(
+    *(option for name, option in _OPTIONS.items() if name not in ("columns", "levels"))
 )
-READING = (
-    "columns", "count_column", "missing", "missing_values", "levels", "bins", "rare", "max_levels",
-    "delimiter", "header", "encoding", "max_memory",
-)  # fmt: skip
+READING = tuple(_OPTIONS)
 
 
 def read_files(files: Sequence[str], options: dict[str, Any]) -> "Dataset":
@@ -71,6 +80,42 @@ def read_files(files: Sequence[str], options: dict[str, Any]) -> "Dataset":
     from unless.data.read import read
 
     return read(found_files(files), **_settings(options))
+
+
+def read_like(domain: "Domain", files: Sequence[str], options: dict[str, Any]) -> "Dataset":
+    """Read a table whose columns and levels are those of a model; other columns are left out."""
+    from unless.data.read import read
+    from unless.errors import UnknownLevel, UnknownName
+    from unless.inference.rows import read_rows
+
+    given = _settings({"columns": (), "levels": (), **options})
+    rare = given.get("rare", {})
+    # Labels that are about to be merged are no levels yet.
+    merged = set(domain.names if isinstance(rare, int) else rare)
+    levels = {one.name: one.levels for one in domain if one.name not in merged}
+    try:
+        data = read(found_files(files), **{**given, "columns": domain.names, "levels": levels})
+    except (UnknownName, UnknownLevel) as error:
+        raise type(error)(_of_the_model(str(error))) from None
+    return read_rows(domain, data)
+
+
+def say_notes(data: "Dataset") -> None:
+    """Tell what was done to a table that is compared with a model."""
+    from unless.cli.display import note
+    from unless.cli.wording import visible
+
+    for line in data.notes:
+        # This is said of learning, and nothing is learned here.
+        if not line.endswith("linked to nothing."):
+            note(visible(line))
+
+
+def _of_the_model(sentence: str) -> str:
+    """Speak of the model where the reader speaks of arguments, which are the model's here."""
+    sentence = sentence.replace("columns= names", "The model speaks of")
+    sentence = sentence.replace(" is not among its levels=", " is not among the levels the model knows, ")
+    return sentence.replace("; add it there or correct the table.", "; correct the table.")
 
 
 def found_files(patterns: Sequence[str]) -> list[Path]:

@@ -34,3 +34,12 @@ def percent(part: int, whole: int) -> str:
 def either(words: list[str]) -> str:
     """Join alternatives: "A", "A or B", "A, B or C"."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
+def chance(probability: float) -> str:
+    """Write a probability; only what is certain is 1, and only what is impossible is 0."""
+    if probability in (0, 1):
+        return "1" if probability else "0"
+    if probability < 0.0001:
+        return "<0.0001"
+    return ">0.9999" if probability > 0.9999 else f"{probability:.4f}"

@@ -1,0 +1,111 @@
+"""`unless convert`: a model or a graph in another format."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from unless.formats.record import Record
+    from unless.formats.structures import Structure
+    from unless.structures.graph import Graph
+
+
+@click.command(
+    "convert",
+    short_help="Write a model or a graph in another format.",
+    epilog="""
+    Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json, and .bif
+    which is only read. Graphs: .graphml and .unless; of a model, .graphml gets the graph alone. Names have no
+    place in .mn and .uai: they lie beside, in a file that ends in .names.json.
+
+    \b
+    Examples:
+      unless convert fitted.unless fitted.mn
+      unless convert network.bif network.uai
+      unless convert learned.unless graph.graphml
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-conversion", 1
+      input, output     the two files
+      names             the file that holds the names, or null
+      kind              what was written: "model", "graph", "features"
+                        or "contexts" (a graph for each context)
+      n_variables, and n_features, n_edges or n_contexts
+    """,
+)
+@click.argument("source", metavar="IN", type=click.Path())
+@click.argument("target", metavar="OUT", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+def command(source: str, target: str, as_json: bool) -> None:
+    """Read a model or a graph from IN and write it to OUT, in the format of its ending."""
+    from unless.cli.display import note, say, say_json
+    from unless.cli.models import ending, open_record, size_text, told
+    from unless.cli.wording import visible
+    from unless.cli.writing import GRAPHS, MODELS, NAMELESS, check_model_output
+    from unless.formats.names import names_path
+
+    check_model_output(target, [], source, dict.fromkeys((*MODELS, *GRAPHS)))
+    record = open_record(source)
+    written = _shaped(record.structure, source, target)
+    _write(written, record, target)
+    size = told(written)
+    names = str(names_path(target)) if ending(target) in NAMELESS else None
+    if as_json:
+        document = {"input": source, "output": target, "names": names, **size}
+        say_json({"format": "unless-conversion", "version": 1, **document})
+        return
+    say(f"{visible(target)}: {size_text(size)}")
+    if names:
+        note(f"Its names are in {visible(names)}; keep the two together.")
+    if size["kind"] != told(record.structure)["kind"]:
+        note("Only the graph was written.")
+
+
+def _shaped(structure: "Structure", source: str, target: str) -> "Structure":
+    """Make of a structure what the target can hold, or say why it cannot."""
+    from unless.cli.models import ending
+    from unless.errors import SettingError
+    from unless.inference.model import LogLinearModel
+    from unless.structures.graph import Graph
+
+    if ending(target) == ".graphml":
+        return _graph(structure)
+    if ending(target) != ".unless" and not isinstance(structure, LogLinearModel):
+        raise SettingError(
+            f"{source!r} holds no weights, so it cannot become {target!r}; find them with `unless fit`."
+        )
+    if isinstance(structure, Graph) and not getattr(structure, "context", None):
+        # A graph that is seen from no context is a graph like any other.
+        return Graph.from_packed(structure.domain, structure.packed)
+    return structure
+
+
+def _graph(structure: "Structure") -> "Graph":
+    from unless.inference.model import LogLinearModel
+    from unless.structures.canonical import CanonicalModel
+    from unless.structures.graph import Graph
+
+    if isinstance(structure, CanonicalModel):
+        return structure.given()
+    if isinstance(structure, Graph):
+        return structure
+    return (structure.features if isinstance(structure, LogLinearModel) else structure).graph()
+
+
+def _write(structure: "Structure", record: "Record", target: str) -> None:
+    from dataclasses import replace
+
+    from unless.cli.models import ending
+    from unless.formats.catalogue import write_model
+    from unless.formats.graphml import write_graphml
+    from unless.formats.record import save_record
+    from unless.inference.model import LogLinearModel
+    from unless.structures.graph import Graph
+
+    if ending(target) == ".unless":
+        save_record(replace(record, structure=structure), target)
+    elif isinstance(structure, LogLinearModel):
+        write_model(structure, target)
+    elif isinstance(structure, Graph):
+        write_graphml(structure, target)

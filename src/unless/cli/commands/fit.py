@@ -1,0 +1,191 @@
+"""`unless fit`: weights for a structure, so that it can be asked, sampled and scored."""
+
+import math
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.options import Written, jobs
+from unless.cli.reading import matching_options
+
+if TYPE_CHECKING:
+    from unless.data.dataset import Dataset
+    from unless.inference.model import LogLinearModel
+    from unless.structures.features import FeatureSet
+    from unless.weights.priors import Prior
+
+
+def _deviation(text: str) -> float:
+    sd = float(text)
+    if not sd > 0:
+        raise ValueError(
+            f"{text!r} is no standard deviation; give a number above 0, or inf for no such prior."
+        )
+    return sd
+
+
+def _cost(text: str) -> float:
+    l1 = float(text)
+    if not 0 <= l1 < math.inf:
+        raise ValueError(f"{text!r} is no cost of a unit of weight; give 0 or more.")
+    return l1
+
+
+@click.command(
+    "fit",
+    short_help="Fit weights to a structure, so that it can be asked, sampled and scored.",
+    epilog="""
+    Weights are found by penalised pseudo-likelihood. STRUCTURE is what `unless learn` saved, or a model whose
+    weights are to be found anew: .unless, .mn, .uai, .bif, .json or .graphml. The table is read with its
+    levels, and columns it does not know are left out. OUT ends in .unless, .mn, .uai or .json, and is
+    replaced only when all went well.
+
+    \b
+    Examples:
+      unless fit learned.unless table.csv -o fitted.unless
+      unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
+      unless fit network.mn train.data --no-header -o fitted.uai --json
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-fit", 1
+      model             the file that was written
+      n_variables, n_features, n_nonzero   the size of the model, and how
+                        many of its weights are not zero
+      n_rows            how many rows it was fitted to
+      prior             sd and l1; an sd of null means none
+      converged, message   whether the optimum was reached, in words
+      n_iterations, n_evaluations   what it took
+      objective         minus the penalised pseudo-log-likelihood, summed
+      gradient_norm, tolerance   how flat it is there, and had to be
+      pseudo_log_likelihood   without the prior, per row
+    """,
+)
+@click.argument("structure", type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "-o", "--output", metavar="OUT", required=True, type=click.Path(), help="Where to save the model."
+)
+@click.option(
+    "--sd",
+    type=Written("NUMBER", _deviation),
+    help="Weights are believed to be normal with this standard deviation; inf for no such belief (1).",
+)
+@click.option("--l1", type=Written("NUMBER", _cost), help="What a unit of weight costs; makes many zero (0).")
+@click.option("--no-prior", is_flag=True, help="Believe nothing; refused where weights would be infinite.")
+@click.option(
+    "--features",
+    "kind",
+    type=click.Choice(["cliques", "pairs"]),
+    help="Which indicators of the graphs get a weight (cliques).",
+)
+@matching_options
+@click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1).")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
+@click.option("--json", "as_json", is_flag=True, help="Print how it went as JSON.")
+def command(
+    structure: str,
+    files: tuple[str, ...],
+    output: str,
+    kind: str | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Fit weights to STRUCTURE by a table, in one FILE or several with the same columns, and save a model."""
+    from unless.cli.display import busy, note, say_json
+    from unless.cli.models import features_of, open_record
+    from unless.cli.reading import found_files, read_like, say_notes
+    from unless.cli.wording import visible
+    from unless.cli.writing import MODELS, check_model_output
+    from unless.formats.catalogue import write_model
+
+    prior = _prior(options)
+    check_model_output(output, found_files(files), structure, MODELS)
+    opened = open_record(structure)
+    features = features_of(opened.structure, kind)
+    with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
+        data = read_like(opened.domain, files, options)
+    if not quiet:
+        say_notes(data)
+    net = _fit(features, data, prior, options, quiet)
+    document = _document(net, data)
+    write_model(net, output)
+    if as_json:
+        say_json({"format": "unless-fit", "version": 1, "model": output, **document})
+    elif not quiet:
+        _tell(net, document)
+        note(f"\nSaved. Ask it with: unless query {visible(quote(output))} {visible(quote(data.names[0]))}")
+
+
+def _prior(options: dict[str, Any]) -> "Prior":
+    from unless.weights.priors import Prior
+
+    given = {name: options[name] for name in ("sd", "l1") if options[name] is not None}
+    if options["no_prior"]:
+        if given:
+            raise click.UsageError(f"--no-prior and --{next(iter(given))} exclude each other")
+        return Prior()
+    return Prior(**{"sd": 1.0, **given})
+
+
+def _fit(
+    features: "FeatureSet", data: "Dataset", prior: "Prior", options: dict[str, Any], quiet: bool
+) -> "LogLinearModel":
+    from unless.errors import SettingError
+    from unless.weights.fitting import fit_weights
+
+    how = {name: options[name] for name in ("n_jobs", "max_memory")}
+    try:
+        return fit_weights(features, data, prior=prior, show_progress=False if quiet else None, **how)
+    except SettingError as error:
+        # The way out has another name here.
+        said = str(error).replace("; give a prior such as Gaussian(1.0).", "; leave out --no-prior.")
+        raise SettingError(said) from None
+
+
+def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
+    import numpy as np
+
+    from unless.cli.display import number
+
+    report = net.fit_report
+    penalty = (
+        report.prior.precision / 2 * net.weights @ net.weights + report.prior.l1 * abs(net.weights).sum()
+    )
+    return {
+        "n_variables": len(net.domain),
+        "n_features": len(net.features),
+        "n_nonzero": int(np.count_nonzero(net.weights)),
+        "n_rows": data.n_rows,
+        "prior": {"sd": number(report.prior.sd), "l1": number(report.prior.l1)},
+        "pseudo_log_likelihood": number((penalty - report.objective) / data.n_rows),
+        "converged": bool(report.converged),
+        "message": report.message,
+        "n_iterations": report.n_iterations,
+        "n_evaluations": report.n_evaluations,
+        "objective": number(report.objective),
+        "gradient_norm": number(report.gradient_norm),
+        "tolerance": number(report.tolerance),
+    }
+
+
+def _tell(net: "LogLinearModel", document: dict[str, Any]) -> None:
+    from unless.cli.display import note, say
+    from unless.cli.wording import count
+    from unless.weights.priors import Prior
+
+    prior = net.fit_report.prior
+    say(
+        f"Fitted {count(document['n_features'], 'weight')} to {count(document['n_rows'], 'row')} of "
+        f"{count(document['n_variables'], 'column')}, {'no prior' if prior == Prior() else f'prior {prior}'}."
+    )
+    if prior.l1:
+        say(f"{count(document['n_nonzero'], 'weight')} are not zero.")
+    steps = count(document["n_iterations"], "iteration")
+    say(f"{'Converged' if document['converged'] else 'Not converged'} after {steps}.")
+    say(f"Objective: {document['objective']:,.4f}")
+    say(f"Pseudo-log-likelihood per row: {document['pseudo_log_likelihood']:.6f}")
+    if not document["converged"]:
+        note(document["message"])

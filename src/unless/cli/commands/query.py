@@ -1,0 +1,191 @@
+"""`unless query`: ask a model how probable something is, or what is most probable."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.models import evidence, given_option, memory_option, seed_option
+from unless.cli.options import QUOTING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from unless.inference.distribution import Distribution
+    from unless.inference.model import LogLinearModel
+    from unless.inference.queries import MostProbable
+
+# A longer table is no answer to a person.
+MOST_ROWS = 50
+
+
+@click.command(
+    "query",
+    short_help="Ask a model how probable something is, or what is most probable.",
+    epilog=f"""
+    {QUOTING}
+
+    \b
+    Examples:
+      unless query fitted.unless Admit
+      unless query fitted.unless Admit Gender --given Dept=A
+      unless query fitted.unless --map --given Admit=Admitted
+      unless query network.bif Rain --method belief --json
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-answer", 1
+      given             what was given, {{}} for nothing
+      method            "exact", "gibbs" or "belief"
+      details           what an approximate method tells of its run
+      variables         name and levels, in the order asked
+      cells             one for each combination of levels, the last
+                        variable changing fastest:
+        labels          one for each variable
+        probability, error   error is the standard error of "gibbs", else
+                        null; "exact" has none, that of "belief" is unknown
+      with --map instead of variables and cells:
+        assignment      name and label of each variable
+        probability, log_probability   of the whole assignment
+    """,
+)
+@click.argument("model", type=click.Path())
+@click.argument("variables", metavar="[VARIABLE]...", nargs=-1)
+@given_option
+@click.option(
+    "--map", "most_probable", is_flag=True, help="The most probable joint values, by default of all."
+)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "exact", "gibbs", "belief"]),
+    default="auto",
+    show_default=True,
+    help="Exact, by Gibbs sampling, by belief propagation; auto is exact where it fits, else gibbs.",
+)
+@seed_option
+@memory_option
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    model: str,
+    variables: tuple[str, ...],
+    given: tuple[tuple[str, str], ...],
+    most_probable: bool,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Say how probable the levels of each VARIABLE are under MODEL; of several, of their combinations."""
+    from unless.formats.catalogue import read_model
+
+    if most_probable and how["method"] in ("gibbs", "belief"):
+        raise click.UsageError("--map is answered exactly or not at all")
+    if not variables and not most_probable:
+        raise click.UsageError("Name a variable to ask about, or ask for the most probable of all by --map")
+    facts = evidence(given)
+    net = read_model(model)
+    if most_probable:
+        _tell_best(_best(net, variables, facts, how["max_memory"]), facts, as_json)
+        return
+    answer = net.query(
+        variables, facts, method=how["method"], max_memory=how["max_memory"], random_state=how["seed"]
+    )
+    if as_json:
+        _say_cells(answer)
+    else:
+        _tell_cells(answer)
+
+
+def _best(
+    net: "LogLinearModel", variables: tuple[str, ...], facts: dict[str, str], max_memory: str | None
+) -> "MostProbable":
+    from unless.data.memory import show_memory
+    from unless.errors import TooLarge
+
+    if not net.exact.fits(max_memory):
+        raise TooLarge(
+            f"The most probable values need tables of about {show_memory(net.exact.cost.n_bytes)}; raise "
+            "max_memory=."
+        )
+    return net.map_query(variables or None, facts, max_memory=max_memory)
+
+
+def _tell_best(best: "MostProbable", facts: dict[str, str], as_json: bool) -> None:
+    from math import exp
+
+    from unless.cli.display import number, say, say_json, say_table
+    from unless.cli.wording import chance, visible
+
+    if as_json:
+        document = {
+            "assignment": dict(best),
+            "probability": exp(best.log_probability),
+            "log_probability": number(best.log_probability),
+        }
+        say_json({**_opening(facts, "exact", {}), **document})
+        return
+    _say_given(facts)
+    say(f"Exact: together they have probability {chance(exp(best.log_probability))}.\n")
+    say_table(
+        ("Variable", "Most probable"), [(visible(name), visible(label)) for name, label in best.items()]
+    )
+
+
+def _tell_cells(answer: "Distribution") -> None:
+    from itertools import product
+
+    import numpy as np
+
+    from unless.cli.display import say, say_table
+    from unless.cli.wording import chance, visible
+
+    _say_given(answer.evidence)
+    say(f"{answer.details.get('report', 'Exact')}.\n")
+    shown = np.arange(len(answer))
+    if len(answer) > MOST_ROWS:
+        shown = np.argsort(-answer.probabilities, axis=None, kind="stable")[:MOST_ROWS]
+    wanted = {int(cell): place for place, cell in enumerate(shown)}
+    rows: list[tuple[str, ...]] = [()] * len(shown)
+    for cell, labels in enumerate(product(*answer.labels)):
+        if cell in wanted:
+            error = () if answer.error is None else (f"{answer.error.flat[cell]:.4f}",)
+            rows[wanted[cell]] = (
+                *map(visible, labels),
+                chance(float(answer.probabilities.flat[cell])),
+                *error,
+            )
+    headers = ("Probability",) if answer.error is None else ("Probability", "Standard error")
+    n_labels = len(answer.names)
+    say_table((*map(visible, answer.names), *headers), rows, numbers=range(n_labels, n_labels + len(headers)))
+    if len(answer) > len(rows):
+        say(f"... and {len(answer) - len(rows):,} less probable; --json prints all.")
+
+
+def _say_cells(answer: "Distribution") -> None:
+    from itertools import product
+
+    from unless.cli.display import number, say_json
+
+    errors = [None] * len(answer) if answer.error is None else map(number, answer.error.ravel().tolist())
+    chances = answer.probabilities.ravel().tolist()
+    details = {
+        name: number(value) if isinstance(value, float) else value for name, value in answer.details.items()
+    }
+    document = {
+        "variables": [{"name": one.name, "levels": list(one.levels)} for one in answer.variables],
+        "cells": [
+            {"labels": list(labels), "probability": probability, "error": error}
+            for labels, probability, error in zip(product(*answer.labels), chances, errors, strict=True)
+        ],
+    }
+    say_json({**_opening(dict(answer.evidence), answer.method, details), **document})
+
+
+def _opening(facts: dict[str, str], method: str, details: dict[str, Any]) -> dict[str, Any]:
+    return {"format": "unless-answer", "version": 1, "given": facts, "method": method, "details": details}
+
+
+def _say_given(facts: "Mapping[str, str]") -> None:
+    from unless.cli.display import say
+    from unless.cli.telling import context_text
+    from unless.data.domain import Context
+
+    if facts:
+        say(f"Given {context_text(Context(facts))}.")

@@ -1,0 +1,125 @@
+"""`unless sample`: rows drawn from a model, as CSV."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.models import evidence, given_option, memory_option, seed_option
+from unless.cli.options import QUOTING
+
+if TYPE_CHECKING:
+    from unless.data.dataset import Rows
+    from unless.data.domain import Domain
+
+# Rows turned into text at a time.
+BLOCK = 10_000
+
+
+@click.command(
+    "sample",
+    short_help="Draw rows from a model, as CSV.",
+    epilog=f"""
+    {QUOTING}
+
+    \b
+    Examples:
+      unless sample fitted.unless -n 1000 -o drawn.csv
+      unless sample fitted.unless -n 10 --given Dept=A --seed 7
+      unless sample network.bif -n 100000 -o drawn.csv
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-sample", 1
+      given, seed       what was given, and the seed
+      method            "exact" or "gibbs"
+      n_rows, columns   how many rows, and the names of their columns
+      rows              lists of labels, or null where --output got them
+      output            the name of that file, or null
+    """,
+)
+@click.argument("model", type=click.Path())
+@click.option(
+    "-n",
+    "--rows",
+    "n_rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="The number of rows.",
+)
+@given_option
+@seed_option
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "exact", "gibbs"]),
+    default="auto",
+    show_default=True,
+    help="Exact, or by Gibbs sampling; auto is exact where it fits, else gibbs.",
+)
+@memory_option
+@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here and not to stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --output, all but the rows.")
+def command(
+    model: str,
+    n_rows: int,
+    given: tuple[tuple[str, str], ...],
+    output: str | None,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Draw rows from MODEL and write them as CSV."""
+    from unless.cli.display import note, say_json
+    from unless.formats.atomic import replacing
+    from unless.formats.catalogue import read_model
+    from unless.inference.queries import choose_method, sample_codes
+
+    facts = evidence(given)
+    if output is not None:
+        _check(output, model)
+    net = read_model(model)
+    method = choose_method(net, how["method"], how["max_memory"])
+    codes = net.domain.encode(facts)
+    rows = sample_codes(net, n_rows, how["seed"], codes, method=method, max_memory=how["max_memory"])
+    if output is not None:
+        with replacing(output) as stream:
+            for block in _csv(net.domain, rows):
+                stream.write(block)
+    elif not as_json:
+        for block in _csv(net.domain, rows):
+            click.echo(block, nl=False)
+    if as_json:
+        document = {"given": facts, "seed": how["seed"], "method": method, "n_rows": n_rows, "output": output}
+        told = [list(labels) for labels in _labels(net.domain, rows)] if output is None else None
+        columns = list(net.domain.names)
+        say_json({"format": "unless-sample", "version": 1, **document, "columns": columns, "rows": told})
+    elif method == "gibbs":
+        note("Drawn by Gibbs sampling: rows that are nearly, not wholly, independent of each other.")
+
+
+def _check(output: str, model: str) -> None:
+    from pathlib import Path
+
+    from unless.cli.writing import check_output
+
+    check_output(output, [Path(model)] if Path(model).exists() else [], "model")
+
+
+def _csv(domain: "Domain", rows: "Rows") -> Iterator[bytes]:
+    header: list[tuple[str, ...]] = [domain.names]
+    for begin in range(0, len(rows), BLOCK):
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows(
+            [*(header if not begin else []), *_labels(domain, rows[begin : begin + BLOCK])]
+        )
+        yield text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _labels(domain: "Domain", rows: "Rows") -> Iterator[tuple[str, ...]]:
+    columns = (
+        [one.levels[code] for code in column] for one, column in zip(domain, rows.T.tolist(), strict=True)
+    )
+    return zip(*columns, strict=True)

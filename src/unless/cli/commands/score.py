@@ -1,0 +1,96 @@
+"""`unless score`: how probable a table is under a model."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.reading import matching_options
+
+if TYPE_CHECKING:
+    from unless.data.dataset import Dataset
+    from unless.inference.model import LogLinearModel
+
+
+@click.command(
+    "score",
+    short_help="Say how probable a table is under a model.",
+    epilog="""
+    Columns that MODEL does not know are left out. Scores are mean logs, in nats per row: the nearer to 0 the
+    better.
+
+    \b
+    Examples:
+      unless score fitted.unless new.csv
+      unless score fitted.unless new.csv --pll --by-variable
+      unless score network.mn test.data --no-header --pll --json
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-score", 1
+      measure           "log_likelihood" or "pseudo_log_likelihood"
+      n_rows            how many rows were scored
+      per_row           the mean over rows; null where a row is impossible
+      by_variable       null, or what each variable adds, by its name
+    """,
+)
+@click.argument("model", type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option("--pll", is_flag=True, help="The pseudo-log-likelihood: each column given all others.")
+@click.option("--by-variable", is_flag=True, help="With --pll: what each variable adds.")
+@matching_options
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    model: str, files: tuple[str, ...], pll: bool, by_variable: bool, as_json: bool, **options: Any
+) -> None:
+    """Say how probable the rows of a table, in one FILE or several, are under MODEL."""
+    from unless.cli.display import number, say_json
+    from unless.cli.reading import read_like, say_notes
+    from unless.formats.catalogue import read_model
+
+    if by_variable and not pll:
+        raise click.UsageError("--by-variable is only for --pll; a log-likelihood is of all columns at once")
+    net = read_model(model)
+    data = read_like(net.domain, files, options)
+    say_notes(data)
+    value, shares = _score(net, data, pll, options["max_memory"])
+    if as_json:
+        document = {
+            "measure": "pseudo_log_likelihood" if pll else "log_likelihood",
+            "n_rows": data.n_rows,
+            "per_row": number(value),
+            "by_variable": {name: number(share) for name, share in shares.items()} if by_variable else None,
+        }
+        say_json({"format": "unless-score", "version": 1, **document})
+    else:
+        _tell(value, shares if by_variable else {}, pll, data.n_rows)
+
+
+def _score(
+    net: "LogLinearModel", data: "Dataset", pll: bool, max_memory: str | None
+) -> tuple[float, dict[str, float]]:
+    from unless.data.memory import show_memory
+    from unless.errors import TooLarge
+
+    if pll:
+        found = net.pseudo_log_likelihood(data, max_memory=max_memory)
+        return float(found), dict(found.by_variable)
+    if not net.exact.fits(max_memory):
+        raise TooLarge(
+            f"A log-likelihood needs tables of about {show_memory(net.exact.cost.n_bytes)}; score by --pll, "
+            "or raise max_memory=."
+        )
+    return net.score(data, max_memory=max_memory), {}
+
+
+def _tell(value: float, shares: dict[str, float], pll: bool, n_rows: int) -> None:
+    from unless.cli.display import note, say, say_table
+    from unless.cli.wording import count, visible
+
+    measure = "Pseudo-log-likelihood" if pll else "Log-likelihood"
+    say(f"{measure} per row: {value:.6f} ({count(n_rows, 'row')})")
+    if value == float("-inf"):
+        note("The model gives some of the rows probability zero.")
+    if shares:
+        say()
+        rows = [(visible(name), f"{share:.6f}") for name, share in shares.items()]
+        say_table(("Variable", "Adds"), rows, numbers=(1,))

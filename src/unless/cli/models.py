@@ -1,0 +1,105 @@
+"""Structures and models on the command line: opened by their endings, told in words."""
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.options import Written, assignment, gathered
+from unless.cli.wording import count
+
+if TYPE_CHECKING:
+    from unless.formats.record import Record
+    from unless.formats.structures import Structure
+    from unless.structures.features import FeatureSet
+
+given_option = click.option(
+    "--given",
+    "-g",
+    type=Written("NAME=LABEL", assignment),
+    multiple=True,
+    help="Where NAME is LABEL; repeat it to say more.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="The same seed gives the same draws.",
+)
+memory_option = click.option(
+    "--max-memory",
+    metavar="SIZE",
+    help="Memory for exact answers, such as '2 GB' (60 % of the machine, at most 4 GB).",
+)
+
+
+def evidence(given: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Make one assignment of what was given."""
+    return gathered("--given", given)
+
+
+def ending(path: str) -> str:
+    """Return the ending of a file that may be packed."""
+    return PurePath(path.lower().removesuffix(".gz")).suffix
+
+
+def open_record(path: str) -> "Record":
+    """Read a structure or a model by its ending; what has none that is known should be an .unless file."""
+    from unless.formats.catalogue import READERS, read_model
+    from unless.formats.graphml import read_graphml
+    from unless.formats.record import Record, load_record
+
+    if ending(path) == ".graphml":
+        return Record(read_graphml(path))
+    if ending(path) in READERS and ending(path) != ".unless":
+        return Record(read_model(path))
+    return load_record(path)
+
+
+def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
+    """Return the features of a structure; only a graph for each context leaves a choice of `kind`."""
+    from unless.errors import SettingError
+    from unless.inference.model import LogLinearModel
+    from unless.structures.canonical import CanonicalModel
+    from unless.structures.graph import Graph
+
+    if isinstance(structure, CanonicalModel):
+        return structure.features("pairs" if kind == "pairs" else "cliques")
+    if kind == "pairs" or (kind and not isinstance(structure, Graph)):
+        raise SettingError(
+            f"--features {kind} is for a structure with a graph for each context, as `unless learn` saves it."
+        )
+    if isinstance(structure, Graph):
+        return structure.features()
+    return structure.features if isinstance(structure, LogLinearModel) else structure
+
+
+def told(structure: "Structure") -> dict[str, Any]:
+    """Tell the kind and the size of a structure."""
+    from unless.inference.model import LogLinearModel
+    from unless.structures.features import FeatureSet
+    from unless.structures.graph import Graph
+
+    n_variables = len(structure.domain)
+    if isinstance(structure, LogLinearModel):
+        return {"kind": "model", "n_variables": n_variables, "n_features": len(structure.features)}
+    if isinstance(structure, FeatureSet):
+        return {"kind": "features", "n_variables": n_variables, "n_features": len(structure)}
+    if isinstance(structure, Graph):
+        return {"kind": "graph", "n_variables": n_variables, "n_edges": structure.n_edges}
+    return {"kind": "contexts", "n_variables": n_variables, "n_contexts": len(structure)}
+
+
+def size_text(size: Mapping[str, Any]) -> str:
+    """Say what `told` tells."""
+    names = {
+        "model": ("a model", "n_features", "weight"),
+        "features": ("a set of features", "n_features", "feature"),
+        "graph": ("a graph", "n_edges", "edge"),
+        "contexts": ("a graph for each context", "n_contexts", "context"),
+    }
+    kind, field, noun = names[size["kind"]]
+    return f"{kind}, {count(size['n_variables'], 'variable')}, {count(size[field], noun)}"

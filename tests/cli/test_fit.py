@@ -1,0 +1,149 @@
+import json
+
+import numpy as np
+import pytest
+
+import unless as library
+from unless.formats.catalogue import read_model, write_model
+from unless.weights.fitting import fit_weights
+from unless.weights.priors import Gaussian, Laplace
+
+
+def test_a_summary_a_file_and_what_to_do_next(unless, berkeley, berkeley_csv, tmp_path):
+    result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Fitted 24 weights to 4,526 rows of 3 columns, prior Gaussian(1)."
+    assert lines[1].startswith("Converged after")
+    assert [line.partition(":")[0] for line in lines[2:]] == ["Objective", "Pseudo-log-likelihood per row"]
+    assert f"unless query {tmp_path}/m.unless Admit" in result.stderr
+
+
+def test_the_file_is_what_python_would_save(berkeley, berkeley_csv, fitted, tmp_path):
+    features = library.load(berkeley).structure_.features()
+    net = fit_weights(features, library.read(berkeley_csv, levels=features.domain))
+    library.save(net, tmp_path / "m.unless")
+    assert fitted.read_bytes() == (tmp_path / "m.unless").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "prior"),
+    [
+        ("--sd 0.5", Gaussian(0.5)),
+        ("--l1 5", Gaussian(1) + Laplace(5)),
+        ("--sd 2 --l1 5 --jobs 2", Gaussian(2) + Laplace(5)),
+        ("--sd inf --l1 5", Laplace(5)),
+        ("--no-prior", None),
+        ("--features pairs", Gaussian(1)),
+    ],
+)
+def test_priors_and_features_are_as_asked(unless, berkeley, berkeley_csv, tmp_path, words, prior):
+    result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.json", *words.split(), "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    kind = "pairs" if "pairs" in words else "cliques"
+    net = fit_weights(library.load(berkeley).structure_.features(kind), berkeley_csv, prior)
+    np.testing.assert_allclose(read_model(tmp_path / "m.json").weights, net.weights, rtol=1e-9, atol=1e-12)
+    sd = net.fit_report.prior.sd
+    assert told["prior"] == {"sd": None if np.isinf(sd) else sd, "l1": net.fit_report.prior.l1}
+    assert told["n_features"] == len(net.features)
+    assert told["n_nonzero"] == np.count_nonzero(net.weights)
+
+
+def test_json_says_how_it_went(unless, berkeley, berkeley_csv, tmp_path):
+    words = ["fit", berkeley, berkeley_csv, "-o", tmp_path / "m.mn", "--l1", "2", "--json"]
+    told = json.loads(unless(*words).stdout)
+    scored = json.loads(unless("score", tmp_path / "m.mn", berkeley_csv, "--pll", "--json").stdout)
+    assert told["pseudo_log_likelihood"] == pytest.approx(scored["per_row"], abs=1e-12)
+    assert (told["model"], told["n_rows"], told["converged"]) == (str(tmp_path / "m.mn"), 4526, True)
+    described = unless("fit", "--help").stdout.partition("The JSON document")[2]
+    assert all(key in described for key in told)
+
+
+@pytest.mark.parametrize("ending", [".unless", ".mn", ".uai", ".json"])
+def test_every_ending_holds_the_same_law(unless, berkeley, berkeley_csv, fitted, tmp_path, ending):
+    out = tmp_path / f"m{ending}"
+    assert unless("fit", berkeley, berkeley_csv, "-o", out, "-q").exit_code == 0
+    names = [f"m{ending}", *([f"m{ending}.names.json"] if ending in (".mn", ".uai") else [])]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    first, second = read_model(fitted).query("Admit"), read_model(out).query("Admit")
+    np.testing.assert_allclose(first.probabilities, second.probabilities, atol=1e-12)
+    assert first.labels == second.labels
+
+
+def structures(learned):
+    model = learned.structure_
+    return {
+        "canonical": model,
+        "graph": library.Graph(model.domain, [("Admit", "Dept"), ("Dept", "Gender")]),
+        "features": model.features("pairs"),
+    }
+
+
+@pytest.mark.parametrize("name", ["canonical", "graph", "features"])
+def test_every_structure_can_be_fitted(unless, berkeley, berkeley_csv, tmp_path, name):
+    structure = structures(library.load(berkeley))[name]
+    library.save(structure, tmp_path / "s.unless")
+    result = unless("fit", tmp_path / "s.unless", berkeley_csv, "-o", tmp_path / "m.unless", "--json")
+    assert result.exit_code == 0, result.stderr
+    n_features = len(structure if name == "features" else structure.features())
+    assert json.loads(result.stdout)["n_features"] == n_features
+
+
+@pytest.mark.parametrize("ending", [".mn", ".uai", ".json", ".unless"])
+def test_a_model_gets_new_weights(unless, fitted, berkeley_csv, tmp_path, ending):
+    model = read_model(fitted)
+    write_model(library_model(model, np.zeros(len(model.weights))), tmp_path / f"s{ending}")
+    assert unless("fit", tmp_path / f"s{ending}", berkeley_csv, "-o", tmp_path / "m.unless").exit_code == 0
+    again = read_model(tmp_path / "m.unless")
+    if ending != ".uai":
+        # Tables have cells, not features.
+        np.testing.assert_allclose(again.weights, model.weights, atol=1e-6)
+
+
+def library_model(model, weights):
+    return type(model)(model.features, weights)
+
+
+def test_a_graph_from_elsewhere(unless, berkeley, berkeley_csv, tmp_path):
+    unless("convert", berkeley, tmp_path / "g.graphml")
+    result = unless("fit", tmp_path / "g.graphml", berkeley_csv, "-o", tmp_path / "m.unless", "--json")
+    assert json.loads(result.stdout)["n_features"] == 24
+
+
+def test_a_file_of_numbers_without_names(unless, tmp_path):
+    (tmp_path / "s.mn").write_text("2,3\nMN {\n0 +v0_0 +v1_0\n0 +v0_1 +v1_2\n}\n")
+    (tmp_path / "d.data").write_text("0,0\n1,2\n1,1\n0,0\n")
+    result = unless("fit", tmp_path / "s.mn", tmp_path / "d.data", "--no-header", "-o", tmp_path / "m.mn")
+    assert result.exit_code == 0, result.stderr
+    assert (read_model(tmp_path / "m.mn").weights > 0).all()
+
+
+def test_the_table_is_read_like_the_one_learned_from(unless, tmp_path):
+    rows = [f"{i % 50};{'xyz'[i % 3] if i % 7 else '-'};{'qrst'[min(i, 3)]};{i}" for i in range(200)]
+    (tmp_path / "t.csv").write_text("\n".join(["age;kind;side;id", *rows]))
+    how = ["--delimiter=;", "--bins=age=2", "--missing-value=-", "--missing=level", "--rare=side=2"]
+    words = ["learn", tmp_path / "t.csv", "-o", tmp_path / "s.unless", *how, "--columns", "kind,age,side"]
+    assert unless(*words).exit_code == 0
+    result = unless("fit", tmp_path / "s.unless", tmp_path / "t.csv", "-o", tmp_path / "m.unless", *how)
+    assert result.exit_code == 0, result.stderr
+    assert "Cut 'age'" in result.stderr
+    assert read_model(tmp_path / "m.unless").domain.names == ("kind", "age", "side")
+
+
+def test_what_is_said_of_learning_is_not_said_here(unless, berkeley, tmp_path):
+    (tmp_path / "t.csv").write_text("Gender,Dept,Admit\nMale,A,Admitted\nMale,A,Rejected\n")
+    result = unless("fit", berkeley, tmp_path / "t.csv", "-o", tmp_path / "m.unless")
+    assert result.exit_code == 0
+    assert "linked to nothing" not in result.stderr
+
+
+def test_quiet_is_silent(unless, berkeley, berkeley_csv, tmp_path):
+    result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", "-q")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_threads_and_seeds_change_no_byte(process, berkeley, berkeley_csv, fitted, tmp_path):
+    words = ["fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", "--jobs", 2]
+    assert process(*words, PYTHONHASHSEED="7").returncode == 0
+    assert (tmp_path / "m.unless").read_bytes() == fitted.read_bytes()
