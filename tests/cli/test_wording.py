@@ -1,6 +1,6 @@
 import pytest
 
-from unless.cli.wording import count, either, of, percent, visible
+from unless.cli.wording import chance, count, either, of, percent, visible
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_only_all_is_everything(part, whole, shown):
 
 def test_alternatives():
     assert [either([*"ABC"[:n]]) for n in (1, 2, 3)] == ["A", "A or B", "A, B or C"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "written"),
+    [(0, "0"), (1, "1"), (1e-9, "<0.0001"), (1 - 1e-9, ">0.9999"), (0.0001, "0.0001"), (0.5, "0.5000")],
+)
+def test_only_certainty_is_1(probability, written):
+    assert chance(probability) == written
