@@ -1,0 +1,38 @@
+"""Machine code is kept, and never outlives the sources it came from."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import unless
+
+PACKAGE = Path(unless.__file__).parent
+ASK = """
+import numpy as np
+from unless.kernels.blankets import pack_pairs
+
+graphs = np.array([[[2]], [[1]]], np.uint64)
+packed = np.zeros((1, 1), np.uint8)
+pack_pairs(graphs, np.arange(2), True, packed)
+print(packed[0, 0], pack_pairs.stats.cache_hits.total())
+"""
+
+
+def ask(folder, cache):
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(cache)}
+    run = subprocess.run(
+        [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True, cwd=folder
+    )
+    return run.stdout.split()
+
+
+def test_a_change_of_an_inlined_kernel_is_noticed_by_its_callers(tmp_path):
+    copy = tmp_path / "package"
+    shutil.copytree(PACKAGE, copy / "unless", ignore=shutil.ignore_patterns("__pycache__"))
+    assert ask(copy, tmp_path / "cache") == ["1", "0"]
+    assert ask(copy, tmp_path / "cache") == ["1", "1"]
+    inlined = copy / "unless" / "kernels" / "bitsets.py"
+    inlined.write_text(inlined.read_text().replace("& _ONE != _ZERO", "& _ONE == _ZERO"))
+    assert ask(copy, tmp_path / "cache") == ["0", "0"]
