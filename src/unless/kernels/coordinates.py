@@ -8,7 +8,7 @@ def descend(matrix, slope, point, l1, max_sweeps, goal):
     """Minimise slope (z - point) + (z - point) matrix (z - point) / 2 + l1 |z| over z, in place.
 
     `point` becomes z and `slope` the slope there. Sweeps over what is not zero until no coordinate's slope
-    moves by more than `goal`, then over everything; stops when that moves none either.
+    moves by more than `goal`, then over everything; returns whether that moved none either.
     """
     matrix, slope, point = borrowed(matrix), borrowed(slope), borrowed(point)
     everything = True
@@ -33,7 +33,8 @@ def descend(matrix, slope, point, l1, max_sweeps, goal):
                     slope[i] += step * matrix[k, i]
         if most <= goal:
             if everything:
-                return
+                return True
             everything = True
         else:
             everything = False
+    return False

@@ -13,7 +13,9 @@ from unless.weights.owlqn import Found
 Floats = npt.NDArray[np.float64]
 Chosen = npt.NDArray[np.bool_]
 MAX_PRODUCTS = 250
-MAX_SWEEPS = 300
+# Sweeps of coordinate descent between two steps to the minimum over what is not zero.
+SWEEPS = 200
+MAX_ROUNDS = 40
 # Halvings of a step before it is given up.
 _HALVINGS = 12
 # The part of the objective that may be rounding.
@@ -53,29 +55,40 @@ def direction_at(objective: Objective, weights: Floats, gradient: Floats, tolera
 
 
 def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float, tolerance: float) -> Floats:
-    """Minimise the quadratic model with its L1 part: which weights are zero, then what the others are."""
+    """Minimise the quadratic model with its L1 part.
+
+    Coordinate descent finds which weights are zero, slowly; a step to the minimum over the others, up to
+    where the first of them becomes zero, finds what they are, at once.
+    """
     from unless.kernels.coordinates import descend
 
     point, slope = weights.copy(), gradient.copy()
-    descend(matrix, slope, point, l1, MAX_SWEEPS, 0.1 * tolerance)
-    kept = np.flatnonzero(point)
-    signs = np.sign(point[kept])
-    exact = point.copy()
-    exact[kept] -= _solve(matrix[np.ix_(kept, kept)], slope[kept] + l1 * signs)
-    return exact if (np.sign(exact[kept]) == signs).all() else point
+    for _ in range(MAX_ROUNDS):
+        if descend(matrix, slope, point, l1, SWEEPS, 0.1 * tolerance):
+            break
+        kept = np.flatnonzero(point)
+        signs = np.sign(point[kept])
+        step = -_solve(matrix[np.ix_(kept, kept)], slope[kept] + l1 * signs)
+        # How far each may go until it is zero, in steps.
+        room = np.divide(-point[kept], step, out=np.full(len(kept), np.inf), where=step * signs < 0)
+        length = min(1.0, float(room.min(initial=1.0)))
+        moved = np.where(room <= length, 0.0, point[kept] + length * step)
+        slope += matrix[:, kept] @ (moved - point[kept])
+        point[kept] = moved
+    return point
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
     """Solve a system that may be singular: features can say the same in several ways."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from unless.kernels.cholesky import factorise, substitute
 
     largest = float(matrix.diagonal().max(initial=1e-300))
-    for ridge in (0.0, 1e-13, 1e-11, 1e-9, 1e-7):
-        try:
-            bent = matrix + ridge * largest * np.eye(len(matrix))
-            return np.asarray(cho_solve(cho_factor(bent, lower=True, overwrite_a=True), right))
-        except LinAlgError:
-            continue
+    solution = right.copy()
+    for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
+        factor = matrix + ridge * largest * np.eye(len(matrix))
+        if factorise(factor):
+            substitute(factor, solution)
+            return solution
     return right / largest
 
 

@@ -11,7 +11,7 @@ from unless.weights.priors import Prior
 
 Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve.
-_MOST_DENSE = 3_000
+_MOST_DENSE = 2_000
 
 
 class Objective:

@@ -1,0 +1,101 @@
+"""How far fitted weights may be from what infinitely many rows would give."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.errors import SettingError, TooLarge
+from unless.inference.conditionals import Conditionals
+from unless.inference.model import LogLinearModel
+from unless.inference.rows import read_rows
+from unless.weights.priors import NO_PRIOR, Prior
+
+Floats = npt.NDArray[np.float64]
+MAX_FEATURES = 4_000
+# Numbers of the matrix of gradients held at once.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True)
+class WeightIntervals:
+    """For each weight, in the order of the features, its interval and its standard error."""
+
+    low: Floats
+    high: Floats
+    standard_errors: Floats
+    level: float
+
+
+def weight_intervals(
+    net: LogLinearModel, data: object, level: float = 0.95, *, prior: Prior | None = None
+) -> WeightIntervals:
+    """Return intervals for weights that were fitted to a table.
+
+    The rows of a table are independent but the terms of a pseudo-likelihood are not, so the curvature alone
+    would promise too much: this is the sandwich H^-1 J H^-1, where J is the scatter of the rows' gradients.
+    The prior's pull towards zero is not undone. `prior` is by default that of the fit.
+
+    >>> import unless
+    >>> data = unless.datasets.load_ucb_admissions()
+    >>> net = unless.CSGS().fit(data).network(data)
+    >>> weight_intervals(net, data).standard_errors.max() < 1
+    True
+    """
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise SettingError(f"level={level!r} must be a number between 0 and 1, both excluded.")
+    used = prior or (net.fit_report.prior if net.fit_report is not None else NO_PRIOR)
+    _check(net, used)
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.special import ndtri
+
+    table = read_rows(net.domain, data)
+    conditionals = Conditionals.of(net.features.arrays, table)
+    conditionals.value_and_gradient(np.array(net.weights), keep=True)
+    bend = conditionals.hessian() + used.precision * np.eye(len(net.features))
+    try:
+        half: Any = cho_solve(cho_factor(bend), _scatter(net, table))
+        covariance = cho_solve(cho_factor(bend), half.T)
+    except LinAlgError:
+        raise SettingError(
+            "Some features say the same, so that their weights are not determined; fit with a Gaussian prior."
+        ) from None
+    errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    reach = float(ndtri(0.5 + level / 2)) * errors
+    return WeightIntervals(net.weights - reach, net.weights + reach, errors, float(level))
+
+
+def _check(net: LogLinearModel, prior: Prior) -> None:
+    if prior.l1:
+        raise SettingError(
+            "A Laplace prior makes weights exactly zero, for which intervals of this kind are wrong; fit "
+            "with a Gaussian prior."
+        )
+    if not np.isfinite(net.weights).all():
+        raise SettingError("Some weights are infinite; intervals are only for models that were fitted.")
+    if len(net.features) > MAX_FEATURES:
+        raise TooLarge(
+            f"Intervals need a matrix of {len(net.features):,} x {len(net.features):,} weights, and at most "
+            f"{MAX_FEATURES:,} x {MAX_FEATURES:,} are allowed; use fewer features."
+        )
+
+
+def _scatter(net: LogLinearModel, data: Dataset) -> Floats:
+    """Sum the outer products of the rows' gradients, without their mean."""
+    from unless.kernels.row_gradients import row_gradients
+
+    n_features = len(net.features)
+    offsets = np.concatenate([[0], np.cumsum(data.domain.n_levels)])
+    arrays = tuple(map(np.array, (*net.features.arrays, net.weights)))
+    total, mean = np.zeros((n_features, n_features)), np.zeros(n_features)
+    step = max(1, _BLOCK // max(1, n_features))
+    for begin in range(0, data.n_distinct, step):
+        rows, counts = np.array(data.rows[begin : begin + step]), data.counts[begin : begin + step]
+        gradients = np.empty((len(rows), n_features))
+        row_gradients(rows, offsets, *arrays, gradients)
+        total += gradients.T @ (counts[:, None] * gradients)
+        mean += counts @ gradients
+    # At the optimum the mean is what the prior pulls, which is no scatter.
+    return total - np.outer(mean, mean) / data.n_rows
