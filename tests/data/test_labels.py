@@ -52,3 +52,7 @@ def test_words_that_python_reads_as_numbers_are_words():
 @given(st.permutations(["3", "20", "100", "1e2", "0.5"]))
 def test_the_order_of_labels_does_not_depend_on_their_appearance(labels):
     assert sort_labels(labels) == ("0.5", "3", "20", "100", "1e2")
+
+
+def test_infinities_are_ordered_among_numbers():
+    assert sort_labels(["inf", "10", "9", "-inf"]) == ("-inf", "9", "10", "inf")

@@ -48,7 +48,8 @@ def _scalar(value: Any) -> object:
 def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Order labels by value where all are numbers, else by code point; never by appearance."""
     distinct = set(labels)
-    numbers = {label: _number(label) for label in distinct}
+    # Infinities of a column of floats are ordered among its numbers.
+    numbers = {label: float(label) if label in ("inf", "-inf") else _number(label) for label in distinct}
     if any(math.isnan(number) for number in numbers.values()):
         return tuple(sorted(distinct))
     return tuple(sorted(distinct, key=lambda label: (numbers[label], label)))
@@ -60,10 +61,7 @@ def is_number(label: str) -> bool:
 
 
 def _number(label: str) -> float:
-    if label in ("inf", "-inf"):
-        # The way infinities of a column of floats are written.
-        return float(label)
-    # float() also reads "1_000", "nan" and "Infinity", which are words to a person.
+    # float() also reads "1_000", "nan" and "inf", which are words to a person.
     if not label or "_" in label or not any(character.isdigit() for character in label):
         return math.nan
     try:
