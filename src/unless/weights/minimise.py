@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 # Relative progress below which quasi-Newton steps give way to Newton steps, in round after round.
 _STALLS = (1e-5, 1e-7, 1e-9, 0.0)
 # Where a Newton step costs many passes, only the last digits are left to it.
-_STALLS_OF_LARGE = (1e-12, 0.0)
+_STALLS_OF_LARGE = (1e-10, 0.0)
 _NEWTON_STEPS = 30
 
 
