@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.options import DataError, Options
 from benchmarks.result import Entry, Note, as_markdown, as_records, machine
 
-ITEMS = ("startup", "popcount", "paper", "alarm", "sharing", "memory")
+ITEMS = ("startup", "popcount", "paper", "alarm", "sharing", "memory", "inference", "fuzz")
 HEAD = """# What it costs
 
 Written by `python -m benchmarks --data DIR --write docs/benchmarks.md`; `make bench` prints the same.
