@@ -10,7 +10,9 @@ from pathlib import Path
 from benchmarks.options import DataError, Options
 from benchmarks.result import Entry, Note, as_markdown, as_records, machine
 
-ITEMS = ("startup", "popcount", "paper", "alarm", "sharing", "memory", "inference", "fuzz")
+ITEMS = ("startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "inference", "fuzz")
+# Run only when named: it takes a quarter of an hour.
+LONG = ("weights_large",)
 HEAD = """# What it costs
 
 Written by `python -m benchmarks --data DIR --write docs/benchmarks.md`; `make bench` prints the same.
@@ -56,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the data to measure on")
     parser.add_argument(
-        "--only", nargs="+", choices=ITEMS, metavar="NAME", help=f"some of {', '.join(ITEMS)}"
+        "--only", nargs="+", choices=ITEMS + LONG, metavar="NAME", help=f"some of {', '.join(ITEMS + LONG)}"
     )
     parser.add_argument("--repeats", type=int, default=9, metavar="N", help="turns of each measurement (9)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
