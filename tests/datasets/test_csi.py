@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import brute_force
-from unless import CSGS
+from unless import CSGS, Graph
 from unless.datasets import make_csi
 from unless.errors import SettingError, TooLarge, UnknownName
 from unless.inference.model import LogLinearModel
@@ -67,7 +67,7 @@ def test_edges_are_complete_before_the_gate_and_a_star_behind_it():
     assert made.domain.names == ("X1", "X2", "X3", "X4", "X5", "W")
     assert made.gate == "W"
     assert len(made.edges({"W": 0})) == len(made.edges()) == 15
-    assert made.edges({"W": "1"}) == {(f"X{position}", "W") for position in range(1, 6)}
+    assert made.edges({"W": "1"}) == {("W", f"X{position}") for position in range(1, 6)}
     with pytest.raises(UnknownName):
         made.edges({"w": 1})
 
@@ -127,3 +127,10 @@ def test_samples_as_frames_and_under_evidence_are_those_of_any_model():
     assert set(made.sample(50, random_state=1, evidence={"W": 1}, backend="pandas")["W"]) == {1}
     assert CSGS().fit(made.sample(500, random_state=1)).n_tests_ > 0
     assert CSGS().fit(made.sample(500, random_state=1, backend="polars")).n_tests_ > 0
+
+
+def test_true_links_compare_with_learned_ones():
+    truth = make_csi(6, random_state=0)
+    for level in ("0", "1"):
+        edges = truth.edges({truth.gate: level})
+        assert Graph(truth.domain, edges).edges == edges

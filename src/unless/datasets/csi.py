@@ -55,7 +55,7 @@ class CSIDomain(LogLinearModel):
     def edges(self, context: Mapping[str, object] | None = None) -> frozenset[tuple[str, str]]:
         """Return the true links in a context; without a value of the gate, those of any."""
         codes = self.domain.encode(context or {})
-        pairs = frozenset(combinations(self.domain.names, 2))
+        pairs = frozenset(combinations(sorted(self.domain.names), 2))
         if codes.get(len(self.domain) - 1) == 1:
             return frozenset(pair for pair in pairs if self.gate in pair)
         return pairs
