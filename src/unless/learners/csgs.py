@@ -5,11 +5,11 @@ from typing import Literal
 
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
+from unless.data.progress import progress
 from unless.errors import DataError
 from unless.learners.cohorts import Strategy
 from unless.learners.estimator import Estimator
 from unless.learners.graphs import learn_graphs, memory_left
-from unless.learners.progress import progress
 from unless.learners.settings import (
     KERNEL_TESTS,
     EdgeNames,
@@ -120,7 +120,7 @@ class CSGS(Estimator):
             forbidden=self.forbidden_edges,
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        with progress(data.n_variables, "CSGS", self.show_progress) as step:
+        with progress("CSGS", self.show_progress, data.n_variables) as step:
             learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests

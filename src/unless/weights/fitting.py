@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.data.progress import progress
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
@@ -17,7 +18,6 @@ from unless.structures.features import FeatureSet
 from unless.weights.minimise import minimise
 from unless.weights.objective import Objective
 from unless.weights.priors import NO_PRIOR, Gaussian, Prior
-from unless.weights.progress import counting
 from unless.weights.report import Candidate, FitReport
 from unless.weights.separable import refuse_divergence, refuse_one_sided
 
@@ -73,7 +73,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
         raise DataError("The table has no rows; there is nothing to fit weights to.")
     begin = _start(features, start)
     layout: Settings = {"n_jobs": n_jobs, "max_memory": max_memory}
-    with counting("fit_weights", show_progress) as step:
+    with progress("fit_weights", show_progress) as step:
         settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.pseudo_log_likelihood).prior

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(total: int, title: str, show: bool | None) -> Iterator[Callable[[], object]]:
+def progress(title: str, show: bool | None, total: int | None = None) -> Iterator[Callable[[], object]]:
     """Yield a function that moves the bar by one; `show=None` means: where somebody is looking."""
     if show is False or (show is None and not _is_watched()):
         yield lambda: None
