@@ -1,4 +1,5 @@
 import io
+import math
 import os
 import stat
 import subprocess
@@ -167,7 +168,20 @@ def test_numpy_scalars_are_saved_as_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), 2**63, object(), {"a": 1}, [1, 2], [("a", "b", "c")], b"x", [None]]
+    "value",
+    [
+        float("nan"),
+        float("inf"),
+        2**63,
+        object(),
+        {"a": 1},
+        [[1, 2]],
+        [("a", "b", "c")],
+        b"x",
+        [math.nan],
+        [2**63],
+        [{"a": math.inf}],
+    ],
 )
 def test_what_cannot_be_kept_is_refused_and_leaves_no_file(value, tmp_path):
     with pytest.raises(SettingError, match=r"^alpha=.* cannot be saved"):

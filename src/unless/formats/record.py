@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,9 +21,9 @@ Path = str | os.PathLike[str]
 class Record:
     """A structure or a model with weights, and the learner, settings and results it came from.
 
-    Values are None, bool, int, float, str, or lists of names or of pairs of names; lists come back as lists,
-    pairs as tuples. The rows of the table are no part of it; the contexts of a canonical model are, being its
-    keys.
+    Values are None, bool, int, float, str, or lists of these, of pairs of names or of records; lists come
+    back as lists, pairs as tuples. The rows of the table are no part of it; the contexts of a canonical model
+    are, being its keys.
     """
 
     structure: Structure
@@ -91,9 +91,9 @@ def _plain_value(name: str, value: object) -> Value:
     if hasattr(value, "tolist"):
         # A numpy scalar or array: the plain values inside are what was meant.
         value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no word for it, and null would come back as None.
-        raise SettingError(f"{name}={value!r} cannot be saved; only finite numbers can.")
+    if not all(map(_is_plain_number, _leaves(value))):
+        # JSON has no word for what is not finite, and null would come back as None.
+        raise SettingError(f"{name}={value!r} cannot be saved; only finite numbers of ordinary size can.")
     if isinstance(value, (tuple, list, set, frozenset)):
         members = [sorted(one) if isinstance(one, (set, frozenset)) else one for one in value]
         value = sorted(members) if isinstance(value, (set, frozenset)) else members
@@ -102,3 +102,19 @@ def _plain_value(name: str, value: object) -> Value:
     except msgspec.ValidationError as error:
         raise SettingError(f"{name}={value!r} cannot be saved ({error}).") from None
     return plain
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, (tuple, list, set, frozenset)):
+        for one in value:
+            yield from _leaves(one)
+    elif isinstance(value, dict):
+        yield from value.values()
+    else:
+        yield value
+
+
+def _is_plain_number(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or -(2**63) <= value < 2**63

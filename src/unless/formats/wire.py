@@ -11,15 +11,11 @@ FORMAT = "unless"
 VERSION = 1
 
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-# None, yes or no, a number, a word, names, or pairs of names.
-WireValue = (
-    None
-    | bool
-    | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-    | float
-    | str
-    | list[str | tuple[str, str]]
-)
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+WireScalar = None | bool | Whole | float | str
+# One value, or a list of values, of pairs of names, or of records. A plain int, because msgspec 0.22 crashes
+# where a bounded one stands beside a tuple.
+WireValue = WireScalar | list[bool | int | float | str | tuple[str, str] | dict[str, WireScalar] | None]
 
 
 class Opening(msgspec.Struct):

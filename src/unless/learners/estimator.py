@@ -18,11 +18,14 @@ class Estimator:
     """Settings in the constructor, learned things with a trailing underscore.
 
     A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets
-    `structure_`, `n_tests_` and `n_distinct_tests_`.
+    `structure_`, `n_tests_` and `n_distinct_tests_`, and whatever it names in `kept_results`.
     """
 
     # Settings that cannot change the answer, and are not kept with it.
     machine_settings: ClassVar[frozenset[str]] = frozenset({"n_jobs", "show_progress", "max_memory"})
+
+    # Further things it learns, by attribute, which are kept in files: plain values, or lists of records.
+    kept_results: ClassVar[tuple[str, ...]] = ()
 
     structure_: Any
     n_tests_: int
@@ -33,9 +36,12 @@ class Estimator:
 
         `sample_weight` gives each row of X as many copies as it says; whole numbers only.
         """
+        return self._fit(X, sample_weight)
+
+    def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
         self.check_settings()
         data = self._dataset(X, sample_weight)
-        self._learn(data)
+        self._learn(data, **beside)
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
@@ -58,6 +64,14 @@ class Estimator:
         self.check_fitted()
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
         return network(self.structure_, data, prior, features, **settings)
+
+    @property
+    def _kept_structure(self) -> Any:
+        """What a file keeps of the answer; `_bring_back` makes the answer of it again."""
+        return self.structure_
+
+    def _bring_back(self, structure: Any) -> None:
+        self.structure_ = structure
 
     @staticmethod
     def _dataset(X: object, sample_weight: Any) -> Dataset:

@@ -1,6 +1,7 @@
 """Keep what was learned in a .unless file, and bring it back as it was."""
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.estimator import Estimator
+from unless.weights.priors import Prior, parse_prior
 
 Path = str | os.PathLike[str]
 
@@ -29,12 +31,14 @@ def save(learned: Estimator | Structure, path: Path) -> None:
     name = type(learned).__name__
     if LEARNERS.get(name) is not type(learned):
         raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
+    settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
     results: dict[str, Value] = {
         "n_tests": learned.n_tests_,
         "n_distinct_tests": learned.n_distinct_tests_,
         "notes": list(learned.notes_),
+        **{result: getattr(learned, result) for result in learned.kept_results},
     }
-    save_record(Record(learned.structure_, name, learned.answer_settings(), results), path)
+    save_record(Record(learned._kept_structure, name, settings, results), path)
 
 
 def load(path: Path) -> Estimator | Structure:
@@ -52,15 +56,17 @@ def load(path: Path) -> Estimator | Structure:
 
 def _revive(record: Record) -> Estimator:
     learner = learner_named(str(record.learner))()
-    learner.set_params(**record.settings)
+    learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
     learner.check_settings()
-    learner.structure_ = record.structure
+    learner._bring_back(record.structure)
     learner.n_tests_ = _number(record, "n_tests")
     learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
     notes = record.results.get("notes")
     if not isinstance(notes, list):
         raise SettingError("its notes are not a list")
     learner.notes_ = tuple(map(str, notes))
+    for result in learner.kept_results:
+        setattr(learner, result, record.results[result])
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)
     return learner
@@ -71,3 +77,18 @@ def _number(record: Record, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise SettingError(f"its {name} is {value!r}, no number of tests")
     return value
+
+
+def _plain(value: Any) -> Any:
+    """Write priors as text; everything else is plain already."""
+    if isinstance(value, Prior):
+        return repr(value)
+    if isinstance(value, list | tuple) and value and all(isinstance(one, Prior) for one in value):
+        return [repr(one) for one in value]
+    return value
+
+
+def _rich(name: str, value: Any) -> Any:
+    if name != "prior" or value is None or value == "validate":
+        return value
+    return [parse_prior(one) for one in value] if isinstance(value, list) else parse_prior(value)

@@ -65,6 +65,13 @@ class FeatureArrays(NamedTuple):
             features = np.flatnonzero(sizes == size)
             yield features, self.start[features][:, None] + np.arange(size)
 
+    def take(self, chosen: npt.NDArray[np.bool_]) -> "FeatureArrays":
+        """Return the features that are chosen, in their order."""
+        sizes = np.diff(self.start)
+        start = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
+        where = np.repeat(chosen, sizes)
+        return FeatureArrays(start, self.variable[where], self.level[where], self.equal[where])
+
     def same_as(self, other: "FeatureArrays") -> bool:
         """Tell whether two layouts are the same, number by number."""
         return (

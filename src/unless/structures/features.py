@@ -101,6 +101,13 @@ class FeatureSet:
         features._settle(domain, arrays)
         return features
 
+    def take(self, chosen: npt.ArrayLike) -> "FeatureSet":
+        """Keep some of the features: a yes or no for each, in the order of the set."""
+        kept = np.asarray(chosen)
+        if kept.dtype != np.bool_ or kept.shape != (len(self),):
+            raise SettingError(f"Say yes or no for each of the {len(self):,} features to keep some of them.")
+        return FeatureSet.from_arrays(self.domain, self.arrays.take(kept))
+
     def graph(self) -> Graph:
         """Link every two variables that appear together in some feature."""
         return self._graph(np.ones(len(self), dtype=np.bool_))

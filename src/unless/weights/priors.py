@@ -1,6 +1,7 @@
 """What is believed about weights before data: that they are small (Gaussian), or mostly zero (Laplace)."""
 
 import math
+import re
 from dataclasses import dataclass
 
 from unless.errors import SettingError
@@ -28,7 +29,7 @@ class Prior:
     @property
     def precision(self) -> float:
         """The second derivative of the Gaussian part."""
-        return 1.0 / self.sd**2
+        return (1.0 / self.sd) * (1.0 / self.sd)
 
     def __add__(self, other: "Prior") -> "Prior":
         """Hold both beliefs at once: curvatures and slopes add up."""
@@ -42,8 +43,8 @@ class Prior:
         return Prior(sd, self.l1 + other.l1)
 
     def __repr__(self) -> str:
-        parts = [] if math.isinf(self.sd) else [f"Gaussian({self.sd:g})"]
-        parts += [f"Laplace({self.l1:g})"] if self.l1 else []
+        parts = [] if math.isinf(self.sd) else [f"Gaussian({_digits(self.sd)})"]
+        parts += [f"Laplace({_digits(self.l1)})"] if self.l1 else []
         return " + ".join(parts) or "None"
 
 
@@ -60,3 +61,25 @@ def Laplace(l1: float) -> Prior:  # noqa: N802 (reads as the law it is)
 
 
 NO_PRIOR = Prior()
+
+
+def parse_prior(text: str) -> Prior:
+    """Read a prior as it is shown: "Gaussian(1) + Laplace(5)", or "None"."""
+    prior = NO_PRIOR
+    for part in [] if text.strip() == "None" else text.split("+"):
+        found = re.fullmatch(r"\s*(Gaussian|Laplace)\(([0-9.e-]+)\)\s*", part)
+        try:
+            number = float(found[2]) if found else math.nan
+        except ValueError:
+            number = math.nan
+        if found is None or math.isnan(number):
+            raise SettingError(f"{text!r} is no prior; write one such as 'Gaussian(1) + Laplace(5)'.")
+        prior += Gaussian(number) if found[1] == "Gaussian" else Laplace(number)
+    return prior
+
+
+def _digits(number: float) -> str:
+    """Write a number so that it is read back as it was."""
+    whole = number < 1e15 and number == int(number)
+    # A plus sign joins priors: no exponent may have one.
+    return repr(int(number)) if whole else repr(float(number)).replace("+", "")

@@ -1,18 +1,20 @@
 """The prior that predicts unseen rows best."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.rows import read_rows
 from unless.structures.features import FeatureSet
-from unless.weights.priors import Gaussian, Prior
+from unless.weights.priors import NO_PRIOR, Gaussian, Prior
 from unless.weights.report import Candidate
 
+Floats = npt.NDArray[np.float64]
 # From strong to weak, so that the weights of one are a good start for the next.
 GRID = tuple(Gaussian(sd) for sd in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0))
 N_FOLDS = 5
@@ -28,31 +30,35 @@ def choose_prior(
     settings: dict[str, Any],
 ) -> tuple[Candidate, ...]:
     """Judge every prior by the pseudo-log-likelihood per row of rows it was not fitted to."""
-    tried = _priors(priors)
+    tried = priors_to_try(priors)
     scores, n_rows = np.zeros(len(tried)), 0
     for training, unseen in _splits(data, validation, random_state):
-        scores += _path(features, training, unseen, tried, layout, settings)
+        path = prior_path(features, training, unseen, tried, layout, settings)
+        scores += [score for _, score in path]
         n_rows += unseen.n_rows
     return tuple(Candidate(prior, float(score) / n_rows) for prior, score in zip(tried, scores, strict=True))
 
 
-def _path(
+def prior_path(
     features: FeatureSet,
     training: Dataset,
     unseen: Dataset,
-    priors: tuple[Prior, ...],
+    priors: Iterable[Prior],
     layout: dict[str, Any],
     settings: dict[str, Any],
-) -> list[float]:
+) -> Iterator[tuple[Floats, float]]:
+    """Give the weights under each prior and the pseudo-log-likelihood of the unseen rows, all together.
+
+    The weights under one prior are the start for the next.
+    """
     from unless.weights.fitting import fit
 
     seen = Conditionals.of(features.arrays, training, **layout)
     judge = Conditionals.of(features.arrays, unseen, **layout, once=True)
-    weights, scores = np.zeros(len(features)), []
+    weights = np.zeros(len(features))
     for prior in priors:
         weights, _ = fit(features, seen, prior, weights, **settings)
-        scores.append(-float(judge.losses(weights).sum()))
-    return scores
+        yield weights, -float(judge.losses(weights).sum())
 
 
 def _splits(data: Dataset, validation: object, random_state: Any) -> list[tuple[Dataset, Dataset]]:
@@ -83,13 +89,16 @@ def _split(data: Dataset, aside: Any) -> tuple[Dataset, Dataset]:
     return parts[0], parts[1]
 
 
-def _priors(priors: str | Iterable[Prior]) -> tuple[Prior, ...]:
-    if priors == "validate":
+def priors_to_try(prior: Prior | str | Iterable[Prior] | None) -> tuple[Prior, ...]:
+    """Return the priors that were asked for: one, several, or the grid of "validate"."""
+    if prior is None or isinstance(prior, Prior):
+        return (prior or NO_PRIOR,)
+    if isinstance(prior, str) and prior == "validate":
         return GRID
-    listed = () if isinstance(priors, str) else tuple(priors) if isinstance(priors, Iterable) else ()
-    if not listed or not all(isinstance(prior, Prior) for prior in listed):
+    listed = tuple(prior) if isinstance(prior, Iterable) and not isinstance(prior, str) else ()
+    if not listed or not all(isinstance(one, Prior) for one in listed):
         raise SettingError(
-            f"prior={priors!r} is not known; give Gaussian(sd), Laplace(l1), their sum, a list of them, "
+            f"prior={prior!r} is not known; give Gaussian(sd), Laplace(l1), their sum, a list of them, "
             "'validate' or None."
         )
     return listed

@@ -1,0 +1,49 @@
+"""Rows set aside to judge by what was learned from the others."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.errors import DataError, SettingError
+
+# numpy draws without putting back from no more rows than this.
+_MOST_ROWS = 10**9
+
+
+def hold_out(data: Dataset, share: float, random_state: Any = None) -> tuple[Dataset, Dataset]:
+    """Cut a table in two: the rows to learn from, and a share of all rows, drawn at random, to judge by.
+
+    The order of the rows and of the columns has no say in the draw.
+    """
+    check_share(share)
+    n_aside = round(share * data.n_rows)
+    if not 0 < n_aside < data.n_rows:
+        raise DataError(
+            f"Setting {share:g} of {data.n_rows:,} rows aside leaves none on one side; give more rows, "
+            "another share, or a single setting that needs no judging."
+        )
+    by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
+    order = np.lexsort(data.rows[:, by_name[::-1]].T)
+    aside = np.empty_like(data.counts)
+    aside[order] = _draw(np.random.default_rng(random_state), data.counts[order], n_aside)
+    return _take(data, data.counts - aside), _take(data, aside)
+
+
+def check_share(share: object) -> None:
+    """Refuse what is no share of rows."""
+    if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 < float(share) < 1:
+        raise SettingError(f"validation={share!r} must be a share of the rows between 0 and 1, such as 0.3.")
+
+
+def _draw(rng: np.random.Generator, counts: npt.NDArray[np.int64], n_aside: int) -> npt.NDArray[np.int64]:
+    total = int(counts.sum())
+    if total < _MOST_ROWS:
+        return rng.multivariate_hypergeometric(counts, n_aside, method="marginals")
+    return rng.binomial(counts, n_aside / total)
+
+
+def _take(data: Dataset, counts: npt.NDArray[np.int64]) -> Dataset:
+    present = counts > 0
+    return Dataset.from_codes(data.domain, data.rows[present], counts[present], data.notes)

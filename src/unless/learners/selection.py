@@ -1,0 +1,175 @@
+"""Learners of features: several settings are tried, and what predicts unseen rows best is kept."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.data.progress import progress
+from unless.data.splitting import check_share, hold_out
+from unless.errors import DataError, SettingError
+from unless.inference.conditionals import Conditionals
+from unless.inference.model import LogLinearModel
+from unless.inference.rows import read_rows
+from unless.learners.estimator import Estimator
+from unless.structures.features import FeatureSet
+from unless.weights.fitting import fit
+from unless.weights.priors import Prior
+from unless.weights.validating import prior_path, priors_to_try
+
+Setting = Mapping[str, Any]
+# Largest component of the gradient that is left, as a share of the rows: while settings are compared, and
+# for the weights that are kept.
+JUDGING_TOLERANCE = 1e-5
+TOLERANCE = 1e-7
+_MAX_ITERATIONS = 5_000
+
+
+@dataclass(frozen=True)
+class _Best:
+    score: float
+    setting: Setting
+    prior: Prior
+    features: FeatureSet
+    weights: npt.NDArray[np.float64]
+
+
+class FeatureLearner(Estimator):
+    """Learn features under each setting of a grid, weigh them under each prior, keep the best.
+
+    A learner defines `_grid` and `_feature_sets`, and has the settings `prior`, `validation`, `random_state`,
+    `refit` and the three of every machine. With a single setting and prior nothing is judged, and all rows
+    are learned from.
+
+    Fitted, `structure_` is the FeatureSet without the features of weight zero, `network_` the model of them,
+    and `tried_` one record for each setting and prior, with the pseudo-log-likelihood of a row unseen.
+    """
+
+    kept_results: ClassVar[tuple[str, ...]] = ("tried_",)
+
+    prior: Any
+    validation: float
+    random_state: Any
+    refit: bool
+    max_memory: int | str | None
+    n_jobs: int | None
+    show_progress: bool | None
+    network_: LogLinearModel
+    tried_: list[dict[str, Any]]
+
+    def fit(
+        self, X: object, y: object = None, sample_weight: Any = None, *, validation: object = None
+    ) -> Self:
+        """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
+
+        `validation` is a table to judge settings by, in place of a share of X.
+        """
+        del y
+        return self._fit(X, sample_weight, validation=validation)
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        check_share(self.validation)
+        priors_to_try(self.prior)
+        if not isinstance(self.refit, bool | np.bool_):
+            raise SettingError(f"refit={self.refit!r} must be True or False.")
+
+    def _grid(self) -> Sequence[Setting]:
+        """Return the settings of features to try."""
+        raise NotImplementedError
+
+    def _feature_sets(self, data: Dataset, grid: Sequence[Setting]) -> Iterator[FeatureSet]:
+        """Learn features from a table, one set for each setting."""
+        raise NotImplementedError
+
+    def _learn(self, data: Dataset, validation: object = None) -> None:
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
+        grid, priors = self._grid(), priors_to_try(self.prior)
+        with progress(type(self).__name__, self.show_progress, len(grid)) as step:
+            if len(grid) * len(priors) == 1:
+                self.tried_ = []
+                self._keep(data, grid[0], priors[0])
+                step()
+                return
+            training, unseen = self._split(data, validation)
+            best = self._choose(training, unseen, grid, priors, step)
+        if self.refit and training is not data:
+            self._keep(data, best.setting, best.prior)
+        else:
+            self._weigh(training, best.features, best.prior, best.weights)
+
+    def _split(self, data: Dataset, validation: object) -> tuple[Dataset, Dataset]:
+        if validation is None:
+            return hold_out(data, self.validation, self.random_state)
+        unseen = read_rows(data.domain, validation)
+        if not unseen.n_rows:
+            raise DataError("The table to judge settings by has no rows.")
+        return data, unseen
+
+    def _choose(
+        self,
+        training: Dataset,
+        unseen: Dataset,
+        grid: Sequence[Setting],
+        priors: tuple[Prior, ...],
+        step: Any,
+    ) -> _Best:
+        best: _Best | None = None
+        self.tried_ = []
+        for setting, features in zip(grid, self._feature_sets(training, grid), strict=True):
+            path = prior_path(
+                features, training, unseen, priors, self._layout(), _effort(training, JUDGING_TOLERANCE)
+            )
+            for prior, (weights, score) in zip(priors, path, strict=True):
+                self.tried_.append(_tried(setting, prior, len(features), score / unseen.n_rows))
+                if best is None or score > best.score:
+                    best = _Best(score, setting, prior, features, weights)
+            step()
+        if best is None:
+            raise SettingError(f"{type(self).__name__} was given nothing to try.")
+        return best
+
+    def _keep(self, data: Dataset, setting: Setting, prior: Prior) -> None:
+        features = next(self._feature_sets(data, (setting,)))
+        self._weigh(data, features, prior, np.zeros(len(features)))
+
+    def _weigh(
+        self, data: Dataset, features: FeatureSet, prior: Prior, start: npt.NDArray[np.float64]
+    ) -> None:
+        """Fit the weights that are kept, and drop the features that got none."""
+        conditionals = Conditionals.of(features.arrays, data, **self._layout())
+        weights, report = fit(features, conditionals, prior, start, **_effort(data, TOLERANCE))
+        kept = weights != 0 if prior.l1 else np.ones(len(weights), dtype=np.bool_)
+        self.network_ = LogLinearModel(features.take(kept), weights[kept], report=report)
+        self.structure_ = self.network_.features
+        # No question is asked of the data here: features are judged by what they predict.
+        self.n_tests_ = self.n_distinct_tests_ = 0
+
+    def _layout(self) -> dict[str, Any]:
+        return {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
+
+    @property
+    def _kept_structure(self) -> LogLinearModel:
+        return self.network_
+
+    def _bring_back(self, structure: Any) -> None:
+        if not isinstance(structure, LogLinearModel):
+            raise SettingError("its structure has no weights")
+        self.network_ = structure
+        self.structure_ = structure.features
+
+
+def _tried(setting: Setting, prior: Prior, n_features: int, score: float) -> dict[str, Any]:
+    return {**setting, "prior": repr(prior), "n_features": n_features, "pseudo_log_likelihood": score}
+
+
+def _effort(data: Dataset, share: float) -> dict[str, Any]:
+    return {
+        "tolerance": max(1e-6, share * data.n_rows),
+        "max_iterations": _MAX_ITERATIONS,
+        "step": lambda: None,
+    }
