@@ -77,12 +77,32 @@ def test_a_structure_without_a_learner(unless, berkeley, tmp_path):
     assert json.loads(unless("show", tmp_path / "m.unless", "--json").stdout)["learner"] is None
 
 
-def test_a_single_graph_is_refused(unless, berkeley, tmp_path):
+def test_a_single_graph_is_the_same_in_every_context(unless, berkeley, tmp_path):
     model = library.load(berkeley).structure_
-    library.save(library.Graph(model.domain, []), tmp_path / "g.unless")
+    library.save(library.Graph(model.domain, [("Dept", "Admit")]), tmp_path / "g.unless")
     result = unless("show", tmp_path / "g.unless")
-    assert result.exit_code == 2
-    assert "graph for each context" in result.stderr
+    assert result.stdout.splitlines() == [
+        "A graph over 3 columns: 1 of 3 pairs linked, everywhere.", "", "Pair", "Admit - Dept"
+    ]  # fmt: skip
+    told = json.loads(unless("show", tmp_path / "g.unless", "--json").stdout)
+    assert (told["format"], told["links"]) == ("unless-graph", [{"pair": ["Admit", "Dept"]}])
+    assert unless("show", tmp_path / "g.unless", "-c", "Dept=A").exit_code == 2
+
+
+def test_features_are_counted_by_pair(unless, berkeley, fitted, tmp_path):
+    features = library.load(berkeley).structure_.features()
+    library.save(features, tmp_path / "f.unless")
+    for path in (tmp_path / "f.unless", fitted):
+        assert (
+            f"{len(features)} features over 3 columns: 3 of 3 pairs together" in unless("show", path).stdout
+        )
+        told = json.loads(unless("show", path, "--json", "-c", "Dept=B").stdout)
+        assert told["format"] == "unless-features"
+        assert {tuple(link["pair"]) for link in told["links"]} == features.given({"Dept": "B"}).edges
+        for link in told["links"]:
+            both = [one for one in features if {*link["pair"]} <= {*one.scope}]
+            agree = [one for one in both if all(c.name != "Dept" or (c.label == "B") == c.equal for c in one)]
+            assert link["n_features"] == len(agree)
 
 
 def test_json_says_what_python_says(unless, berkeley):

@@ -48,6 +48,7 @@ def test_a_column_may_be_called_sample_weight():
         ([1, 1], "2 weights for 3 rows"),
         ([[1]], "plain list"),
         (["a"], "plain list"),
+        ([0, 0, 0], "Every weight is zero"),
     ],
 )
 def test_weights_that_count_no_rows_are_refused(weights, words):

@@ -6,15 +6,21 @@ from typing import Any
 from unless.cli.display import say_table
 from unless.cli.links import Extent, Gate, Link, View
 from unless.cli.wording import count, either, of, percent, visible
-from unless.data.domain import Context, Domain
+from unless.data.domain import Domain
+from unless.structures.pairs import Edge
+
+
+def edge_text(edge: Edge) -> str:
+    """Name a pair."""
+    return " - ".join(map(visible, edge))
 
 
 def pair_text(link: Link) -> str:
-    """Name a pair."""
-    return " - ".join(map(visible, link.pair))
+    """Name the pair of a link."""
+    return edge_text(link.pair)
 
 
-def context_text(context: Context) -> str:
+def context_text(context: Mapping[str, str]) -> str:
     """Write a context: "Dept = A, Gender = Male"."""
     return ", ".join(f"{visible(name)} = {visible(label)}" for name, label in context.items())
 
@@ -70,7 +76,7 @@ def document(
         "learner": learner,
         "settings": dict(settings),
         "results": dict(results),
-        "variables": [{"name": variable.name, "levels": list(variable.levels)} for variable in domain],
+        "variables": variables(domain),
         "context": dict(view.context),
         "here": {**_extent(view.here), "n_graphs": view.n_graphs_here},
         "whole": {**_extent(view.whole), "n_graphs": view.n_graphs},
@@ -84,6 +90,11 @@ def document(
             for link in view.links
         ],
     }
+
+
+def variables(domain: Domain) -> list[dict[str, Any]]:
+    """List the variables and their levels, in their order."""
+    return [{"name": variable.name, "levels": list(variable.levels)} for variable in domain]
 
 
 def _gate_text(gate: Gate) -> str:

@@ -20,8 +20,17 @@ from unless.errors import DataError
 Array = npt.NDArray[Any]
 
 
+def as_array(table: Any) -> Array | None:
+    """Return an array or what makes itself one; None if it is neither."""
+    if hasattr(table, "toarray"):
+        raise DataError("Sparse data are not supported; give table.toarray(), whose cells are all there.")
+    return np.asarray(table) if hasattr(table, "__array__") else None
+
+
 def open_array(array: Array, shop: Workshop, how: Settings) -> Source:
     """Open a 2-D array, whose columns are called x0, x1, ..., or a structured array."""
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported; give categories, such as texts or whole numbers.")
     if array.dtype.names is not None:
         return open_columns({name: array[name] for name in array.dtype.names}, shop, how)
     if array.ndim != 2:

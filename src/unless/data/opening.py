@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.arff import open_arff
-from unless.data.arrays import open_array, open_columns, open_records
+from unless.data.arrays import as_array, open_array, open_columns, open_records
 from unless.data.delimited import open_delimited
 from unless.data.domain import shorten
 from unless.data.duck import Workshop
@@ -50,7 +50,10 @@ def _paths(source: Any) -> list[Path]:
 def _open_python(source: Any, shop: Workshop, how: Settings) -> Source | None:
     if isinstance(source, Mapping):
         return open_columns(source, shop, how)
-    return open_records(source, shop, how) if isinstance(source, list | tuple) else None
+    if isinstance(source, list | tuple):
+        return open_records(source, shop, how)
+    array = as_array(source)
+    return None if array is None else open_array(array, shop, how)
 
 
 def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.arrays import as_array
 from unless.data.dataset import Dataset
 from unless.data.read import read
 from unless.errors import DataError
@@ -14,6 +15,11 @@ from unless.errors import DataError
 
 def read_weighted(table: Any, weights: npt.ArrayLike) -> Dataset:
     """Read a table whose rows each stand for as many rows as their weight says."""
+    import narwhals.dependencies as known
+
+    if not (known.is_into_dataframe(table) or isinstance(table, Mapping | Sequence | str | os.PathLike)):
+        made = as_array(table)
+        table = table if made is None else made
     counts = _whole(weights)
     columns = _columns(table)
     name = "sample_weight"
@@ -43,6 +49,8 @@ def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
         raise DataError(
             f"The weight of row {wrong[0] + 1:,} is {numbers[wrong[0]]:g}; a row counts 0, 1 or more times."
         )
+    if numbers.size and not numbers.any():
+        raise DataError("Every weight is zero, so the table has no rows; give some rows one of 1 or more.")
     return numbers.astype(np.int64)
 
 

@@ -31,6 +31,11 @@ def save(learned: Estimator | Structure, path: Path) -> None:
     name = type(learned).__name__
     if LEARNERS.get(name) is not type(learned):
         raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
+    save_record(make_record(learned), path)
+
+
+def make_record(learned: Estimator) -> Record:
+    """Say what a fitted estimator learned, and how, in plain values."""
     settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
     results: dict[str, Value] = {
         "n_tests": learned.n_tests_,
@@ -38,7 +43,7 @@ def save(learned: Estimator | Structure, path: Path) -> None:
         "notes": list(learned.notes_),
         **{result: getattr(learned, result) for result in learned.kept_results},
     }
-    save_record(Record(learned._kept_structure, name, settings, results), path)
+    return Record(learned._kept_structure, type(learned).__name__, settings, results)
 
 
 def load(path: Path) -> Estimator | Structure:

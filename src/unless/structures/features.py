@@ -122,6 +122,19 @@ class FeatureSet:
         graph = self._graph(self._compatible(codes))
         return graph._as(InstantiatedGraph, context=self.domain.decode(codes))
 
+    def pair_counts(self, context: Mapping[str, object] | None = None) -> dict[Edge, int]:
+        """Count, for every two variables linked in `given(context)`, the features that speak of both."""
+        together = self._together(self._compatible(self.domain.encode(context)))
+        names = self.domain.names
+        first, second = np.nonzero(np.triu(together, 1))
+        counts = together[first, second].tolist()
+        pairs = zip(first.tolist(), second.tolist(), strict=True)
+        # In either order of columns a pair is named in sorted order.
+        return {
+            (min(names[a], names[b]), max(names[a], names[b])): n
+            for (a, b), n in zip(pairs, counts, strict=True)
+        }
+
     def is_independent(
         self, a: Names, b: Names, given: Names = (), context: Mapping[str, object] | None = None
     ) -> bool:
@@ -138,18 +151,25 @@ class FeatureSet:
         return np.logical_and.reduceat(holds, self.arrays.start[:-1])
 
     def _graph(self, kept: npt.NDArray[np.bool_]) -> Graph:
-        together = np.zeros((len(self.domain), len(self.domain)), dtype=np.bool_)
-        for features, where in self.arrays.by_size():
-            scopes = self.arrays.variable[where[kept[features]]]
-            for column in range(1, scopes.shape[1]):
-                together[scopes[:, :column], scopes[:, column : column + 1]] = True
         names = self.domain.names
-        # A variable with several conditions appears with itself, which is no link.
-        first, second = np.nonzero(np.triu(together | together.T, 1))
+        first, second = np.nonzero(np.triu(self._together(kept), 1))
         edges: frozenset[Edge] = frozenset(
             (names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)
         )
         return Graph(self.domain, edges)
+
+    def _together(self, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Count, for every two variables, the features among some that speak of both."""
+        from scipy.sparse import csr_array
+
+        # Copies, because duplicates are summed in place.
+        start, variable = np.array(self.arrays.start), np.array(self.arrays.variable)
+        shape = len(self), len(self.domain)
+        speaks = csr_array((np.ones(len(variable), dtype=np.int64), variable, start), shape=shape)
+        speaks.sum_duplicates()
+        # A variable with several conditions in a feature is in it once.
+        speaks.data[:] = np.repeat(kept, np.diff(speaks.indptr))
+        return np.asarray((speaks.T @ speaks).toarray())
 
     @cached_property
     def _literal_set(self) -> frozenset[tuple[Literal, ...]]:

@@ -1,15 +1,17 @@
 """`unless learn`: from a table on disk to a saved model."""
 
+import json
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import QUOTING, Written, jobs, names, pair, stacked
+from unless.cli.options import QUOTING, Written, assignment, gathered, jobs, names, pair, stacked
 from unless.cli.reading import reading_options
 
 if TYPE_CHECKING:
     from unless.cli.links import View
+    from unless.data.dataset import Dataset
     from unless.learners.estimator import Estimator
 
 # The pairs a summary shows; `unless show` shows all.
@@ -17,7 +19,12 @@ MOST_PAIRS = 10
 
 # Named as the settings of the learners; what is not given is left to theirs.
 learning_options = stacked(
-    click.option("--learner", default="CSGS", show_default=True, help="How to learn."),
+    click.option(
+        "--learner",
+        default="CSGS",
+        show_default=True,
+        help="How to learn: CSGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
+    ),
     click.option(
         "--alpha", type=float, help="Variables are dependent where the test's p is below this (0.05)."
     ),
@@ -59,6 +66,19 @@ learning_options = stacked(
         multiple=True,
         help="Link this pair nowhere.",
     ),
+    click.option(
+        "--set",
+        "more",
+        type=Written("NAME=VALUE", lambda text: _setting(text)),
+        multiple=True,
+        help="Any other setting of the learner, such as kappa=0.01 or prior='Gaussian(1) + Laplace(5)'.",
+    ),
+    click.option(
+        "--validation",
+        metavar="FILE",
+        type=click.Path(),
+        help="Judge settings by this table, where the learner tries several (a share of the rows).",
+    ),
     click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1)."),
 )
 LEARNING = (
@@ -70,6 +90,30 @@ LEARNING = (
 def _order(text: str) -> str | list[str]:
     # A list of one is no order, so these two words can be no names.
     return text if text in ("association", "columns") else names(text)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, value = assignment(text)
+    return name, _priors(value) if name == "prior" and value not in ("validate", "null") else _value(value)
+
+
+def _priors(text: str) -> Any:
+    from unless.errors import SettingError
+    from unless.weights.priors import parse_prior
+
+    try:
+        priors = [parse_prior(part) for part in text.split(",")]
+    except SettingError as error:
+        raise ValueError(str(error)) from None
+    return priors if len(priors) > 1 else priors[0]
+
+
+def _value(text: str) -> Any:
+    """Read a number, true, false, null or a list of them as JSON does; all else is a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @click.command(
@@ -87,6 +131,7 @@ def _order(text: str) -> str | list[str]:
       unless learn survey.csv -o model.unless --missing level --bins age=4
       unless learn counts.csv -o model.unless --count-column Freq
       unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
+      unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
     """,
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
@@ -108,9 +153,7 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
     Reads CSV, TSV, Parquet, JSON lines, ARFF and Excel, also compressed.
     """
     from unless.cli.display import busy, note, say_json
-    from unless.cli.links import look
     from unless.cli.reading import found_files, read_files
-    from unless.cli.telling import document
     from unless.cli.wording import visible
     from unless.cli.writing import check_output
     from unless.learners.files import save
@@ -119,22 +162,16 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
     learner = _learner(options, quiet)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
         data = read_files(files, options)
+        beside = _judge(options, data)
     if not quiet:
         for line in data.notes:
             note(visible(line))
-    learner.fit(data)
-    view = look(learner.structure_)
+    learner.fit(data, **beside)
     save(learner, output)
     if as_json:
-        results = {
-            "n_tests": learner.n_tests_,
-            "n_distinct_tests": learner.n_distinct_tests_,
-            "notes": list(learner.notes_),
-        }
-        told = document(view, data.domain, type(learner).__name__, learner.answer_settings(), results)
-        say_json({"model": output, **told})
+        say_json({"model": output, **_document(learner)})
     elif not quiet:
-        _tell(learner, view)
+        _tell(learner, data.n_rows)
         note(f"\nSaved. See all of it with: unless show {visible(quote(output))}")
 
 
@@ -142,22 +179,68 @@ def _learner(options: dict[str, Any], quiet: bool) -> "Estimator":
     from unless.learners.catalogue import learner_named
 
     given = {name: options[name] for name in LEARNING if options[name] not in (None, ())}
+    given.update(gathered("--set", options["more"]))
     if quiet:
         given["show_progress"] = False
     return learner_named(options["learner"])().set_params(**given)
 
 
-def _tell(learner: "Estimator", view: "View") -> None:
+def _judge(options: dict[str, Any], data: "Dataset") -> dict[str, Any]:
+    """Read the table to judge settings by, with the levels of the table to learn from."""
+    from unless.cli.reading import read_like
+    from unless.learners.catalogue import learner_named
+    from unless.learners.selection import FeatureLearner
+
+    if options["validation"] is None:
+        return {}
+    if not issubclass(learner_named(options["learner"]), FeatureLearner):
+        raise click.UsageError(f"--validation is of no use to {options['learner']}, which tries one setting")
+    return {"validation": read_like(data.domain, (options["validation"],), options)}
+
+
+def _document(learner: "Estimator") -> dict[str, Any]:
+    from unless.cli.links import look
+    from unless.cli.plain import structure_document
+    from unless.cli.telling import document
+    from unless.learners.files import make_record
+    from unless.structures.canonical import CanonicalModel
+
+    record = make_record(learner)
+    about = record.learner, record.settings, record.results
+    if isinstance(learner.structure_, CanonicalModel):
+        return document(look(learner.structure_), record.domain, *about)
+    return structure_document(learner.structure_, {}, *about)
+
+
+def _tell(learner: "Estimator", n_rows: int) -> None:
+    from unless.cli.display import say
+    from unless.cli.links import look
+    from unless.cli.plain import say_structure
+    from unless.cli.wording import count
+    from unless.structures.canonical import CanonicalModel
+
+    table = f"{count(n_rows, 'row')} of {count(learner.n_features_in_, 'column')}"
+    asked = f"It asked {count(learner.n_tests_, 'test')}, {learner.n_distinct_tests_:,} of them distinct."
+    if isinstance(learner.structure_, CanonicalModel):
+        view = look(learner.structure_)
+        say(
+            f"{type(learner).__name__} learned from {table}: {count(view.whole.n_contexts, 'context')}, "
+            f"{count(view.n_graphs, 'different graph')}."
+        )
+        say(asked)
+        _tell_links(view)
+        return
+    say(f"{type(learner).__name__} learned from {table}.")
+    if learner.n_tests_:
+        say(asked)
+    say_structure(learner.structure_, {})
+
+
+def _tell_links(view: "View") -> None:
     from unless.cli.display import say
     from unless.cli.telling import say_links
     from unless.cli.wording import count, of
 
-    say(
-        f"{type(learner).__name__} learned from {count(view.whole.n_rows, 'row')} of "
-        f"{count(learner.n_features_in_, 'column')}: {count(view.whole.n_contexts, 'context')}, "
-        f"{count(view.n_graphs, 'different graph')}."
-    )
-    say(f"It asked {count(learner.n_tests_, 'test')}, {learner.n_distinct_tests_:,} of them distinct.")
     varying = [link for link in view.links if link.whole.n_contexts < view.whole.n_contexts]
     say(
         f"{count(view.n_pairs, 'pair')}: {len(view.links) - len(varying):,} linked everywhere, "

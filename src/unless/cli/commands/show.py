@@ -33,6 +33,9 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
                         its share of the rows
         gate            null, or the variable whose levels alone decide the
                         link here: variable, linked, not_linked
+    A graph (format "unless-graph") lists its links only; a set of features
+    ("unless-features") n_features, and with each pair the n_features that
+    speak of both.
     """,
 )
 @click.argument("model", type=click.Path())
@@ -49,23 +52,35 @@ def command(model: str, context: tuple[tuple[str, str], ...], as_json: bool) -> 
     from unless.cli.display import say_json
     from unless.cli.links import look
     from unless.cli.telling import document
-    from unless.errors import SettingError
     from unless.formats.record import load_record
     from unless.structures.canonical import CanonicalModel
 
     # The record and not the learner: showing needs no kernels.
     record = load_record(model)
+    where = gathered("--context", context)
     if not isinstance(record.structure, CanonicalModel):
-        raise SettingError(
-            f"{model!r} holds no graph for each context; `unless show` has nothing to tell apart."
-        )
-    view = look(record.structure, gathered("--context", context))
+        _show_plain(record, where, as_json)
+        return
+    view = look(record.structure, where)
     if as_json:
         say_json(document(view, record.domain, record.learner, record.settings, record.results))
     elif view.context:
         _tell_context(view)
     else:
         _tell_whole(view, record)
+
+
+def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
+    from unless.cli.display import say, say_json
+    from unless.cli.plain import say_structure, structure_document
+
+    if as_json:
+        about = record.learner, record.settings, record.results
+        say_json(structure_document(record.structure, context, *about))
+        return
+    if record.learner:
+        say(f"Learned by {record.learner}.")
+    say_structure(record.structure, context)
 
 
 def _tell_whole(view: Any, record: Any) -> None:
