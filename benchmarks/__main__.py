@@ -10,7 +10,9 @@ from pathlib import Path
 from benchmarks.options import DataError, Options
 from benchmarks.result import Entry, Note, as_markdown, as_records, machine
 
-ITEMS = ("startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "inference", "fuzz")
+ITEMS = (
+    "startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "learners", "inference", "fuzz",
+)  # fmt: skip
 # Run only when named: it takes a quarter of an hour.
 LONG = ("weights_large",)
 HEAD = """# What it costs

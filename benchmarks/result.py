@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -44,7 +45,15 @@ class Note:
     text: str
 
 
-Entry = Line | Note
+@dataclass(frozen=True)
+class Table:
+    """Figures that belong side by side, and have no target."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Entry = Line | Note | Table
 
 
 def _number(value: float, unit: str) -> str:
@@ -56,17 +65,21 @@ def as_markdown(title: str, entries: list[Entry]) -> str:
     """Write the entries of one item as a table and its notes."""
     lines = [entry.cells for entry in entries if isinstance(entry, Line)]
     parts = [f"## {title}"]
+    parts += [_table(entry.headers, entry.rows) for entry in entries if isinstance(entry, Table)]
     if lines:
-        table = [COLUMNS, *lines]
-        widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-        rows = [
-            "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
-            for row in table
-        ]
-        rows.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-        parts.append("\n".join(rows))
+        parts.append(_table(COLUMNS, lines))
     parts += [entry.text for entry in entries if isinstance(entry, Note)]
     return "\n\n".join(parts) + "\n"
+
+
+def _table(headers: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    table = [headers, *lines]
+    widths = [max(len(row[i]) for row in table) for i in range(len(headers))]
+    rows = [
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in table
+    ]
+    rows.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(rows)
 
 
 def as_records(name: str, entries: list[Entry]) -> list[dict[str, object]]:

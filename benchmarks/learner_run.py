@@ -1,0 +1,74 @@
+"""Learn one table with one learner in a process of its own, and say what it took: the child of `learners`."""
+
+import gzip
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import unless
+from unless.errors import UnlessError
+
+
+def read_debd(folder: Path, part: str) -> unless.Dataset:
+    """Read one part of a table of the density estimation benchmark: 0 and 1, no names."""
+    with gzip.open(folder / f"{folder.name}.{part}.data.gz", "rt") as file:
+        codes = np.loadtxt(file, delimiter=",", dtype=np.int64)
+    names = [f"x{place:03}" for place in range(codes.shape[1])]
+    domain = unless.Domain(tuple(unless.Variable(name, ("0", "1")) for name in names))
+    return unless.Dataset.from_codes(domain, codes)
+
+
+def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[str, object]:
+    """Learn, weigh, score; each step with its CPU time."""
+    from unless.learners.catalogue import learner_named
+    from unless.learners.selection import FeatureLearner
+    from unless.weights.priors import parse_prior
+
+    if "prior" in settings:
+        settings = {**settings, "prior": parse_prior(settings["prior"])}
+    est = learner_named(name)(show_progress=False, **settings)
+    judged = isinstance(est, FeatureLearner)
+    start = time.process_time()
+    est.fit(tables["train"], **({"validation": tables["valid"]} if judged else {}))
+    learned = time.process_time()
+    found = {"learn": learned - start, "tests": est.n_tests_, "distinct": est.n_distinct_tests_}
+    try:
+        net = est.network_ if judged else est.network(tables["train"], show_progress=False)
+        found |= {"weigh": time.process_time() - learned, "features": len(net.features)}
+        found["pll"] = float(net.pseudo_log_likelihood(tables["test"]))
+    except UnlessError as error:
+        found["refused"] = str(error)
+    if judged and est.tried_:
+        found["chosen"] = max(est.tried_, key=lambda tried: tried["pseudo_log_likelihood"])
+        found["n_tried"] = len(est.tried_)
+    return found
+
+
+def peak() -> int:
+    """Return this process's own view of its peak: getrusage would count what its parent took."""
+    try:
+        return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def main() -> None:
+    """Warm up on a small part, learn the whole, print what was found as JSON."""
+    folder, name, settings = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+    tables = {part: read_debd(folder, part) for part in ("train", "valid", "test")}
+    small = {
+        part: unless.Dataset.from_codes(table.domain, table.rows[:60]).select(table.names[:6])
+        for part, table in tables.items()
+    }
+    # Loads the compiled kernels, so that their compilation is not counted.
+    learn(name, settings, small)
+    print(json.dumps({**learn(name, settings, tables), "peak": peak()}))
+
+
+if __name__ == "__main__":
+    main()
