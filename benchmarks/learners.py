@@ -13,7 +13,7 @@ TITLE = "Learners: NLTCS and Plants"
 LIBRA = {"nltcs": (-4.930, 1.9), "plants": (-8.829, 8.0)}
 RUNS: dict[str, dict] = {"CSGS": {}, "CSPC": {}, "GSMN": {}, "IBMAPHC": {}, "GSSL": {}, "DTSL": {}}
 HEADERS = (
-    "table", "learner", "test PLL", "features", "tests", "distinct", "learn, CPU s", "weigh, CPU s", "peak MB",
+    "table", "learner", "test PLL", "features", "tests", "distinct", "learn, CPU s", "weigh, CPU s", "MB",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def run(options: Options) -> Iterator[Entry]:
     yield Note(
         "PLL: pseudo-log-likelihood in nats a row of the test part; weights under Gaussian(1) where the "
         "learner has none of its own. DTSL and GSSL choose their settings by the validation part, and their "
-        "time to learn includes all settings tried. One thread, each in a fresh process with compiled kernels."
+        "time to learn includes all settings tried. One thread; each in a fresh process; MB is its peak."
     )
 
 
