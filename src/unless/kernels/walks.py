@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from unless.kernels.compiling import compiled
-from unless.kernels.trees import find_active, load
+from unless.kernels.trees import add_message, find_active, load
 
 
 @compiled
@@ -25,17 +25,10 @@ def _climb(node, evidence, forest, logs, work, message, best):
             best[row] = at
             message[row] = work[begin + at]
             begin += inner
-        parent = forest.parent[c]
-        if parent < 0:
+        if forest.parent[c] < 0:
             value = message[row0]
-            continue
-        n_low, cell = forest.n_low[parent], forest.cell_start[parent]
-        high, low = forest.high_start[c], forest.low_start[c]
-        for h in range((forest.cell_start[parent + 1] - cell) // n_low):
-            place = row0 + forest.places[high + h]
-            for i in range(n_low):
-                work[cell + i] += message[place + forest.places[low + i]]
-            cell += n_low
+        else:
+            add_message(c, forest, work, message)
     return value
 
 
