@@ -191,6 +191,40 @@ def test_tables_of_another_domain_are_refused_by_name():
         unless.fit_weights(features, Dataset.from_codes(data.domain, np.empty((0, 2))))
 
 
+@pytest.mark.parametrize("objective", ["pseudo", "likelihood"])
+def test_a_relative_tolerance_stops_where_an_iteration_gains_little(objective):
+    features, data, _ = random_case(24, [2, 3, 2, 3], 300, 30)
+    best = unless.fit_weights(features, data, objective=objective).fit_report
+    reports = [
+        unless.fit_weights(features, data, objective=objective, relative_tolerance=share).fit_report
+        for share in (1e-1, 1e-3, 1e-6)
+    ]
+    assert {report.stopped_by for report in reports} == {"relative_tolerance"}
+    assert not any(report.converged for report in reports)
+    assert "relative_tolerance" in reports[0].message
+    values = [report.objective for report in reports]
+    assert values[0] > values[1] > values[2] > best.objective
+    # The iteration before the last gained more than its share.
+    n_iterations = reports[1].n_iterations
+    before, last, *_ = [
+        unless.fit_weights(
+            features, data, objective=objective, relative_tolerance=1e-15, max_iterations=most
+        ).fit_report.objective
+        for most in (n_iterations - 2, n_iterations - 1, n_iterations)
+    ]
+    assert before - last > 1e-3 * last
+    assert last - values[1] <= 1e-3 * values[1]
+
+
+def test_a_relative_tolerance_is_no_reason_to_refuse_what_converges():
+    features, data, _ = random_case(25, [2, 3], 40, 4)
+    report = unless.fit_weights(features, data, relative_tolerance=1e-15, tolerance=1e-3).fit_report
+    assert report.stopped_by == "tolerance"
+    for odd in (0, -1.0, True, "1e-3", float("inf")):
+        with pytest.raises(SettingError, match="relative_tolerance="):
+            unless.fit_weights(features, data, relative_tolerance=odd)
+
+
 def test_quasi_newton_alone_comes_close():
     features, data, _ = random_case(23, [2, 3, 2, 2], 100, 25)
     from unless.inference.conditionals import Conditionals

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
 from unless.inference.cases import lay_out_cases, lay_out_slots, list_slots
+from unless.inference.fit_report import Measure
 from unless.kernels.cases import Cases, Conditions, Slots
 from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
 from unless.structures.conditions import FeatureArrays
@@ -29,6 +30,8 @@ class Conditionals:
     Bit for bit the same whatever the number of threads: each variable is one thread's alone, and what
     variables say of one feature is added up in their order.
     """
+
+    measure: ClassVar[Measure] = "pseudo_log_likelihood"
 
     conditions: Conditions
     cases: Cases

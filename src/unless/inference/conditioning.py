@@ -77,10 +77,10 @@ class Tree:
 
 @dataclass(frozen=True)
 class Branch:
-    """What is left at one level of a gate: parts without a common feature, and a weight for all states."""
+    """What is left at one level of a gate: parts without a common feature, and what holds in all states."""
 
     level: int
-    constant: float
+    always: tuple[float, ...]  # the weights of the features without a condition left
     nodes: tuple[int, ...]
 
 
@@ -108,9 +108,9 @@ class Planner:
     ) -> Branch:
         """Plan what features say about variables; features without conditions are always true."""
         sizes = np.diff(arrays.start)
-        constant = float(weights[sizes == 0].sum())
+        always = tuple(weights[sizes == 0].tolist())
         parts = split_parts(arrays, weights, variables)
-        return Branch(level, constant, tuple(self.plan(part, patience) for part in parts))
+        return Branch(level, always, tuple(self.plan(part, patience) for part in parts))
 
     def plan(self, part: Part, patience: int) -> int:
         """Plan one part and return the number of its node."""

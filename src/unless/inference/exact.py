@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import parse_memory, show_memory
+from unless.data.memory import LEAST, parse_memory, show_memory
 from unless.errors import TooLarge
 from unless.inference.conditioning import PATIENCE, Branch, Conjunctions, Floats, Ints, Planner, Tree
-from unless.inference.forest import Tables, lay_out, reachable
+from unless.inference.forest import Laid, Tables, fill, lay_out, reachable
 from unless.kernels.trees import Forest, posteriors
 from unless.structures.conditions import FeatureArrays
 
@@ -72,16 +72,26 @@ class ExactEngine:
 
     def fits(self, max_memory: int | str | None = None) -> bool:
         """Tell whether the tables fit into memory."""
+        if max_memory is None and self.cost.n_bytes <= LEAST:
+            # So much is always allowed, and asking the machine takes as long as a small answer.
+            return True
         return self.cost.n_bytes <= parse_memory(max_memory)
+
+    @cached_property
+    def plan(self) -> Laid:
+        """The plan as arrays, for any weights."""
+        return lay_out(self._planner, self._top)
 
     @cached_property
     def laid_out(self) -> tuple[Forest, Tables]:
         """The arrays the kernels walk."""
-        return lay_out(self._planner, self._top)
+        forest, wiring, weights, _ = self.plan
+        return forest, fill(forest, wiring, weights)
 
     @cached_property
-    def _n_inner(self) -> int:
-        forest, _ = self.laid_out
+    def n_inner(self) -> int:
+        """The largest number of states that one clique sums out."""
+        forest = self.plan.forest
         rows = np.diff(forest.row_start)
         return int((np.diff(forest.cell_start) // np.maximum(rows, 1)).max(initial=1))
 
@@ -104,7 +114,7 @@ class ExactEngine:
         answers = np.zeros((len(rows), int(self.n_levels.sum()) if marginals else 0))
         if tables.scaled is not None:
             trusted = posteriors(
-                rows, forest, tables.scaled, tables.scales, False, self._n_inner, sums, answers
+                rows, forest, tables.scaled, tables.scales, False, self.n_inner, sums, answers
             )
             if trusted.all():
                 return sums, answers
@@ -113,7 +123,7 @@ class ExactEngine:
         again = np.flatnonzero(~trusted)
         sums_again, answers_again = np.empty(len(again)), answers[again]
         posteriors(
-            rows[again], forest, tables.logs, tables.scales, True, self._n_inner, sums_again, answers_again
+            rows[again], forest, tables.logs, tables.scales, True, self.n_inner, sums_again, answers_again
         )
         sums[again], answers[again] = sums_again, answers_again
         return sums, answers

@@ -1,14 +1,27 @@
 """A plan laid out as the arrays the kernels walk: tables of cliques, places where they meet, gates above."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from unless.inference.clique_tree import Clique, cliques_of, homes, low_cells
 from unless.inference.conditioning import Branch, Conjunctions, Floats, Ints, Planner, Split, Tree
-from unless.kernels.tables import rescale, write_places, write_weights
+from unless.kernels.tables import Wiring, rescale, write_places, write_weights
 from unless.kernels.trees import Forest
+
+
+class Laid(NamedTuple):
+    """A plan as arrays: where its tables are, which features go into them, and the weights it was made with.
+
+    `always` are the features that hold in all states of a branch, by the number of the branch.
+    """
+
+    forest: Forest
+    wiring: Wiring
+    weights: Floats
+    always: tuple[Ints, Floats]
 
 
 class Tables(NamedTuple):
@@ -61,8 +74,8 @@ class Layout:
         self.branches.append(branches)
         self.node_start.append(len(self.cliques))
 
-    def finish(self) -> tuple[Forest, Tables]:
-        """Return the arrays of the plan and its tables."""
+    def finish(self) -> Laid:
+        """Return the arrays of the plan."""
         shapes = [self.n_levels[list(variables)] for variables, _ in self.cliques]
         n_outer = _ints(len(clique.outer) for _, clique in self.cliques)
         cells = _ints(np.prod(shape) for shape in shapes)
@@ -98,12 +111,15 @@ class Layout:
             _ints(self.gates),
             _starts(map(len, self.branches)),
             _ints(branch.level for branch in branches),
-            np.array([branch.constant for branch in branches], dtype=np.float64),
+            np.array([np.sum(branch.always) for branch in branches], dtype=np.float64),
             _starts(len(branch.nodes) for branch in branches),
             _flat(branch.nodes for branch in branches),
             _starts(self.n_levels),
         )
-        return forest, self._tables(forest)
+        holding = np.repeat(np.arange(len(branches)), [len(branch.always) for branch in branches])
+        always = np.array([weight for branch in branches for weight in branch.always], dtype=np.float64)
+        weights = np.concatenate([np.zeros(0), *self.weights])
+        return Laid(forest, self._wiring(), weights, (holding, always))
 
     def _places(self, cells: Ints, n_low: Ints, n_outer: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
         above = np.where(parent >= 0, parent, 0)
@@ -119,33 +135,33 @@ class Layout:
         )
         return where[:, 0].copy(), where[:, 1].copy(), places
 
-    def _tables(self, forest: Forest) -> Tables:
-        logs = np.zeros(int(forest.cell_start[-1]))
+    def _wiring(self) -> Wiring:
         empty = np.zeros(0, dtype=np.int64)
         none = Conjunctions(np.zeros(1, dtype=np.int64), empty, empty, np.zeros(0, dtype=np.bool_))
         every = [none, *self.features]
-        write_weights(
+        return Wiring(
             _starts(np.concatenate([np.diff(part.start) for part in every])),
             np.concatenate([part.level for part in every]),
             np.concatenate([part.equal for part in every]),
             np.concatenate([empty, *self.axes]),
-            np.concatenate([np.zeros(0), *self.weights]),
             np.concatenate([empty, *self.homes]),
-            forest.cell_start,
-            forest.n_low,
             _starts(len(variables) for variables, _ in self.cliques),
             self.n_levels[_flat(variables for variables, _ in self.cliques)],
-            logs,
         )
-        scaled, tops = np.empty_like(logs), np.zeros(len(forest.parent))
-        least = rescale(forest.cell_start, logs, scaled, tops)
-        scales = np.array(
-            [tops[a:b].sum() for a, b in zip(self.node_start[:-1], self.node_start[1:], strict=True)]
-        )
-        return Tables(logs, scaled if least >= 1e-100 else None, scales)
 
 
-def lay_out(planner: Planner, top: Branch) -> tuple[Forest, Tables]:
+def fill(forest: Forest, wiring: Wiring, weights: Floats) -> Tables:
+    """Make the tables of a plan for weights of its features."""
+    logs = np.zeros(int(forest.cell_start[-1]))
+    write_weights(wiring, weights, forest.cell_start, forest.n_low, logs)
+    scaled, tops = np.empty_like(logs), np.zeros(len(forest.parent))
+    least = rescale(forest.cell_start, logs, scaled, tops)
+    nodes = pairwise(forest.node_start.tolist())
+    scales = np.array([tops[first:last].sum() for first, last in nodes])
+    return Tables(logs, scaled if least >= 1e-100 else None, scales)
+
+
+def lay_out(planner: Planner, top: Branch) -> Laid:
     """Lay out the nodes that the top branch leads to."""
     layout = Layout(planner.n_levels)
     number: dict[int, int] = {}
@@ -184,7 +200,7 @@ def _axes(cliques: list[Clique], home: Ints, arrays: Conjunctions, n_variables: 
 
 
 def _renumbered(branch: Branch, number: dict[int, int]) -> Branch:
-    return Branch(branch.level, branch.constant, tuple(number[node] for node in branch.nodes))
+    return Branch(branch.level, branch.always, tuple(number[node] for node in branch.nodes))
 
 
 def _row_strides(sizes: Ints) -> Ints:

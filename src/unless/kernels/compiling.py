@@ -81,7 +81,7 @@ else:
     )
 
     def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        if isinstance(kind, types.BaseTuple):
+        if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
             members = zip(kind, cgutils.unpack_tuple(builder, value), strict=True)
             return context.make_tuple(
                 builder, kind, [_without_owner(context, builder, *member) for member in members]

@@ -1,8 +1,22 @@
 """The tables of clique trees: where cells of a clique meet rows of the next, and what features put there."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from unless.kernels.compiling import compiled
+
+
+class Wiring(NamedTuple):
+    """The conditions of features and the cliques they go to."""
+
+    start: Any  # (features + 1,)
+    level: Any
+    equal: Any
+    axis: Any  # of each condition: the axis of its variable in the clique of its feature
+    home: Any  # (features,): the clique
+    clique_start: Any  # (cliques + 1,)
+    clique_levels: Any
 
 
 @compiled
@@ -72,38 +86,65 @@ def _list_cells(first, last, level, equal, axis, origin, low, high, sizes, strid
 
 
 @compiled
-def write_weights(
-    start, level, equal, axis, weights, home, cell_start, n_low, clique_start, clique_levels, table
-):
-    """Add the weight of each feature to the cells of its clique where its conditions hold.
-
-    Each condition comes with the axis of its variable in that clique.
-    """
+def _longest(cell_start, n_low):
+    """Return the length of the longest list of low or high places of a clique."""
     longest = 1
     for clique in range(n_low.shape[0]):
         cells = cell_start[clique + 1] - cell_start[clique]
         longest = max(longest, n_low[clique], cells // n_low[clique])
+    return longest
+
+
+@compiled
+def _list_holding(feature, wiring, n_low, strides, lows, highs):
+    """List the low and the high places of the cells in which a feature holds; return how many of each."""
+    clique = wiring.home[feature]
+    first, last = wiring.clique_start[clique], wiring.clique_start[clique + 1]
+    sizes = wiring.clique_levels
+    size = 1
+    split = last
+    for i in range(last - first):
+        k = last - 1 - i
+        strides[k] = size
+        size *= sizes[k]
+        if size <= n_low[clique]:
+            split = k
+    a, b = wiring.start[feature], wiring.start[feature + 1]
+    level, equal, axis = wiring.level, wiring.equal, wiring.axis
+    n_lows = _list_cells(a, b, level, equal, axis, first, split, last, sizes, strides, lows)
+    n_highs = _list_cells(a, b, level, equal, axis, first, first, split, sizes, strides, highs)
+    return n_lows, n_highs
+
+
+@compiled
+def write_weights(wiring, weights, cell_start, n_low, table):
+    """Add the weight of each feature to the cells of its clique where its conditions hold."""
+    longest = _longest(cell_start, n_low)
     lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    strides = np.empty(clique_levels.shape[0], np.int64)
+    strides = np.empty(wiring.clique_levels.shape[0], np.int64)
     for feature in range(weights.shape[0]):
-        clique = home[feature]
-        first, last = clique_start[clique], clique_start[clique + 1]
-        size = 1
-        split = last
-        for i in range(last - first):
-            k = last - 1 - i
-            strides[k] = size
-            size *= clique_levels[k]
-            if size <= n_low[clique]:
-                split = k
-        a, b = start[feature], start[feature + 1]
-        n_lows = _list_cells(a, b, level, equal, axis, first, split, last, clique_levels, strides, lows)
-        n_highs = _list_cells(a, b, level, equal, axis, first, first, split, clique_levels, strides, highs)
+        n_lows, n_highs = _list_holding(feature, wiring, n_low, strides, lows, highs)
         weight = weights[feature]
         for i in range(n_highs):
-            begin = cell_start[clique] + highs[i]
+            begin = cell_start[wiring.home[feature]] + highs[i]
             for k in range(n_lows):
                 table[begin + lows[k]] += weight
+
+
+@compiled
+def sum_holding(wiring, cell_start, n_low, table, sums):
+    """Add up, for each feature, the cells of its clique where its conditions hold."""
+    longest = _longest(cell_start, n_low)
+    lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    strides = np.empty(wiring.clique_levels.shape[0], np.int64)
+    for feature in range(sums.shape[0]):
+        n_lows, n_highs = _list_holding(feature, wiring, n_low, strides, lows, highs)
+        total = 0.0
+        for i in range(n_highs):
+            begin = cell_start[wiring.home[feature]] + highs[i]
+            for k in range(n_lows):
+                total += table[begin + lows[k]]
+        sums[feature] = total
 
 
 @compiled

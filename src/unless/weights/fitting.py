@@ -1,9 +1,9 @@
-"""Weights by penalised pseudo-likelihood: the objective of Libra's mnlearnw, converged."""
+"""Weights by penalised pseudo-likelihood, the objective of Libra's mnlearnw, converged; or by likelihood."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,13 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.progress import progress
 from unless.errors import DataError, SettingError
-from unless.inference.conditionals import Conditionals
+from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
+from unless.inference.priors import NO_PRIOR, Gaussian, Prior
 from unless.inference.rows import read_rows
 from unless.structures.features import FeatureSet
-from unless.weights.minimise import minimise
-from unless.weights.objective import Objective
-from unless.weights.priors import NO_PRIOR, Gaussian, Prior
-from unless.weights.report import Candidate, FitReport
+from unless.weights.minimise import Limits, minimise
+from unless.weights.objective import Loss, Objective, make_loss
 from unless.weights.separable import refuse_divergence, refuse_one_sided
 
 Floats = npt.NDArray[np.float64]
@@ -30,7 +29,9 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     data: object,
     prior: Prior | str | Iterable[Prior] | None = Gaussian(1.0),  # noqa: B008 (a frozen value)
     *,
+    objective: Literal["pseudo", "likelihood"] = "pseudo",
     tolerance: float = 1e-6,
+    relative_tolerance: float | None = None,
     max_iterations: int = 5_000,
     start: npt.ArrayLike | LogLinearModel | None = None,
     validation: object = None,
@@ -39,9 +40,10 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     max_memory: int | str | None = None,
     show_progress: bool | None = None,
 ) -> LogLinearModel:
-    """Find the weights that minimise the penalised negative pseudo-log-likelihood.
+    """Find the weights that minimise a penalised negative log-likelihood.
 
-    f(w) = - sum over rows and variables v of log P(x_v | the others) + sum w^2 / (2 sd^2) + l1 sum |w|.
+    f(w) = - sum over rows and variables v of log P(x_v | the others) + sum w^2 / (2 sd^2) + l1 sum |w|,
+    or, for objective="likelihood", with log P(x) of each row in place of the sum over variables.
 
     Parameters
     ----------
@@ -50,9 +52,13 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     prior
         `Gaussian(sd)`, `Laplace(l1)`, their sum, or None. Several, or "validate" for a grid from strong to
         weak, are tried on rows they have not seen, and the best is taken.
+    objective
+        "likelihood" uses the data better than "pseudo", but is refused where exact inference is not cheap.
     tolerance
         Done when no component of the (sub)gradient exceeds this. With a Gaussian part no weight is then
         farther from its optimum than tolerance * sd^2 * the square root of their number, mostly far less.
+    relative_tolerance
+        Stop early, where an iteration improves the objective by no more than this share (1e-3 in Libra).
     start
         Weights, or a model of the same features, to start from; zeros by default.
     validation
@@ -67,55 +73,58 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     >>> net.fit_report.converged
     True
     """
-    _check(features, tolerance, max_iterations)
-    table = read_rows(features.domain, data)
-    if not table.n_rows:
-        raise DataError("The table has no rows; there is nothing to fit weights to.")
-    begin = _start(features, start)
-    layout: Settings = {"n_jobs": n_jobs, "max_memory": max_memory}
+    _check(features, Limits(tolerance, max_iterations, relative_tolerance))
+    table, begin = _rows(features, data), _start(features, start)
+    layout: Settings = {"objective": objective, "n_jobs": n_jobs, "max_memory": max_memory}
     with progress("fit_weights", show_progress) as step:
         settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
+        settings["relative_tolerance"] = relative_tolerance
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
-        best = max(tried, key=lambda one: one.pseudo_log_likelihood).prior
-        weights, report = fit(
-            features, Conditionals.of(features.arrays, table, **layout), best, begin, **settings
-        )
+        best = max(tried, key=lambda one: one.score).prior
+        weights, report = fit(features, make_loss(features, table, **layout), best, begin, **settings)
     candidates = tried if len(tried) > 1 else ()
     return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
 
 
 def fit(
     features: FeatureSet,
-    conditionals: Conditionals,
+    loss: Loss,
     prior: Prior,
     start: Floats,
     *,
     tolerance: float,
     max_iterations: int,
     step: Any,
+    relative_tolerance: float | None = None,
 ) -> tuple[Floats, FitReport]:
-    """Fit weights over cases that are laid out already."""
-    objective = Objective(conditionals, prior, step)
+    """Fit weights to data that are laid out already."""
+    limits = Limits(tolerance, max_iterations, relative_tolerance)
+    objective = Objective(loss, prior, step)
     free = prior == NO_PRIOR
-    with conditionals.threads():
+    with loss.threads():
         if free:
             refuse_one_sided(objective, features)
-        found = minimise(objective, start, tolerance, max_iterations)
-        if free:
-            refuse_divergence(objective, features, found.weights, tolerance)
+        found = minimise(objective, start, limits)
+        if free and found.stopped_by != "relative_tolerance":
+            refuse_divergence(objective, features, found.weights, limits.tolerance)
         value = objective.value(found.weights)
-    converged = found.norm <= tolerance
-    message = "Converged." if converged else _why_not(found.n_iterations, max_iterations)
     return found.weights, FitReport(
         prior=prior,
-        converged=converged,
+        measure=loss.measure,
+        stopped_by=found.stopped_by,
         n_iterations=found.n_iterations,
         n_evaluations=objective.n_evaluations,
         objective=value,
         gradient_norm=found.norm,
-        tolerance=tolerance,
-        message=message,
+        tolerance=limits.tolerance,
     )
+
+
+def _rows(features: FeatureSet, data: object) -> Dataset:
+    table = read_rows(features.domain, data)
+    if not table.n_rows:
+        raise DataError("The table has no rows; there is nothing to fit weights to.")
+    return table
 
 
 def _judged(
@@ -133,12 +142,6 @@ def _judged(
     return choose_prior(features, data, prior, *judging, layout, settings)
 
 
-def _why_not(n_iterations: int, max_iterations: int) -> str:
-    if n_iterations >= max_iterations:
-        return "Stopped at max_iterations, before the tolerance was reached."
-    return "Stopped where rounding hides all further progress, before the tolerance was reached."
-
-
 def _start(features: FeatureSet, start: npt.ArrayLike | LogLinearModel | None) -> Floats:
     if start is None:
         return np.zeros(len(features))
@@ -152,12 +155,17 @@ def _start(features: FeatureSet, start: npt.ArrayLike | LogLinearModel | None) -
     return weights
 
 
-def _check(features: object, tolerance: object, max_iterations: object) -> None:
+def _check(features: object, limits: Limits) -> None:
     if not isinstance(features, FeatureSet):
         raise SettingError(
             f"Weights need a FeatureSet, not a {type(features).__name__}; call features() of a structure."
         )
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf:
-        raise SettingError(f"tolerance={tolerance!r} must be a number above 0.")
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 0:
-        raise SettingError(f"max_iterations={max_iterations!r} must be a whole number of 0 or more.")
+    for name in ("tolerance", "relative_tolerance"):
+        value = getattr(limits, name)
+        if value is None and name == "relative_tolerance":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+            raise SettingError(f"{name}={value!r} must be a number above 0.")
+    most = limits.max_iterations
+    if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+        raise SettingError(f"max_iterations={most!r} must be a whole number of 0 or more.")

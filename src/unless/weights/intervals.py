@@ -10,8 +10,8 @@ from unless.data.dataset import Dataset
 from unless.errors import SettingError, TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
+from unless.inference.priors import NO_PRIOR, Prior
 from unless.inference.rows import read_rows
-from unless.weights.priors import NO_PRIOR, Prior
 
 Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
@@ -49,6 +49,10 @@ def weight_intervals(
         raise SettingError(f"level={level!r} must be a number between 0 and 1, both excluded.")
     used = prior or (net.fit_report.prior if net.fit_report is not None else NO_PRIOR)
     _check(net, used)
+    if net.fit_report is not None and net.fit_report.measure != "pseudo_log_likelihood":
+        raise SettingError(
+            "Intervals are for weights found by pseudo-likelihood; fit them with objective='pseudo'."
+        )
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
     from scipy.special import ndtri
 

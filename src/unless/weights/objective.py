@@ -1,17 +1,82 @@
-"""The penalised negative pseudo-log-likelihood, in coordinates in which it is about equally steep."""
+"""A penalised negative log-likelihood, pseudo or full, in coordinates in which it is about equally steep."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import Dataset
+from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
-from unless.weights.priors import Prior
+from unless.inference.expectations import Expectations
+from unless.inference.fit_report import Measure
+from unless.inference.priors import Prior
+from unless.structures.features import FeatureSet
 
 Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve.
 _MOST_DENSE = 2_000
+
+
+class Loss(Protocol):
+    """What data say against weights: minus a log-likelihood, with its first two derivatives."""
+
+    @property
+    def measure(self) -> Measure:
+        """What is to be large."""
+
+    @property
+    def n_features(self) -> int:
+        """The number of features, and so of weights."""
+
+    @property
+    def work(self) -> float:
+        """About how many steps one pass takes."""
+
+    @property
+    def hessian_work(self) -> float:
+        """About how many steps the whole Hessian takes."""
+
+    def losses(self, weights: Floats) -> Floats:
+        """Return the parts whose sum is the loss."""
+
+    def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
+        """Return the loss and its gradient; `keep` remembers where, for the second derivatives."""
+
+    def product(self, direction: Floats) -> Floats:
+        """Return the product of the Hessian with a vector, at the weights that were kept."""
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of the Hessian at the weights that were kept, or a little more."""
+
+    def hessian(self) -> Floats:
+        """Return the whole Hessian at the weights that were kept."""
+
+    def tallies(self) -> tuple[Floats, Floats]:
+        """Return, for each feature, how often it could be true or false, and how often it then was true."""
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Keep the threads alive between passes."""
+
+
+def make_loss(
+    features: FeatureSet,
+    data: Dataset,
+    *,
+    objective: str = "pseudo",
+    n_jobs: int | None = None,
+    max_memory: int | str | None = None,
+    once: bool = False,
+) -> Loss:
+    """Lay out what data say against weights; `once` saves what only pays when weights are tried often."""
+    if objective == "likelihood":
+        return Expectations(features.arrays, data, max_memory=max_memory)
+    if objective != "pseudo":
+        raise SettingError(f"objective={objective!r} is not known; use 'pseudo' or 'likelihood'.")
+    return Conditionals.of(features.arrays, data, n_jobs=n_jobs, max_memory=max_memory, once=once)
 
 
 class Objective:
@@ -21,24 +86,24 @@ class Objective:
     features that hold in a few, which saves most of the iterations.
     """
 
-    def __init__(self, conditionals: Conditionals, prior: Prior, step: Callable[[], object]) -> None:
-        self.conditionals = conditionals
+    def __init__(self, loss: Loss, prior: Prior, step: Callable[[], object]) -> None:
+        self.loss = loss
         self.prior = prior
         self.step = step
         self.n_evaluations = 0
-        self.scale = np.ones(conditionals.n_features)
+        self.scale = np.ones(loss.n_features)
 
     def precondition(self, weights: Floats) -> None:
         """Choose the scale by the curvature at these weights."""
         self.smooth(weights, keep=True)
-        curvature = self.conditionals.diagonal() + self.prior.precision
+        curvature = self.loss.diagonal() + self.prior.precision
         # A feature that no row tells anything about has no curvature, and no gradient either.
         self.scale = 1.0 / np.sqrt(np.where(curvature > 1e-12, curvature, 1.0))
 
     def smooth(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return the value without the L1 part, and its gradient."""
         self.n_evaluations += 1
-        value, gradient = self.conditionals.value_and_gradient(weights, keep)
+        value, gradient = self.loss.value_and_gradient(weights, keep)
         precision = self.prior.precision
         return value + 0.5 * precision * float(weights @ weights), gradient + precision * weights
 
@@ -50,18 +115,16 @@ class Objective:
     def product(self, direction: Floats) -> Floats:
         """Return the product of the Hessian, where it was kept, with a direction of weights."""
         self.n_evaluations += 1
-        return self.conditionals.product(direction) + self.prior.precision * direction
+        return self.loss.product(direction) + self.prior.precision * direction
 
     @cached_property
     def hessian_is_cheap(self) -> bool:
         """Whether the whole Hessian costs about as much as some tens of passes."""
-        return len(self.scale) <= _MOST_DENSE and self.conditionals.hessian_work < 100 * max(
-            self.conditionals.work, 10**7
-        )
+        return len(self.scale) <= _MOST_DENSE and self.loss.hessian_work < 100 * max(self.loss.work, 10**7)
 
     def hessian(self) -> Floats:
         """Return the Hessian where it was kept."""
-        matrix = self.conditionals.hessian()
+        matrix = self.loss.hessian()
         matrix[np.diag_indices_from(matrix)] += self.prior.precision
         return matrix
 

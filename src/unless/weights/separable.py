@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 def refuse_one_sided(objective: Objective, features: FeatureSet) -> None:
     """Refuse a feature that is never, or always, true where it could be both: its best weight is infinite."""
-    could, was = objective.conditionals.tallies()
+    could, was = objective.loss.tallies()
     asked = could > 0.5
     for stuck, how in ((asked & (was < 0.5), "never"), (asked & (was > could - 0.5), "always")):
         if stuck.any():

@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError
-from unless.inference.conditionals import Conditionals
+from unless.inference.fit_report import Candidate
+from unless.inference.priors import NO_PRIOR, Gaussian, Prior
 from unless.inference.rows import read_rows
 from unless.structures.features import FeatureSet
-from unless.weights.priors import NO_PRIOR, Gaussian, Prior
-from unless.weights.report import Candidate
+from unless.weights.objective import make_loss
 
 Floats = npt.NDArray[np.float64]
 # From strong to weak, so that the weights of one are a good start for the next.
@@ -29,7 +29,7 @@ def choose_prior(
     layout: dict[str, Any],
     settings: dict[str, Any],
 ) -> tuple[Candidate, ...]:
-    """Judge every prior by the pseudo-log-likelihood per row of rows it was not fitted to."""
+    """Judge every prior by the (pseudo-)log-likelihood per row of rows it was not fitted to."""
     tried = priors_to_try(priors)
     scores, n_rows = np.zeros(len(tried)), 0
     for training, unseen in _splits(data, validation, random_state):
@@ -47,14 +47,14 @@ def prior_path(
     layout: dict[str, Any],
     settings: dict[str, Any],
 ) -> Iterator[tuple[Floats, float]]:
-    """Give the weights under each prior and the pseudo-log-likelihood of the unseen rows, all together.
+    """Give the weights under each prior and the (pseudo-)log-likelihood of the unseen rows, all together.
 
     The weights under one prior are the start for the next.
     """
     from unless.weights.fitting import fit
 
-    seen = Conditionals.of(features.arrays, training, **layout)
-    judge = Conditionals.of(features.arrays, unseen, **layout, once=True)
+    seen = make_loss(features, training, **layout)
+    judge = make_loss(features, unseen, **layout, once=True)
     weights = np.zeros(len(features))
     for prior in priors:
         weights, _ = fit(features, seen, prior, weights, **settings)

@@ -1,0 +1,60 @@
+"""What fitting weights took, and how far it came."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from unless.inference.priors import Prior
+
+Measure = Literal["pseudo_log_likelihood", "log_likelihood"]
+StoppedBy = Literal["tolerance", "relative_tolerance", "max_iterations", "rounding"]
+_MESSAGES = {
+    "tolerance": "Converged.",
+    "relative_tolerance": "Stopped by relative_tolerance, before the tolerance was reached.",
+    "max_iterations": "Stopped at max_iterations, before the tolerance was reached.",
+    "rounding": "Stopped where rounding hides all further progress, before the tolerance was reached.",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A prior that was tried, and what rows it had not seen score per row: the mean of what is maximised."""
+
+    prior: Prior
+    score: float
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How weights were found.
+
+    `objective` is the penalised negative (pseudo-)log-likelihood, summed over rows; `gradient_norm` the
+    largest component of its gradient (with a Laplace part: of the subgradient nearest to zero). `measure`
+    says which of the two likelihoods it is, `stopped_by` which rule ended the search.
+    """
+
+    prior: Prior
+    measure: Measure
+    stopped_by: StoppedBy
+    n_iterations: int
+    n_evaluations: int
+    objective: float
+    gradient_norm: float
+    tolerance: float
+    candidates: tuple[Candidate, ...] = field(default=())
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gradient is as flat as was asked for."""
+        return self.stopped_by == "tolerance"
+
+    @property
+    def message(self) -> str:
+        """What ended the search, in words."""
+        return _MESSAGES[self.stopped_by]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.message} Prior {self.prior}: objective {self.objective:,.6f}, largest component of the "
+            f"gradient {self.gradient_norm:.1e} after {self.n_iterations:,} iterations and "
+            f"{self.n_evaluations:,} passes."
+        )
