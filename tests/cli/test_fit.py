@@ -54,7 +54,8 @@ def test_json_says_how_it_went(unless, berkeley, berkeley_csv, tmp_path):
     words = ["fit", berkeley, berkeley_csv, "-o", tmp_path / "m.mn", "--l1", "2", "--json"]
     told = json.loads(unless(*words).stdout)
     scored = json.loads(unless("score", tmp_path / "m.mn", berkeley_csv, "--pll", "--json").stdout)
-    assert told["pseudo_log_likelihood"] == pytest.approx(scored["per_row"], abs=1e-12)
+    assert told["per_row"] == pytest.approx(scored["per_row"], abs=1e-12)
+    assert told["measure"] == scored["measure"]
     assert (told["model"], told["n_rows"], told["converged"]) == (str(tmp_path / "m.mn"), 4526, True)
     described = unless("fit", "--help").stdout.partition("The JSON document")[2]
     assert all(key in described for key in told)
@@ -147,3 +148,55 @@ def test_threads_and_seeds_change_no_byte(process, berkeley, berkeley_csv, fitte
     words = ["fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", "--jobs", 2]
     assert process(*words, PYTHONHASHSEED="7").returncode == 0
     assert (tmp_path / "m.unless").read_bytes() == fitted.read_bytes()
+
+
+def test_weights_by_likelihood(unless, berkeley, berkeley_csv, tmp_path):
+    words = ["fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", "--objective", "likelihood"]
+    told = json.loads(unless(*words, "--json").stdout)
+    net = fit_weights(library.load(berkeley).structure_.features(), berkeley_csv, objective="likelihood")
+    assert read_model(tmp_path / "m.unless").weights.tolist() == net.weights.tolist()
+    scored = json.loads(unless("score", tmp_path / "m.unless", berkeley_csv, "--json").stdout)
+    assert (told["measure"], told["stopped_by"]) == ("log_likelihood", "tolerance")
+    assert told["per_row"] == pytest.approx(scored["per_row"], abs=1e-12)
+    assert "\nLog-likelihood per row: " in unless(*words).stdout
+
+
+def test_a_likelihood_that_is_not_cheap(unless, wide, tmp_path):
+    unless("sample", wide, "-n", 10, "-o", tmp_path / "t.csv", "--method", "gibbs")
+    words = ["fit", wide, tmp_path / "t.csv", "-o", tmp_path / "m.unless", "--objective", "likelihood"]
+    result = unless(*words, "--max-memory", "64 MB")
+    assert result.exit_code == 2
+    assert "leave out --objective likelihood, or raise --max-memory" in result.stderr
+    assert not (tmp_path / "m.unless").exists()
+
+
+@pytest.mark.parametrize("judge", [None, "3", "0.3", "file"])
+def test_a_prior_chosen_by_validation(unless, berkeley, berkeley_csv, tmp_path, judge):
+    words = ["fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", "--validate", "--seed", "3"]
+    if judge:
+        words += ["--validation", berkeley_csv if judge == "file" else judge]
+    told = json.loads(unless(*words, "--json").stdout)
+    asked = {None: None, "3": 3, "0.3": 0.3, "file": berkeley_csv}[judge]
+    features = library.load(berkeley).structure_.features()
+    report = fit_weights(features, berkeley_csv, "validate", validation=asked, random_state=3).fit_report
+    assert told["prior"] == {"sd": report.prior.sd, "l1": 0.0}
+    assert [one["per_row"] for one in told["candidates"]] == [one.score for one in report.candidates]
+    assert unless(*words).stdout.splitlines()[1] == "It is the best of 7 priors for rows they had not seen."
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--validate --sd 1", "--validate and --sd exclude each other"),
+        ("--validate --no-prior", "--validate and --no-prior exclude each other"),
+        ("--validation 5", "--validation is only for --validate"),
+        ("--validate --validation 1", "--validation 1 must be at least 2 folds"),
+        ("--validate --validation 1.5", "--validation 1.5 is no way to judge priors"),
+        ("--validate --validation missing.csv", "missing.csv"),
+    ],
+)
+def test_odd_ways_to_validate(unless, berkeley, berkeley_csv, tmp_path, words, said):
+    result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", *words.split())
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "m.unless").exists()

@@ -79,4 +79,31 @@ def test_too_wide_for_an_exact_score(unless, wide, tmp_path):
     unless("sample", wide, "-n", 10, "-o", tmp_path / "t.csv", "--method", "gibbs")
     result = unless("score", wide, tmp_path / "t.csv", "--max-memory", "64 MB")
     assert result.exit_code == 2
-    assert "score by --pll, or raise --max-memory" in result.stderr
+    assert "score by --pll or --cmll, or raise --max-memory" in result.stderr
+
+
+@pytest.mark.parametrize("targets", [None, ["Admit"], ["Admit", "Gender"]])
+def test_the_conditional_marginal_log_likelihood(unless, fitted, berkeley_csv, targets):
+    words = ["score", fitted, berkeley_csv, "--cmll", *(["--target", ",".join(targets)] if targets else [])]
+    wanted = read_model(fitted).conditional_marginal_log_likelihood(library.read(berkeley_csv), targets)
+    told = told_by(unless(*words, "--by-variable", "--json"))
+    assert told["measure"] == "conditional_marginal_log_likelihood"
+    assert told["per_row"] == wanted.value
+    assert told["by_variable"] == dict(wanted.by_variable)
+    shown = unless(*words).stdout
+    assert shown == f"Conditional marginal log-likelihood per row: {wanted.value:.6f} (4,526 rows)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--pll --cmll", "--pll and --cmll exclude each other"),
+        ("--target Admit", "--target is only for --cmll"),
+        ("--by-variable", "--by-variable is only for --pll and --cmll"),
+        ("--cmll --target Adm", "Adm"),
+    ],
+)
+def test_scores_that_are_not_meant(unless, fitted, berkeley_csv, words, said):
+    result = unless("score", fitted, berkeley_csv, *words.split())
+    assert result.exit_code == 2
+    assert said in result.stderr

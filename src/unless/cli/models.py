@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from unless.formats.structures import Structure
     from unless.structures.features import FeatureSet
 
+# Scores in words.
+MEASURES = {
+    "log_likelihood": "Log-likelihood",
+    "pseudo_log_likelihood": "Pseudo-log-likelihood",
+    "conditional_marginal_log_likelihood": "Conditional marginal log-likelihood",
+}
 given_option = click.option(
     "--given",
     "-g",

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unless.cli.models import seed_option
 from unless.cli.options import Written, jobs
 from unless.cli.reading import matching_options
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.inference.model import LogLinearModel
+    from unless.inference.priors import Prior
     from unless.structures.features import FeatureSet
-    from unless.weights.priors import Prior
 
 
 def _deviation(text: str) -> float:
@@ -32,20 +33,30 @@ def _cost(text: str) -> float:
     return l1
 
 
+def _judge(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 @click.command(
     "fit",
     short_help="Fit weights to a structure, so that it can be asked, sampled and scored.",
     epilog="""
-    Weights are found by penalised pseudo-likelihood. STRUCTURE is what `unless learn` saved, or a model whose
-    weights are to be found anew: .unless, .mn, .uai, .bif, .json or .graphml. The table is read with its
-    levels, and columns it does not know are left out. OUT ends in .unless, .mn, .uai or .json, and is
-    replaced only when all went well.
+    Weights are found by penalised pseudo-likelihood, or by likelihood where exact inference is cheap.
+    STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
+    .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out. OUT
+    ends in .unless, .mn, .uai or .json, and is replaced only when all went well.
 
     \b
     Examples:
       unless fit learned.unless table.csv -o fitted.unless
       unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
       unless fit network.mn train.data --no-header -o fitted.uai --json
+      unless fit learned.unless table.csv -o fitted.unless --validate --validation 0.2
 
     \b
     The JSON document, keys sorted:
@@ -55,11 +66,15 @@ def _cost(text: str) -> float:
                         many of its weights are not zero
       n_rows            how many rows it was fitted to
       prior             sd and l1; an sd of null means none
+      candidates        null, or the priors that were tried: sd, l1 and
+                        per_row, the score of rows they had not seen
       converged, message   whether the optimum was reached, in words
+      stopped_by        "tolerance", "max_iterations" or "rounding"
       n_iterations, n_evaluations   what it took
-      objective         minus the penalised pseudo-log-likelihood, summed
+      measure           "pseudo_log_likelihood" or "log_likelihood"
+      objective         minus the measure, penalised and summed over rows
       gradient_norm, tolerance   how flat it is there, and had to be
-      pseudo_log_likelihood   without the prior, per row
+      per_row           the measure without the prior, per row
     """,
 )
 @click.argument("structure", type=click.Path())
@@ -74,6 +89,21 @@ def _cost(text: str) -> float:
 )
 @click.option("--l1", type=Written("NUMBER", _cost), help="What a unit of weight costs; makes many zero (0).")
 @click.option("--no-prior", is_flag=True, help="Believe nothing; refused where weights would be infinite.")
+@click.option(
+    "--validate", is_flag=True, help="Try priors from strong to weak, and take the best for unseen rows."
+)
+@click.option(
+    "--validation",
+    type=Written("FILE|SHARE|FOLDS", _judge),
+    help="With --validate: a table to judge by, the share of rows to set aside, or the number of folds (5).",
+)
+@seed_option
+@click.option(
+    "--objective",
+    type=click.Choice(["pseudo", "likelihood"]),
+    default="pseudo",
+    help="What weights maximise; likelihood uses rows better, and is refused where it is not cheap (pseudo).",
+)
 @click.option(
     "--features",
     "kind",
@@ -109,6 +139,8 @@ def command(
         data = read_like(opened.domain, files, options)
     if not quiet:
         say_notes(data)
+    if isinstance(options["validation"], str):
+        options["validation"] = read_like(opened.domain, [options["validation"]], options)
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
     write_model(net, output)
@@ -119,10 +151,16 @@ def command(
         note(f"\nSaved. Ask it with: unless query {visible(quote(output))} {visible(quote(data.names[0]))}")
 
 
-def _prior(options: dict[str, Any]) -> "Prior":
-    from unless.weights.priors import Prior
+def _prior(options: dict[str, Any]) -> "Prior | str":
+    from unless.inference.priors import Prior
 
     given = {name: options[name] for name in ("sd", "l1") if options[name] is not None}
+    if options["validation"] is not None and not options["validate"]:
+        raise click.UsageError("--validation is only for --validate; one prior needs no judge")
+    if options["validate"]:
+        for name in (*given, *(["no-prior"] if options["no_prior"] else [])):
+            raise click.UsageError(f"--validate and --{name} exclude each other")
+        return "validate"
     if options["no_prior"]:
         if given:
             raise click.UsageError(f"--no-prior and --{next(iter(given))} exclude each other")
@@ -131,18 +169,20 @@ def _prior(options: dict[str, Any]) -> "Prior":
 
 
 def _fit(
-    features: "FeatureSet", data: "Dataset", prior: "Prior", options: dict[str, Any], quiet: bool
+    features: "FeatureSet", data: "Dataset", prior: "Prior | str", options: dict[str, Any], quiet: bool
 ) -> "LogLinearModel":
-    from unless.errors import SettingError
+    from unless.errors import SettingError, TooLarge
     from unless.weights.fitting import fit_weights
 
-    how = {name: options[name] for name in ("n_jobs", "max_memory")}
+    how = {name: options[name] for name in ("n_jobs", "max_memory", "objective", "validation")}
+    how |= {"random_state": options["seed"], "show_progress": False if quiet else None}
     try:
-        return fit_weights(features, data, prior=prior, show_progress=False if quiet else None, **how)
-    except SettingError as error:
-        # The way out has another name here.
+        return fit_weights(features, data, prior=prior, **how)
+    except (SettingError, TooLarge) as error:
+        # Ways out have other names here.
         said = str(error).replace("; give a prior such as Gaussian(1.0).", "; leave out --no-prior.")
-        raise SettingError(said) from None
+        said = said.replace("use objective='pseudo'", "leave out --objective likelihood")
+        raise type(error)(said.replace("validation=", "--validation ")) from None
 
 
 def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
@@ -159,10 +199,14 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
         "n_features": len(net.features),
         "n_nonzero": int(np.count_nonzero(net.weights)),
         "n_rows": data.n_rows,
-        "prior": {"sd": number(report.prior.sd), "l1": number(report.prior.l1)},
-        "pseudo_log_likelihood": number((penalty - report.objective) / data.n_rows),
+        "prior": _told(report.prior),
+        "candidates": [{**_told(tried.prior), "per_row": number(tried.score)} for tried in report.candidates]
+        or None,
+        "measure": report.measure,
+        "per_row": number((penalty - report.objective) / data.n_rows),
         "converged": bool(report.converged),
         "message": report.message,
+        "stopped_by": report.stopped_by,
         "n_iterations": report.n_iterations,
         "n_evaluations": report.n_evaluations,
         "objective": number(report.objective),
@@ -171,21 +215,30 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
     }
 
 
+def _told(prior: "Prior") -> dict[str, float | None]:
+    from unless.cli.display import number
+
+    return {"sd": number(prior.sd), "l1": number(prior.l1)}
+
+
 def _tell(net: "LogLinearModel", document: dict[str, Any]) -> None:
     from unless.cli.display import note, say
+    from unless.cli.models import MEASURES
     from unless.cli.wording import count
-    from unless.weights.priors import Prior
+    from unless.inference.priors import Prior
 
     prior = net.fit_report.prior
     say(
         f"Fitted {count(document['n_features'], 'weight')} to {count(document['n_rows'], 'row')} of "
         f"{count(document['n_variables'], 'column')}, {'no prior' if prior == Prior() else f'prior {prior}'}."
     )
+    if document["candidates"]:
+        say(f"It is the best of {len(document['candidates'])} priors for rows they had not seen.")
     if prior.l1:
         say(f"{count(document['n_nonzero'], 'weight')} are not zero.")
     steps = count(document["n_iterations"], "iteration")
     say(f"{'Converged' if document['converged'] else 'Not converged'} after {steps}.")
     say(f"Objective: {document['objective']:,.4f}")
-    say(f"Pseudo-log-likelihood per row: {document['pseudo_log_likelihood']:.6f}")
+    say(f"{MEASURES[document['measure']]} per row: {document['per_row']:.6f}")
     if not document["converged"]:
         note(document["message"])

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unless.cli.options import Written, names
 from unless.cli.reading import matching_options
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
       unless score fitted.unless new.csv
       unless score fitted.unless new.csv --pll --by-variable
       unless score network.mn test.data --no-header --pll --json
+      unless score fitted.unless new.csv --cmll --target Admit
 
     \b
     The JSON document, keys sorted:
       format, version   "unless-score", 1
-      measure           "log_likelihood" or "pseudo_log_likelihood"
+      measure           "log_likelihood", "pseudo_log_likelihood" or
+                        "conditional_marginal_log_likelihood"
       n_rows            how many rows were scored
       per_row           the mean over rows; null where a row is impossible
       by_variable       null, or what each variable adds, by its name
@@ -36,58 +39,86 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--pll", is_flag=True, help="The pseudo-log-likelihood: each column given all others.")
-@click.option("--by-variable", is_flag=True, help="With --pll: what each variable adds.")
+@click.option(
+    "--cmll",
+    is_flag=True,
+    help="The conditional marginal log-likelihood: each quarter of the columns given the others.",
+)
+@click.option(
+    "--target",
+    "targets",
+    type=Written("NAME[,NAME...]", names),
+    help="With --cmll: these columns, each given all but these.",
+)
+@click.option("--by-variable", is_flag=True, help="With --pll or --cmll: what each variable adds.")
 @matching_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(
-    model: str, files: tuple[str, ...], pll: bool, by_variable: bool, as_json: bool, **options: Any
-) -> None:
+def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool, **options: Any) -> None:
     """Say how probable the rows of a table, in one FILE or several, are under MODEL."""
     from unless.cli.display import number, say_json
     from unless.cli.reading import read_like, say_notes
     from unless.formats.catalogue import read_model
 
-    if by_variable and not pll:
-        raise click.UsageError("--by-variable is only for --pll; a log-likelihood is of all columns at once")
+    measure = _measure(options, by_variable)
     net = read_model(model)
     data = read_like(net.domain, files, options)
     say_notes(data)
-    value, shares = _score(net, data, pll, options["max_memory"])
+    value, shares = _score(net, data, measure, options)
     if as_json:
         document = {
-            "measure": "pseudo_log_likelihood" if pll else "log_likelihood",
+            "measure": measure,
             "n_rows": data.n_rows,
             "per_row": number(value),
             "by_variable": {name: number(share) for name, share in shares.items()} if by_variable else None,
         }
         say_json({"format": "unless-score", "version": 1, **document})
     else:
-        _tell(value, shares if by_variable else {}, pll, data.n_rows)
+        _tell(value, shares if by_variable else {}, measure, data.n_rows)
+
+
+def _measure(options: dict[str, Any], by_variable: bool) -> str:
+    if options["pll"] and options["cmll"]:
+        raise click.UsageError("--pll and --cmll exclude each other")
+    if options["targets"] and not options["cmll"]:
+        raise click.UsageError("--target is only for --cmll")
+    if options["pll"]:
+        return "pseudo_log_likelihood"
+    if options["cmll"]:
+        return "conditional_marginal_log_likelihood"
+    if by_variable:
+        raise click.UsageError(
+            "--by-variable is only for --pll and --cmll; a log-likelihood is of all columns at once"
+        )
+    return "log_likelihood"
 
 
 def _score(
-    net: "LogLinearModel", data: "Dataset", pll: bool, max_memory: str | None
+    net: "LogLinearModel", data: "Dataset", measure: str, options: dict[str, Any]
 ) -> tuple[float, dict[str, float]]:
     from unless.data.memory import show_memory
     from unless.errors import TooLarge
 
-    if pll:
-        found = net.pseudo_log_likelihood(data, max_memory=max_memory)
+    max_memory = options["max_memory"]
+    if measure != "log_likelihood":
+        if measure == "pseudo_log_likelihood":
+            found = net.pseudo_log_likelihood(data, max_memory=max_memory)
+        else:
+            found = net.conditional_marginal_log_likelihood(data, options["targets"])
         return float(found), dict(found.by_variable)
     if not net.exact.fits(max_memory):
         raise TooLarge(
-            f"A log-likelihood needs tables of about {show_memory(net.exact.cost.n_bytes)}; score by --pll, "
-            "or raise max_memory=."
+            f"A log-likelihood needs tables of about {show_memory(net.exact.cost.n_bytes)}; score by --pll "
+            "or --cmll, or raise max_memory=."
         )
     return net.score(data, max_memory=max_memory), {}
 
 
-def _tell(value: float, shares: dict[str, float], pll: bool, n_rows: int) -> None:
+def _tell(value: float, shares: dict[str, float], measure: str, n_rows: int) -> None:
     from unless.cli.display import note, say, say_table
+    from unless.cli.models import MEASURES
     from unless.cli.wording import count, visible
 
-    measure = "Pseudo-log-likelihood" if pll else "Log-likelihood"
-    say(f"{measure} per row: {value:.6f} ({count(n_rows, 'row')})")
+    say(f"{MEASURES[measure]} per row: {value:.6f} ({count(n_rows, 'row')})")
     if value == float("-inf"):
         note("The model gives some of the rows probability zero.")
     if shares:
