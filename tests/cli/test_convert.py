@@ -25,6 +25,10 @@ def test_there_and_back(unless, fitted, tmp_path, ending):
     for variable in net.domain.names:
         np.testing.assert_allclose(net.query(variable).probabilities, again.query(variable).probabilities)
     if ending != ".uai":
+        assert again.features == net.features
+        assert again.weights.tolist() == net.weights.tolist()
+    if ending == ".unless":
+        # Other formats do not tell how the weights were found.
         assert back.read_bytes() == fitted.read_bytes()
 
 

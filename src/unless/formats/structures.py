@@ -9,6 +9,7 @@ import numpy.typing as npt
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError
 from unless.formats.arrays import from_npy, to_npy
+from unless.formats.reports import read_report, wire_report
 from unless.formats.wire import (
     WireCanonicalModel,
     WireFeatureSet,
@@ -103,7 +104,9 @@ def _feature_members(features: FeatureSet) -> tuple[WireStructure, dict[str, byt
 
 def _model_members(model: LogLinearModel) -> tuple[WireStructure, dict[str, bytes]]:
     _, members = _feature_members(model.features)
-    wire = WireLogLinearModel(len(model.features), len(model.features.arrays.variable))
+    wire = WireLogLinearModel(
+        len(model.features), len(model.features.arrays.variable), wire_report(model.fit_report)
+    )
     return wire, {**members, "weights.npy": to_npy(model.weights, "<f8")}
 
 
@@ -112,7 +115,7 @@ def _read_model(wire: WireLogLinearModel, domain: Domain, members: Members) -> L
     weights = from_npy(members, "weights.npy", "<f8", (wire.n_features,))
     # Infinite weights are allowed: they say what is impossible.
     _check(not np.isnan(weights).any(), "a weight is not a number")
-    return LogLinearModel(_read_features(wire, domain, members), weights)
+    return LogLinearModel(_read_features(wire, domain, members), weights, report=read_report(wire.fit))
 
 
 def _read_features(wire: WireFeatureSet | WireLogLinearModel, domain: Domain, members: Members) -> FeatureSet:

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from unless.data.domain import Domain, Kind, Variable
+from unless.inference.fit_report import Measure, StoppedBy
 
 FORMAT = "unless"
 VERSION = 1
@@ -51,11 +52,35 @@ class WireFeatureSet(msgspec.Struct, forbid_unknown_fields=True, tag="feature_se
     n_conditions: Natural
 
 
-class WireLogLinearModel(msgspec.Struct, forbid_unknown_fields=True, tag="log_linear_model"):
+class WireCandidate(msgspec.Struct, forbid_unknown_fields=True):
+    """A prior that was tried, as text, and its score."""
+
+    prior: str
+    score: float
+
+
+class WireFit(msgspec.Struct, forbid_unknown_fields=True):
+    """How weights were found: a `FitReport`, its priors as text."""
+
+    prior: str
+    measure: Measure
+    stopped_by: StoppedBy
+    n_iterations: Natural
+    n_evaluations: Natural
+    objective: float
+    gradient_norm: float
+    tolerance: float
+    candidates: list[WireCandidate]
+
+
+class WireLogLinearModel(
+    msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag="log_linear_model"
+):
     """The sizes of a set of features with weights; its arrays are members."""
 
     n_features: Natural
     n_conditions: Natural
+    fit: WireFit | None = None
 
 
 WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet | WireLogLinearModel

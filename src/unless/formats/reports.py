@@ -1,0 +1,44 @@
+"""How weights were found, kept beside them."""
+
+import math
+
+from unless.formats.wire import WireCandidate, WireFit
+from unless.inference.fit_report import Candidate, FitReport
+from unless.inference.priors import parse_prior
+
+
+def wire_report(report: FitReport | None) -> WireFit | None:
+    """Write a report; one with numbers that JSON has no word for is left out."""
+    if report is None:
+        return None
+    numbers = [report.objective, report.gradient_norm, report.tolerance]
+    if not all(map(math.isfinite, numbers + [tried.score for tried in report.candidates])):
+        return None
+    return WireFit(
+        repr(report.prior),
+        report.measure,
+        report.stopped_by,
+        report.n_iterations,
+        report.n_evaluations,
+        report.objective,
+        report.gradient_norm,
+        report.tolerance,
+        [WireCandidate(repr(tried.prior), tried.score) for tried in report.candidates],
+    )
+
+
+def read_report(wire: WireFit | None) -> FitReport | None:
+    """Read a report."""
+    if wire is None:
+        return None
+    return FitReport(
+        parse_prior(wire.prior),
+        wire.measure,
+        wire.stopped_by,
+        wire.n_iterations,
+        wire.n_evaluations,
+        wire.objective,
+        wire.gradient_norm,
+        wire.tolerance,
+        tuple(Candidate(parse_prior(tried.prior), tried.score) for tried in wire.candidates),
+    )
