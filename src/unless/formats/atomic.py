@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,21 +13,41 @@ from unless.errors import SettingError
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file that takes its name only when all went well."""
+    with replacing_all(path) as (stream,):
+        yield stream
+
+
+@contextmanager
+def replacing_all(*paths: str | os.PathLike[str]) -> Iterator[list[BinaryIO]]:
+    """Open files that take their names together, when all of them are whole."""
+    targets = [_target(path) for path in paths]
+    drafts = [one.with_name(f".{one.name[:200]}.{secrets.token_hex(6)}.part") for one in targets]
+    try:
+        with ExitStack() as stack:
+            streams: list[BinaryIO] = []
+            for draft in drafts:
+                # Not tempfile: its files are private whatever the umask says.
+                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                streams.append(stack.enter_context(os.fdopen(handle, "wb")))
+            yield streams
+            for stream in streams:
+                stream.flush()
+                os.fsync(stream.fileno())
+        for draft, target in zip(drafts, targets, strict=True):
+            draft.replace(target)
+    except OSError as error:
+        # The draft's name means nothing to the caller.
+        named = dict(zip(map(str, drafts), paths, strict=True)).get(str(error.filename), paths[-1])
+        raise OSError(error.errno, error.strerror, os.fspath(named)) from None
+    finally:
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
     # Through a link, as open() would write.
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         # Renaming onto /dev/null would replace it.
         raise SettingError(f"{os.fspath(path)!r} is not an ordinary file; name another place.")
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.part")
-    try:
-        # Not tempfile: its files are private whatever the umask says.
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(target)
-    except OSError as error:
-        # The draft's name means nothing to the caller.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    finally:
-        draft.unlink(missing_ok=True)
+    return target

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from unless.data.domain import Domain
 from unless.errors import SettingError
 from unless.formats.gather import Piece, model_of_pieces
-from unless.formats.names import domain_beside, write_names
+from unless.formats.names import domain_beside, write_with_names
 from unless.formats.text import (
     COUNT,
     MOST_NAMELESS_LEVELS,
@@ -16,7 +16,6 @@ from unless.formats.text import (
     read_text,
     to_count,
     to_weight,
-    write_text,
     wrong,
 )
 from unless.formats.tokens import Tokens
@@ -42,9 +41,7 @@ def read_mn(path: PathLike) -> LogLinearModel:
 
 def write_mn(model: LogLinearModel, path: PathLike) -> None:
     """Write a .mn file, and its names beside it."""
-    text = mn_text(model)
-    write_names(model.domain, path)
-    write_text(path, text)
+    write_with_names(path, mn_text(model), model.domain)
 
 
 def mn_text(model: LogLinearModel) -> str:

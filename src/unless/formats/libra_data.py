@@ -12,8 +12,18 @@ from unless.data.domain import MAX_LEVELS, Domain, Variable
 from unless.data.levels import free_name
 from unless.errors import DataError, FileFormatError, MissingValues, SettingError
 from unless.formats.libra import parse_schema, schema_text
-from unless.formats.names import domain_beside, names_path, write_names
-from unless.formats.text import COUNT, NUMBER, PathLike, about, quote, read_text, write_text, wrong
+from unless.formats.names import domain_beside, names_path, names_text
+from unless.formats.text import (
+    COUNT,
+    NUMBER,
+    PathLike,
+    about,
+    quote,
+    read_text,
+    write_text,
+    write_texts,
+    wrong,
+)
 
 Missing = Literal["error", "drop", "level"]
 UNKNOWN = -1
@@ -60,9 +70,8 @@ def write_data(data: Dataset, path: PathLike) -> None:
     """Write a .data file of distinct rows and their counts, with its schema and its names beside it."""
     if not data.n_distinct or not data.n_variables:
         raise SettingError("An empty table has no .data file; write one with rows and columns.")
-    write_schema(data.domain, _schema_path(path))
-    write_names(data.domain, path)
-    write_text(path, data_text(data))
+    schema, names = schema_text(data.domain) + "\n", names_text(data.domain)
+    write_texts((_schema_path(path), schema), (names_path(path), names), (path, data_text(data)))
 
 
 def data_text(data: Dataset) -> str:

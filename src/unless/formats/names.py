@@ -7,7 +7,7 @@ import msgspec
 from unless.data.domain import Domain
 from unless.errors import SettingError
 from unless.formats.json_places import decoded, domain_of, line_of
-from unless.formats.text import PathLike, about, nameless_domain, read_text, write_text, wrong
+from unless.formats.text import PathLike, about, nameless_domain, read_text, write_texts, wrong
 from unless.formats.wire import WireVariable, json_lines, wire_domain
 
 FORMAT = "unless-names"
@@ -28,9 +28,9 @@ def names_path(path: PathLike) -> Path:
     return place.with_name(place.name.removesuffix(".gz") + ".names.json")
 
 
-def write_names(domain: Domain, path: PathLike) -> None:
-    """Write the names that belong to the file at this path."""
-    write_text(names_path(path), names_text(domain))
+def write_with_names(path: PathLike, text: str, domain: Domain) -> None:
+    """Write a text and the names that belong to it, both or neither."""
+    write_texts((names_path(path), names_text(domain)), (path, text))
 
 
 def names_text(domain: Domain) -> str:

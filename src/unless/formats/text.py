@@ -11,7 +11,7 @@ from pathlib import Path
 
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessError
-from unless.formats.atomic import replacing
+from unless.formats.atomic import replacing_all
 
 PathLike = str | os.PathLike[str]
 
@@ -84,12 +84,18 @@ def to_text(content: bytes) -> str:
 
 def write_text(path: PathLike, text: str) -> None:
     """Write a text that takes its name only when it is whole."""
+    write_texts((path, text))
+
+
+def write_texts(*files: tuple[PathLike, str]) -> None:
+    """Write texts that take their names together, when all of them are whole."""
     try:
-        content = text.encode("utf-8")
+        contents = [text.encode("utf-8") for _, text in files]
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
-    with replacing(path) as stream:
-        stream.write(content)
+    with replacing_all(*(path for path, _ in files)) as streams:
+        for stream, content in zip(streams, contents, strict=True):
+            stream.write(content)
 
 
 def to_count(word: str, line: int, what: str) -> int:

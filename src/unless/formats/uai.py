@@ -8,7 +8,7 @@ import numpy as np
 from unless.errors import SettingError
 from unless.formats.factors import MOST_CELLS, factors_of
 from unless.formats.gather import Floats, Scope, model_of_tables
-from unless.formats.names import domain_beside, write_names
+from unless.formats.names import domain_beside, write_with_names
 from unless.formats.text import (
     MOST_NAMELESS_LEVELS,
     PathLike,
@@ -16,7 +16,6 @@ from unless.formats.text import (
     read_text,
     to_count,
     to_potential,
-    write_text,
     wrong,
 )
 from unless.formats.tokens import Tokens
@@ -42,9 +41,7 @@ def read_uai(path: PathLike) -> LogLinearModel:
 
 def write_uai(model: LogLinearModel, path: PathLike, at_most: int = MOST_CELLS) -> None:
     """Write a .uai file of one table a scope, and its names beside it."""
-    text = uai_text(model, at_most)
-    write_names(model.domain, path)
-    write_text(path, text)
+    write_with_names(path, uai_text(model, at_most), model.domain)
 
 
 def uai_text(model: LogLinearModel, at_most: int = MOST_CELLS) -> str:
