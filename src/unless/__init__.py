@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from unless.data.domain import Variable as Variable
     from unless.data.read import read as read
     from unless.evaluation.divergence import kl_divergence as kl_divergence
+    from unless.formats.catalogue import read_model as read_model
+    from unless.formats.catalogue import write_model as write_model
+    from unless.formats.peers import to_pgmpy as to_pgmpy
+    from unless.formats.peers import to_pyagrum as to_pyagrum
     from unless.independence.bayesian import BayesianTest as BayesianTest
     from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
     from unless.independence.pearson import PearsonTest as PearsonTest
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from unless.structures.features import FeatureSet as FeatureSet
     from unless.structures.graph import Graph as Graph
     from unless.weights.fitting import fit_weights as fit_weights
+    from unless.weights.intervals import weight_intervals as weight_intervals
     from unless.weights.priors import Gaussian as Gaussian
     from unless.weights.priors import Laplace as Laplace
 
@@ -58,7 +63,12 @@ _HOMES = {
     "kl_divergence": "unless.evaluation.divergence",
     "load": "unless.learners.files",
     "read": "unless.data.read",
+    "read_model": "unless.formats.catalogue",
     "save": "unless.learners.files",
+    "to_pgmpy": "unless.formats.peers",
+    "to_pyagrum": "unless.formats.peers",
+    "weight_intervals": "unless.weights.intervals",
+    "write_model": "unless.formats.catalogue",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 (a literal list would be a second copy of the table above)

@@ -16,12 +16,21 @@ from unless.inference.model import LogLinearModel
 
 
 def read_model(path: PathLike) -> LogLinearModel:
-    """Read a model with weights, by the ending of the file: .unless, .mn, .uai, .bif or .json, also .gz."""
+    """Read a model with weights, by the ending of the file: .unless, .mn, .uai, .bif or .json, also .gz.
+
+    >>> import tempfile, unless
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> truth = unless.datasets.make_csi(5, random_state=0)
+    >>> write_model(truth, f"{folder.name}/truth.mn")
+    >>> read_model(f"{folder.name}/truth.mn")
+    <LogLinearModel: 32 features over 5 variables>
+    >>> folder.cleanup()
+    """
     return READERS[_ending(path, READERS, "read")](path)
 
 
 def write_model(model: LogLinearModel, path: PathLike) -> None:
-    """Write a model by the ending of the file: .unless, .mn, .uai or .json.
+    """Write a model by the ending of the file: .unless, .mn, .uai or .json; see `read_model` for an example.
 
     A .graphml file gets the graph of the model: which variables appear together, without the weights.
     """

@@ -12,7 +12,10 @@ from unless.inference.model import LogLinearModel
 
 
 def to_pgmpy(model: LogLinearModel, at_most: int = MOST_CELLS) -> Any:
-    """Return a pgmpy Markov network with one dense factor a scope; names and labels are kept."""
+    """Return a pgmpy Markov network with one dense factor a scope; names and labels are kept.
+
+    Factors of more than `at_most` cells together are refused. pgmpy is not installed with Unless.
+    """
     models = _package("pgmpy.models", "pgmpy")
     factors = _package("pgmpy.factors.discrete", "pgmpy")
     # The class was renamed in pgmpy 1.0.
@@ -29,7 +32,10 @@ def to_pgmpy(model: LogLinearModel, at_most: int = MOST_CELLS) -> Any:
 
 
 def to_pyagrum(model: LogLinearModel, at_most: int = MOST_CELLS) -> Any:
-    """Return a pyAgrum Markov random field with one dense factor a scope; names and labels are kept."""
+    """Return a pyAgrum Markov random field with one dense factor a scope; names and labels are kept.
+
+    Factors of more than `at_most` cells together are refused. pyAgrum is not installed with Unless.
+    """
     gum = _package("pyagrum", "pyagrum")
     made = gum.MarkovRandomField()
     for variable in model.domain:
