@@ -11,6 +11,7 @@ from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.diagnostics import BeliefReport, Floats
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
+from unless.inference.potentials import holding_cells
 from unless.kernels.belief import Factors, propagate
 from unless.structures.conditions import FeatureArrays, Literal
 
@@ -150,7 +151,7 @@ def factor_graph(
         host = hosts[scope]
         table = tables[host] if len(host) > 1 else unary[host[0]]
         for spoken, weight in weighted:
-            table[_cells(spoken, host, n_levels)] += weight
+            table[holding_cells(spoken, host, n_levels)] += weight
     return FactorGraph(np.concatenate(unary), _lay_out(tables, n_levels), _is_forest(scopes))
 
 
@@ -167,13 +168,6 @@ def _hosts(scopes: Iterable[Scope]) -> dict[Scope, Scope]:
             for variable in scope:
                 around.setdefault(variable, []).append(scope)
     return hosts
-
-
-def _cells(literals: Iterable[Literal], scope: Scope, n_levels: Integers) -> tuple[Integers, ...]:
-    fits = {variable: np.ones(int(n_levels[variable]), dtype=np.bool_) for variable in scope}
-    for variable, level, equal in literals:
-        fits[variable] &= (np.arange(len(fits[variable])) == level) == equal
-    return np.ix_(*(np.flatnonzero(fits[variable]) for variable in scope))
 
 
 def _check_size(scopes: Iterable[Scope], n_levels: Integers) -> None:

@@ -1,7 +1,7 @@
 """Tables of potentials as log-linear models, and back."""
 
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from unless.data.domain import Domain
 from unless.data.memory import show_memory
 from unless.errors import SettingError, TooLarge
 from unless.inference.model import LogLinearModel, Potential
-from unless.structures.conditions import FeatureArrays
+from unless.structures.conditions import FeatureArrays, Literal
 from unless.structures.features import FeatureSet
 
 # A table of more cells is better left as features.
@@ -54,15 +54,20 @@ def to_potentials(model: LogLinearModel) -> list[Potential]:
         if scope not in tables:
             _check_size(levels[list(scope)], [names[v] for v in scope])
             tables[scope] = np.zeros(levels[list(scope)])
-        allowed = [_allowed(literals, variable, int(levels[variable])) for variable in scope]
-        for cell in product(*allowed):
-            tables[scope][cell] += weight
+        tables[scope][holding_cells(literals, scope, levels)] += weight
     return [(tuple(names[v] for v in scope), np.exp(table)) for scope, table in tables.items()]
 
 
-def _allowed(literals: Iterable[tuple[int, int, bool]], variable: int, n_levels: int) -> list[int]:
-    said = [(level, equal) for v, level, equal in literals if v == variable]
-    return [code for code in range(n_levels) if all((code == level) == equal for level, equal in said)]
+def holding_cells(
+    literals: Sequence[Literal], scope: Sequence[int], n_levels: npt.NDArray[np.int64]
+) -> tuple[Any, ...]:
+    """Return the index of the cells where literals hold, of a table with one axis for each variable."""
+    if len(literals) == len(scope) and all(equal for _, _, equal in literals):
+        return tuple(level for _, level, _ in sorted(literals))
+    fits = {variable: np.ones(int(n_levels[variable]), dtype=np.bool_) for variable in scope}
+    for variable, level, equal in literals:
+        fits[variable] &= (np.arange(len(fits[variable])) == level) == equal
+    return np.ix_(*(np.flatnonzero(fits[variable]) for variable in scope))
 
 
 def _check_size(levels: npt.NDArray[np.int64], names: list[str]) -> None:
