@@ -25,8 +25,8 @@ from unless.structures.conditions import FeatureArrays
 Floats = npt.NDArray[np.float64]
 # Logs, scaled cells and work, and what the layout of the features takes beside them.
 BYTES_PER_CELL = 32
-# Steps of one pass beyond which exact inference is no longer cheap: about a second.
-MAX_STEPS = 2.0**30
+# Steps of one pass beyond which exact inference is no longer cheap: a pass takes about a second then.
+MAX_STEPS = 2.0**28
 # What messages do with a cell, in steps.
 _STEPS_PER_CELL = 8
 # Half the distance over which a gradient's change is the curvature's: its rounding must not show.

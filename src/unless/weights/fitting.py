@@ -58,7 +58,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
         Done when no component of the (sub)gradient exceeds this. With a Gaussian part no weight is then
         farther from its optimum than tolerance * sd^2 * the square root of their number, mostly far less.
     relative_tolerance
-        Stop early, where an iteration improves the objective by no more than this share (1e-3 in Libra).
+        Move as Libra does, and stop where five iterations gain no more than this share (1e-3 in Libra).
     start
         Weights, or a model of the same features, to start from; zeros by default.
     validation

@@ -16,10 +16,12 @@ _STALLS = (1e-5, 1e-7, 1e-9, 0.0)
 # Where a Newton step costs many passes, only the last digits are left to it.
 _STALLS_OF_LARGE = (1e-10, 0.0)
 _NEWTON_STEPS = 30
+# The steps that Libra's optimiser remembers; it moves in plain coordinates.
+LIBRAS_MEMORY = 6
 
 
 class Limits(NamedTuple):
-    """When to stop: at a flat gradient, after many iterations, or, if asked, after one that gained little."""
+    """When to stop: at a flat gradient, after many iterations, or, if asked, after five that gain little."""
 
     tolerance: float
     max_iterations: int
@@ -38,10 +40,10 @@ class Minimum(NamedTuple):
 def minimise(objective: Objective, start: Floats, limits: Limits) -> Minimum:
     """Minimise until no component of the subgradient exceeds the tolerance."""
     tolerance, max_iterations, relative_tolerance = limits
-    objective.precondition(start)
     if relative_tolerance is not None:
-        found = owlqn(objective, start, tolerance, max_iterations, relative_tolerance, span=1)
+        found = owlqn(objective, start, tolerance, max_iterations, relative_tolerance, LIBRAS_MEMORY)
         return Minimum(*found, _why(found, limits))
+    objective.precondition(start)
     weights, n_iterations = start, 0
     stalls = _STALLS if objective.hessian_is_cheap else _STALLS_OF_LARGE
     for stall in stalls:

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 MEMORY = 20
 _HALVINGS = 40
 # Iterations over which progress is judged.
-SPAN = 5
+_SPAN = 5
 
 
 class Found(NamedTuple):
@@ -33,22 +33,22 @@ def owlqn(
     tolerance: float,
     max_iterations: int,
     stall: float = 0.0,
-    span: int = SPAN,
+    memory: int = MEMORY,
 ) -> Found:
     """Minimise in scaled coordinates until the tolerance, or until progress is slow.
 
-    It is where the last `span` iterations together gained no more than a share of `stall` of the objective.
+    It is where the last five iterations together gained no more than a share of `stall` of the objective.
     """
     scale, costs = objective.scale, objective.prior.l1 * objective.scale
     here = weights / scale
     value, gradient = _evaluate(objective, here, costs)
-    values = deque([value], maxlen=span + 1)
-    pairs: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
+    values = deque([value], maxlen=_SPAN + 1)
+    pairs: deque[tuple[Floats, Floats]] = deque(maxlen=memory)
     n_iterations = 0
     while True:
         slope = _pseudo_gradient(here, gradient, costs)
         norm = float(np.abs(slope / scale).max(initial=0.0))
-        slow = len(values) > span and values[0] - values[-1] <= stall * abs(value)
+        slow = len(values) > _SPAN and values[0] - values[-1] <= stall * abs(value)
         if norm <= tolerance or n_iterations >= max_iterations or slow:
             return Found(here * scale, norm, n_iterations)
         direction = -_two_loops(slope, pairs)
