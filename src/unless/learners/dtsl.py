@@ -1,0 +1,117 @@
+"""DTSL: Markov network structures from decision trees (Lowd and Davis, ICDM 2010, JMLR 2014)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.errors import SettingError
+from unless.learners.selection import FeatureLearner, Setting
+from unless.learners.settings import check_at_least, check_choice, check_n_jobs
+from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
+from unless.structures.features import FeatureSet
+from unless.weights.priors import Gaussian, Laplace, Prior
+
+KAPPAS = (1e-4, 1e-3, 1e-2, 1e-1)
+# From strong to weak, so that the weights of one are a good start for the next.
+PRIORS = (Gaussian(0.2), Gaussian(0.5) + Laplace(5.0), Gaussian(0.5), Gaussian(1.0))
+
+
+class DTSL(FeatureLearner):
+    """Learn a probability tree for every variable and read the trees as features of one network.
+
+    A tree tells one variable's levels from the others by splits "variable = level", the best first; the path
+    to each leaf, with each level of the tree's own variable, is a feature. Weights come from the penalised
+    pseudo-likelihood. Edges cannot be required or forbidden: a path links all the variables on it.
+
+    Fitted, `structure_` is the FeatureSet, `network_` the model, `tried_` what was judged.
+
+    Parameters
+    ----------
+    kappa
+        A split must add more than -log(kappa) to the log-likelihood of its variable: above 0, at most 1. Of
+        several the one is taken that predicts unseen rows best. Values near 1 make many features.
+    features
+        "leaves"; "pruned", which adds the paths to all inner nodes; or "nonzero", which keeps of every
+        feature of the leaves only its conditions "= a level that is not the first", for tables in which the
+        first level means that there is nothing.
+    min_rows
+        Rows that each side of a split must have. For tables of some tens of rows take 1.
+    max_depth
+        The longest path, in splits; 0 makes all variables independent.
+    prior
+        For the weights: `Gaussian(sd)`, `Laplace(l1)`, their sum, or several to choose from.
+    validation, random_state
+        The share of the rows that settings are judged by, and the seed of their draw. A table to judge by can
+        be given to `fit`.
+    refit
+        Whether the best setting learns once more from all rows.
+
+    Examples
+    --------
+    >>> import unless
+    >>> from unless.learners.dtsl import DTSL
+    >>> est = DTSL(kappa=0.01, prior=unless.Gaussian(1.0)).fit(unless.datasets.load_ucb_admissions())
+    >>> est.structure_.given({"Dept": "C"}).has_edge("Admit", "Gender")
+    False
+    """
+
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
+        self,
+        kappa: float | Sequence[float] = KAPPAS,
+        *,
+        features: Literal["leaves", "pruned", "nonzero"] = "leaves",
+        min_rows: int = 10,
+        max_depth: int | None = None,
+        prior: Prior | str | Sequence[Prior] | None = PRIORS,
+        validation: float = 0.3,
+        random_state: Any = 0,
+        refit: bool = True,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        self.kappa = kappa
+        self.features = features
+        self.min_rows = min_rows
+        self.max_depth = max_depth
+        self.prior = prior
+        self.validation = validation
+        self.random_state = random_state
+        self.refit = refit
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.show_progress = show_progress
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        super().check_settings()
+        _kappas(self.kappa)
+        check_choice("features", self.features, ("leaves", "pruned", "nonzero"))
+        if self.min_rows is None:
+            raise SettingError("min_rows=None must be a whole number of at least 1.")
+        check_at_least("min_rows", self.min_rows, 1)
+        check_at_least("max_depth", self.max_depth, 0)
+        check_n_jobs(self.n_jobs)
+
+    def _grid(self) -> Sequence[Setting]:
+        return [{"kappa": kappa} for kappa in _kappas(self.kappa)]
+
+    def _feature_sets(self, data: Dataset, grid: Sequence[Setting]) -> Iterator[FeatureSet]:
+        # The largest kappa asks least of a split; the trees of the others are the tops of its trees.
+        kappas = [float(setting["kappa"]) for setting in grid]
+        rules = GrowthRules(max(kappas), self.min_rows, self.max_depth)
+        trees = grow_trees(data, rules, self.max_memory, self.n_jobs)
+        for kappa in kappas:
+            yield features_of_trees(data.domain, trees, kappa, self.features)
+
+
+def _kappas(kappa: object) -> tuple[float, ...]:
+    listed = tuple(kappa) if isinstance(kappa, Iterable) and not isinstance(kappa, str) else (kappa,)
+    if not listed:
+        raise SettingError("kappa= is an empty list; give a number above 0 and at most 1, or several.")
+    for one in listed:
+        if isinstance(one, bool) or not isinstance(one, int | float | np.number) or not 0 < float(one) <= 1:
+            raise SettingError(f"kappa={one!r} must be a number above 0 and at most 1, or several of them.")
+    return tuple(float(one) for one in listed)
