@@ -1,7 +1,9 @@
 """OWL-QN: limited-memory quasi-Newton steps within one orthant at a time (Andrew and Gao, ICML 2007).
 
-Without an L1 part it is plain L-BFGS. scipy's L-BFGS-B is not used for that: its calls of LAPACK wake all
-threads of the linear algebra library in every iteration, which took three times the CPU time.
+Of a step only the weights that are zero, and would leave it uphill, are held back: Andrew and Gao hold back
+all that go uphill, which took twice as many iterations. Without an L1 part it is plain L-BFGS. scipy's
+L-BFGS-B is not used for that: its calls of LAPACK wake all threads of the linear algebra library in every
+iteration, which took three times the CPU time.
 """
 
 from collections import deque
@@ -53,9 +55,15 @@ def owlqn(
             return Found(here * scale, norm, n_iterations)
         direction = -_two_loops(slope, pairs)
         if costs.any():
-            # A step against the slope in every coordinate is surely downhill.
-            direction[direction * slope >= 0] = 0.0
+            direction[(here == 0) & (direction * slope >= 0)] = 0.0
+            if float(direction @ slope) >= 0:
+                # What is left may lead uphill; against the slope in every coordinate is surely downhill.
+                direction[direction * slope >= 0] = 0.0
         there, new_value, new_gradient = _search(objective, here, value, slope, direction, costs, not pairs)
+        if there is None and pairs and costs.any():
+            # Cut at the border of the orthant, the step led nowhere; the plain slope leads on.
+            pairs.clear()
+            continue
         if there is None:
             return Found(here * scale, norm, n_iterations)
         moved, bent = there - here, new_gradient - gradient
