@@ -84,6 +84,20 @@ def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> npt.NDArray[n
     return matrix
 
 
+def edge_limits(
+    domain: Domain, required: EdgeNames, forbidden: EdgeNames
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return the edges that must be there and those that must not, as matrices of columns."""
+    must = edge_matrix(domain, required, "required_edges")
+    never = edge_matrix(domain, forbidden, "forbidden_edges")
+    if (must & never).any():
+        a, b = np.argwhere(must & never)[0]
+        raise SettingError(
+            f"The edge {domain.names[a]!r} - {domain.names[b]!r} is both required and forbidden."
+        )
+    return must, never
+
+
 def kernel_rules(
     data: Dataset,
     order: list[int],
@@ -97,11 +111,7 @@ def kernel_rules(
     forbidden: EdgeNames,
 ) -> Rules:
     """Write the settings of a learner of blankets, checked already, as the kernels read them."""
-    must = edge_matrix(data.domain, required, "required_edges")
-    never = edge_matrix(data.domain, forbidden, "forbidden_edges")
-    if (must & never).any():
-        a, b = np.argwhere(must & never)[0]
-        raise SettingError(f"The edge {data.names[a]!r} - {data.names[b]!r} is both required and forbidden.")
+    must, never = edge_limits(data.domain, required, forbidden)
     # Levels that never occur give no degree of freedom.
     largest = sorted(len(np.unique(column)) for column in data.rows.T)[-2:]
     max_df = int(np.prod([size - 1 for size in largest]))

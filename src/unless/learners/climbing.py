@@ -1,0 +1,186 @@
+"""Best-improvement hill climbing over graphs by the IB-score, one edge flipped at a time."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.counting.strata import StrataTable
+from unless.independence.assertions import Tally, add_up, scores_beside, scores_of_additions, terms_at
+
+Links = npt.NDArray[np.bool_]
+Gains = npt.NDArray[np.float64]
+Flip = tuple[int, int]
+Task = tuple[int, tuple[int, ...], int | None, list[int]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which edges may be flipped, and how many a variable may have."""
+
+    flippable: Links
+    max_blanket: int
+
+    def flips(self, links: Links) -> Links:
+        """Return the flips this graph allows, as a symmetric matrix."""
+        full = links.sum(axis=1) >= self.max_blanket
+        return np.asarray(self.flippable & (links | ~(full[:, None] | full[None, :])))
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where a climb ended, and every flip on its way with the score it led to."""
+
+    links: Links
+    score: float
+    path: tuple[tuple[Flip, float], ...]
+
+
+def tolerance(score: float) -> float:
+    """Return by how much scores must differ to count as different: less may be rounding."""
+    return 1e-9 + 1e-12 * abs(score)
+
+
+@dataclass
+class Scorer:
+    """The scores of variables by their blankets, each computed once.
+
+    The score of a variable is the sum of the log probabilities of what its blanket asserts; that of a graph
+    is the sum of those. So a flip changes the scores of two variables, and after it only flips of those two
+    are unknown.
+    """
+
+    table: StrataTable
+    n_workers: int = 1
+    n_asked: int = 0
+    known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tally = Tally(self.table.n_variables)
+        self.desk = self.table.desk()
+
+    def score(self, links: Links) -> float:
+        """Return the score of a graph."""
+        return math.fsum(self.of_variables(links))
+
+    def of_variables(self, links: Links) -> list[float]:
+        """Return the score of each variable."""
+        for a in range(len(links)):
+            blanket = blanket_of(links, a)
+            if (a, blanket) not in self.known:
+                self.known[a, blanket] = math.fsum(terms_at(self.table, a, blanket, self.desk))
+                self.tally.add(a, blanket)
+        return [self.known[a, blanket_of(links, a)] for a in range(len(links))]
+
+    def gains(self, links: Links, allowed: Links) -> Gains:
+        """Return what each allowed flip would add to the score; minus infinity for all others."""
+        now = self.of_variables(links)
+        self._learn(links, allowed)
+        n = len(links)
+        change = np.full((n, n), -np.inf)
+        for a in range(n):
+            blanket = blanket_of(links, a)
+            for c in np.flatnonzero(allowed[a]).tolist():
+                change[a, c] = self.known[a, toggled(blanket, c)] - now[a]
+        self.n_asked += int(allowed.sum()) * (n - 1)
+        return np.asarray(change + change.T)
+
+    def _learn(self, links: Links, allowed: Links) -> None:
+        """Compute the scores that these flips need and that are not known yet."""
+        wanted: dict[int, list[int]] = {}
+        for a in range(len(links)):
+            blanket = blanket_of(links, a)
+            flips = np.flatnonzero(allowed[a]).tolist()
+            unknown = [c for c in flips if (a, toggled(blanket, c)) not in self.known]
+            if unknown:
+                wanted[a] = unknown
+        for a, scores in self._compute(links, wanted):
+            blanket = blanket_of(links, a)
+            for c, score in scores.items():
+                self.known[a, toggled(blanket, c)] = score
+                self.tally.add(a, toggled(blanket, c))
+
+    def _compute(self, links: Links, wanted: dict[int, list[int]]) -> Iterator[tuple[int, dict[int, float]]]:
+        from joblib import Parallel, delayed
+
+        tasks = [task for a, flips in wanted.items() for task in _tasks(a, blanket_of(links, a), flips)]
+        parts = [tasks[place :: self.n_workers] for place in range(self.n_workers)]
+        # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
+        done = Parallel(n_jobs=self.n_workers, prefer="threads")(
+            delayed(_run)(self.table, part) for part in parts if part
+        )
+        terms: dict[int, list[dict[int, list[float]]]] = {a: [] for a in wanted}
+        for part in done:
+            for a, scores in part:
+                terms[a].append(scores)
+        for a, scores in terms.items():
+            yield a, add_up(scores)
+
+
+def climb(scorer: Scorer, links: Links, limits: Limits, step: Callable[[], object] = lambda: None) -> Climb:
+    """Flip the edge that gains most, again and again, until none gains; ties go to the first by position."""
+    links = links.copy()
+    score = scorer.score(links)
+    path: list[tuple[Flip, float]] = []
+    while True:
+        gains = np.triu(scorer.gains(links, limits.flips(links)), 1)
+        # Below the diagonal there is nothing to flip.
+        gains[np.tril_indices(len(links))] = -np.inf
+        best, margin = gains.max(initial=-np.inf), tolerance(score)
+        if best <= margin:
+            return Climb(links, score, tuple(path))
+        a, b = (int(end) for end in np.argwhere(gains >= best - margin)[0])
+        flip(links, a, b)
+        score = scorer.score(links)
+        path.append(((a, b), score))
+        step()
+
+
+def perturbed(links: Links, limits: Limits, rng: np.random.Generator) -> Links:
+    """Flip as many random edges as there are variables, or as many as there are to flip."""
+    changed = links.copy()
+    pairs = np.argwhere(np.triu(limits.flippable, 1))
+    n_left = len(links)
+    for a, b in rng.permutation(pairs):
+        if n_left and limits.flips(changed)[a, b]:
+            flip(changed, a, b)
+            n_left -= 1
+    return changed
+
+
+def flip(links: Links, a: int, b: int) -> None:
+    """Link two variables, or take their link away."""
+    links[a, b] = links[b, a] = not links[a, b]
+
+
+def blanket_of(links: Links, a: int) -> tuple[int, ...]:
+    """Return the neighbours of a variable."""
+    return tuple(np.flatnonzero(links[a]).tolist())
+
+
+def toggled(blanket: Iterable[int], c: int) -> tuple[int, ...]:
+    """Return the blanket with c in it if it was out, and out if it was in."""
+    return tuple(sorted(set(blanket) ^ {c}))
+
+
+def _tasks(a: int, blanket: tuple[int, ...], flips: list[int]) -> Iterator[Task]:
+    """Cut the work for one variable: for everyone outside its blanket, and for each member."""
+    added = [c for c in flips if c not in blanket]
+    # Small enough to spread over workers, large enough that grouping the rows first is worth it.
+    for begin in range(0, len(added), 16):
+        yield a, blanket, None, added[begin : begin + 16]
+    for member in blanket:
+        yield a, blanket, member, flips
+
+
+def _run(table: StrataTable, tasks: list[Task]) -> list[tuple[int, dict[int, list[float]]]]:
+    desk, done = table.desk(), []
+    for a, blanket, member, flips in tasks:
+        if member is None:
+            terms = scores_of_additions(table, a, blanket, flips, desk)
+        else:
+            terms = scores_beside(table, a, blanket, member, flips, desk)
+        done.append((a, terms))
+    return done

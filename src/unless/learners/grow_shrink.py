@@ -1,0 +1,243 @@
+"""Grow-Shrink with questions pooled over strata: blankets learned alone (GSMN) or together (GSMN*)."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.independence.pooled import Associations
+from unless.independence.verdict import Answer
+
+Links = npt.NDArray[np.bool_]
+Question = tuple[int, int, frozenset[int]]
+
+
+class Asker(Protocol):
+    """Whoever knows what is independent of what: a table, or in tests a known distribution."""
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables."""
+
+    def fresh(self) -> Self:
+        """Return one that another thread can ask."""
+
+    def ask(self, a: int, b: int, given: frozenset[int]) -> Answer:
+        """Tell whether two variables are independent given some others."""
+
+    def associations(self) -> Associations:
+        """Ask about every two variables, given nothing."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What may be linked, and how blankets are found; `order` is None where association decides."""
+
+    required: Links
+    forbidden: Links
+    order: Sequence[int] | None = None
+    collaborates: bool = False
+    join_both: bool = False
+    keeps_undecided: bool = False
+    max_blanket: int | None = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The edges found, and what they cost."""
+
+    edges: list[tuple[int, int]]
+    n_tests: int
+    n_distinct_tests: int
+
+
+@dataclass
+class Notebook:
+    """Asks, and keeps a record of what was asked."""
+
+    asker: Asker
+    keeps_undecided: bool
+    n_asked: int = 0
+    asked: set[Question] = field(default_factory=set)
+
+    def says_dependent(self, a: int, b: int, given: Iterable[int]) -> bool:
+        """Tell whether a and b are surely dependent."""
+        return self._ask(a, b, given) == "dependent"
+
+    def says_independent(self, a: int, b: int, given: Iterable[int]) -> bool:
+        """Tell whether a and b read as independent."""
+        answer = self._ask(a, b, given)
+        return answer == "independent" or (answer == "undecided" and not self.keeps_undecided)
+
+    def _ask(self, a: int, b: int, given: Iterable[int]) -> Answer:
+        conditions = frozenset(given)
+        self.n_asked += 1
+        self.asked.add((min(a, b), max(a, b), conditions))
+        return self.asker.ask(a, b, conditions)
+
+
+def learn_graph(
+    asker: Asker, strategy: Strategy, n_workers: int = 1, step: Callable[[], object] = lambda: None
+) -> Learned:
+    """Learn every blanket and join them; `step` is called once for each variable."""
+    n = asker.n_variables
+    needs_associations = strategy.order is None or strategy.collaborates
+    found = asker.associations() if needs_associations else None
+    candidates = [_candidates(a, n, found, strategy) for a in range(n)]
+    if strategy.collaborates and found is not None:
+        visits = visiting_order(found) if strategy.order is None else list(strategy.order)
+        blankets, notebooks = _learn_together(asker, strategy, candidates, visits, step)
+    else:
+        blankets, notebooks = _learn_apart(asker, strategy, candidates, n_workers, step)
+    n_tests = sum(notebook.n_asked for notebook in notebooks)
+    asked = set().union(*(notebook.asked for notebook in notebooks))
+    if needs_associations:
+        n_tests += n * (n - 1) // 2
+        asked.update((a, b, frozenset()) for a in range(n) for b in range(a + 1, n))
+    joined = blankets & blankets.T if strategy.join_both else blankets | blankets.T
+    edges = [(int(a), int(b)) for a, b in np.argwhere(np.triu(joined))]
+    return Learned(edges, n_tests, len(asked))
+
+
+def grow(
+    a: int,
+    candidates: Sequence[int],
+    blanket: list[int],
+    notebook: Notebook,
+    max_blanket: int,
+    copied: Sequence[int] = (),
+) -> None:
+    """Add candidates that depend on a given the blanket so far, until there is none.
+
+    Passes over the candidates are repeated, but none is asked about twice given the same blanket. What is
+    copied joins after the first pass.
+    """
+    asked_at: dict[int, int] = {}
+    before, waiting = -1, list(copied)
+    while before != len(blanket):
+        before = len(blanket)
+        for b in candidates:
+            if len(blanket) >= max_blanket:
+                break
+            if b in blanket or asked_at.get(b) == len(blanket):
+                continue
+            asked_at[b] = len(blanket)
+            if notebook.says_dependent(a, b, blanket):
+                blanket.append(b)
+        blanket.extend(waiting)
+        waiting = []
+
+
+def shrink(
+    a: int, in_turn: Sequence[int], blanket: list[int], notebook: Notebook, fixed: Iterable[int]
+) -> None:
+    """Remove what is independent of a given the rest of the blanket, until there is nothing."""
+    asked_at: dict[int, int] = dict.fromkeys(fixed, -1)
+    before = -1
+    while before != len(blanket):
+        before = len(blanket)
+        for b in in_turn:
+            if b not in blanket or asked_at.get(b) in (-1, len(blanket)):
+                continue
+            asked_at[b] = len(blanket)
+            # A blanket is tested without b itself, else b would explain itself away.
+            if notebook.says_independent(a, b, set(blanket) - {b}):
+                blanket.remove(b)
+
+
+def visiting_order(found: Associations) -> list[int]:
+    """Return the variables by increasing mean log p with all others, ties by position."""
+    n = len(found.log_p)
+    means = [
+        settled(math.fsum(settled(found.log_p[a, b]) for b in range(n) if b != a) / max(n - 1, 1))
+        for a in range(n)
+    ]
+    return sorted(range(n), key=lambda a: means[a])
+
+
+def settled(value: float) -> float:
+    """Drop the digits that rounding may have made: they must not break a tie."""
+    return float(f"{round(float(value), 9):.9g}")
+
+
+def _candidates(a: int, n: int, found: Associations | None, strategy: Strategy) -> list[int]:
+    """Return the variables that may enter the blanket of a, in the order in which they are asked about."""
+    order = range(n) if strategy.order is None else strategy.order
+    others = [b for b in order if b != a and not strategy.forbidden[a, b] and not strategy.required[a, b]]
+    if found is None:
+        return others
+    if strategy.collaborates:
+        others = [b for b in others if found.is_dependent[a, b]]
+    if strategy.order is None:
+        others.sort(key=lambda b: (settled(found.log_p[a, b]), -settled(found.strength[a, b])))
+    return others
+
+
+def _learn_apart(
+    asker: Asker,
+    strategy: Strategy,
+    candidates: list[list[int]],
+    n_workers: int,
+    step: Callable[[], object],
+) -> tuple[Links, list[Notebook]]:
+    """Learn every blanket alone (GSMN)."""
+    from joblib import Parallel, delayed
+
+    n = asker.n_variables
+    parts = [range(place, n, n_workers) for place in range(n_workers)]
+    # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
+    done = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")(
+        delayed(_blankets_of)(part, asker, strategy, candidates) for part in parts
+    )
+    blankets = np.zeros((n, n), dtype=np.bool_)
+    notebooks = []
+    for part, (learned, notebook) in zip(parts, done, strict=True):
+        notebooks.append(notebook)
+        for a, blanket in zip(part, learned, strict=True):
+            blankets[a, blanket] = True
+            step()
+    return blankets, notebooks
+
+
+def _blankets_of(
+    variables: Sequence[int], asker: Asker, strategy: Strategy, candidates: list[list[int]]
+) -> tuple[list[list[int]], Notebook]:
+    notebook = Notebook(asker.fresh(), strategy.keeps_undecided)
+    limit = asker.n_variables if strategy.max_blanket is None else strategy.max_blanket
+    blankets = []
+    for a in variables:
+        required = np.flatnonzero(strategy.required[a]).tolist()
+        blanket = list(required)
+        grow(a, candidates[a], blanket, notebook, limit)
+        shrink(a, candidates[a], blanket, notebook, required)
+        blankets.append(blanket)
+    return blankets, notebook
+
+
+def _learn_together(
+    asker: Asker,
+    strategy: Strategy,
+    candidates: list[list[int]],
+    visits: Sequence[int],
+    step: Callable[[], object],
+) -> tuple[Links, list[Notebook]]:
+    """Learn blankets that tell each other (GSMN*): what one end of a pair found is not asked at the other."""
+    n = asker.n_variables
+    notebook = Notebook(asker.fresh(), strategy.keeps_undecided)
+    limit = n if strategy.max_blanket is None else strategy.max_blanket
+    blankets = np.zeros((n, n), dtype=np.bool_)
+    examined: set[int] = set()
+    for a in visits:
+        required = np.flatnonzero(strategy.required[a]).tolist()
+        copied = [b for b in candidates[a] if b in examined and blankets[b, a]]
+        blanket = list(required)
+        unknown = [b for b in candidates[a] if b not in examined]
+        grow(a, unknown, blanket, notebook, limit, copied)
+        shrink(a, blanket[::-1], blanket, notebook, [*required, *copied])
+        blankets[a, blanket] = True
+        examined.add(a)
+        step()
+    return blankets, [notebook]

@@ -1,0 +1,151 @@
+"""GSMN: one graph by Grow-Shrink with pooled tests (Bromberg, Margaritis and Honavar, JAIR 2009)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from unless.counting.strata import StrataTable, bytes_to_count
+from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory, show_memory
+from unless.data.progress import progress
+from unless.errors import DataError, TooLarge
+from unless.independence.pooled import PooledAsker
+from unless.learners.estimator import Estimator
+from unless.learners.grow_shrink import Strategy, learn_graph
+from unless.learners.settings import (
+    EdgeNames,
+    check_at_least,
+    check_between,
+    check_choice,
+    check_n_jobs,
+    edge_limits,
+    resolve_order,
+)
+from unless.structures.graph import Graph
+
+
+class GSMN(Estimator):
+    """Learn one graph: a blanket for every variable by Grow-Shrink, joined by a rule.
+
+    Each question is a test of two variables given a blanket, pooled over the blanket's strata: statistics
+    and degrees of freedom are summed.
+
+    Parameters
+    ----------
+    alpha
+        Two variables are dependent where the test's p is below this.
+    test
+        "pearson", "likelihood_ratio" or "bayesian", for which alpha has no part.
+    variant
+        "gsmn" learns every blanket alone. "gsmn*" visits the most strongly associated variables first,
+        takes over what they found about a later one, never asks about pairs that are unconditionally
+        independent, and shrinks in the reverse order of addition; it asks fewer questions.
+    rule
+        How blankets are joined: "or" needs one end of an edge, "and" both. The blankets of "gsmn*" agree.
+    order
+        In which order candidates are tried: "association" (by increasing p of the unconditional test),
+        "columns", or a list of all names.
+    max_blanket
+        Grow stops at a blanket of this size.
+    undecided
+        How a test without enough data is read: "independent", or "keep", which neither adds an edge nor
+        removes it.
+    effect
+        A test that finds nothing is undecided when its power against Cohen's w = effect is below 80 %.
+    required_edges, forbidden_edges
+        Pairs of names that are in the graph, or not.
+
+    Examples
+    --------
+    >>> import unless
+    >>> from unless.learners.gsmn import GSMN
+    >>> est = GSMN().fit(unless.datasets.load_ucb_admissions())
+    >>> sorted(est.structure_)
+    [('Admit', 'Dept'), ('Admit', 'Gender'), ('Dept', 'Gender')]
+    """
+
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
+        self,
+        alpha: float = 0.05,
+        *,
+        test: Literal["pearson", "likelihood_ratio", "bayesian"] = "pearson",
+        variant: Literal["gsmn", "gsmn*"] = "gsmn",
+        rule: Literal["or", "and"] = "or",
+        order: str | Sequence[str] = "association",
+        max_blanket: int | None = None,
+        undecided: Literal["independent", "keep"] = "independent",
+        effect: float = 0.3,
+        required_edges: EdgeNames = None,
+        forbidden_edges: EdgeNames = None,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.test = test
+        self.variant = variant
+        self.rule = rule
+        self.order = order
+        self.max_blanket = max_blanket
+        self.undecided = undecided
+        self.effect = effect
+        self.required_edges = required_edges
+        self.forbidden_edges = forbidden_edges
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.show_progress = show_progress
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        check_between("alpha", self.alpha, 0, 1)
+        check_between("effect", self.effect, 0, float("inf"))
+        check_choice("test", self.test, ("pearson", "likelihood_ratio", "bayesian"))
+        check_choice("variant", self.variant, ("gsmn", "gsmn*"))
+        check_choice("rule", self.rule, ("or", "and"))
+        check_choice("undecided", self.undecided, ("independent", "keep"))
+        check_at_least("max_blanket", self.max_blanket, 0)
+        check_n_jobs(self.n_jobs)
+
+    def _learn(self, data: Dataset) -> None:
+        n_workers = self._check_memory(data)
+        # By name: the order of the columns must not decide anything, not even the rounding.
+        named = data.select(sorted(data.names))
+        keeps = self.undecided == "keep"
+        asker = PooledAsker(StrataTable.of(named), self.test, float(self.alpha), float(self.effect), keeps)
+        with progress("GSMN", self.show_progress, data.n_variables) as step:
+            learned = learn_graph(asker, self._strategy(data, named), n_workers, step)
+        self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
+        self.n_tests_ = learned.n_tests
+        self.n_distinct_tests_ = learned.n_distinct_tests
+
+    def _strategy(self, data: Dataset, named: Dataset) -> Strategy:
+        order = None
+        if not (isinstance(self.order, str) and self.order == "association"):
+            order = [named.domain.index(data.names[column]) for column in resolve_order(data, self.order)]
+        must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
+        return Strategy(
+            must,
+            never,
+            order,
+            collaborates=self.variant == "gsmn*",
+            join_both=self.rule == "and",
+            keeps_undecided=self.undecided == "keep",
+            max_blanket=self.max_blanket,
+        )
+
+    def _check_memory(self, data: Dataset) -> int:
+        """Return the number of workers, or refuse with the estimate before any work."""
+        from joblib import effective_n_jobs
+
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
+        n_workers = max(1, min(int(effective_n_jobs(self.n_jobs)), data.n_variables))
+        # Per pair: associations as they are found and settled, and a few questions by name.
+        need = bytes_to_count(data, n_workers) + 1000 * data.n_variables**2
+        limit = parse_memory(self.max_memory)
+        if need > limit:
+            raise TooLarge(
+                f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows would "
+                f"need about {show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer "
+                "columns or raise max_memory=."
+            )
+        return n_workers

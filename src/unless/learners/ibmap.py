@@ -1,0 +1,177 @@
+"""IBMAP-HC: the graph whose independences are most probable (Schlueter, Bromberg and Edera, AMAI 2014)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from unless.counting.strata import StrataTable, bytes_to_count
+from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory, show_memory
+from unless.data.progress import progress
+from unless.errors import DataError, SettingError, TooLarge
+from unless.independence.assertions import terms_at
+from unless.learners.climbing import Climb, Limits, Links, Scorer, blanket_of, climb, perturbed, tolerance
+from unless.learners.estimator import Estimator
+from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
+from unless.structures.graph import Graph
+from unless.structures.pairs import Edge
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """What the blanket of one variable says of another one, and how probable that is given the data."""
+
+    claim: str
+    given: tuple[str, ...]
+    log_probability: float
+
+    @property
+    def probability(self) -> float:
+        """The posterior probability of the claim."""
+        return math.exp(self.log_probability)
+
+
+class IBMAPHC(Estimator):
+    """Learn one graph by hill climbing on the probability of what it asserts.
+
+    For every ordered pair a graph asserts that b depends on a given the rest of a's blanket, if b is in it,
+    else that b is independent of a given the blanket. The score is the sum of the logs of the posterior
+    probabilities of these assertions by the Bayesian test. From the graph of the required edges, the edge
+    whose flip gains most is flipped until none gains.
+
+    `score_` is the score reached; `assertions_` gives, for each ordered pair of names, the assertion, what
+    it is conditioned on, and its probability. An edge has two: one from each of its ends.
+
+    Parameters
+    ----------
+    n_restarts
+        How often to climb again from the best graph so far with some of its edges flipped at random.
+    random_state
+        What the restarts are drawn from: None, a seed or a numpy Generator.
+    max_blanket
+        No variable gets more neighbours than this, unless more are required.
+    required_edges, forbidden_edges
+        Pairs of names that are in the graph, or not.
+
+    Examples
+    --------
+    >>> import unless
+    >>> from unless.learners.ibmap import IBMAPHC
+    >>> est = IBMAPHC().fit(unless.datasets.load_ucb_admissions())
+    >>> sorted(est.structure_)
+    [('Admit', 'Dept'), ('Dept', 'Gender')]
+    >>> est.assertions_["Admit", "Gender"].claim
+    'independent'
+    """
+
+    score_: float
+    assertions_: Mapping[Edge, Assertion]
+
+    def __init__(
+        self,
+        *,
+        n_restarts: int = 0,
+        random_state: int | np.random.Generator | None = None,
+        max_blanket: int | None = None,
+        required_edges: EdgeNames = None,
+        forbidden_edges: EdgeNames = None,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        self.n_restarts = n_restarts
+        self.random_state = random_state
+        self.max_blanket = max_blanket
+        self.required_edges = required_edges
+        self.forbidden_edges = forbidden_edges
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.show_progress = show_progress
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        if self.n_restarts is None:
+            raise SettingError("n_restarts=None must be a whole number of at least 0.")
+        check_at_least("n_restarts", self.n_restarts, 0)
+        check_at_least("max_blanket", self.max_blanket, 0)
+        check_n_jobs(self.n_jobs)
+        if not isinstance(self.random_state, np.random.Generator):
+            check_at_least("random_state", self.random_state, 0)
+
+    def _learn(self, data: Dataset) -> None:
+        n_workers = self._check_memory(data)
+        # By name: the order of the columns must not decide anything, not even the rounding.
+        named = data.select(sorted(data.names))
+        must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
+        table = StrataTable.of(named)
+        scorer = Scorer(table, n_workers)
+        limits = Limits(
+            _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
+        )
+        best = self._climb(scorer, must, limits)
+        self.structure_ = Graph(
+            data.domain, ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
+        )
+        self.score_ = best.score
+        self.assertions_ = _assertions(table, best.links, named.names)
+        self.n_tests_ = scorer.n_asked
+        self.n_distinct_tests_ = scorer.tally.n_distinct
+
+    def _climb(self, scorer: Scorer, start: Links, limits: Limits) -> Climb:
+        """Climb from the start, and again from the best graph so far with some edges flipped."""
+        rng = np.random.default_rng(self.random_state)
+        n = len(start)
+        with progress("IBMAPHC", self.show_progress) as step:
+            scorer.n_asked += n * (n - 1)
+            best = climb(scorer, start, limits, step)
+            for _ in range(self.n_restarts):
+                scorer.n_asked += n * (n - 1)
+                again = climb(scorer, perturbed(best.links, limits, rng), limits, step)
+                if again.score > best.score + tolerance(best.score):
+                    best = again
+        return best
+
+    def _check_memory(self, data: Dataset) -> int:
+        """Return the number of workers, or refuse with the estimate before any work."""
+        from joblib import effective_n_jobs
+
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
+        n = data.n_variables
+        n_workers = max(1, int(effective_n_jobs(self.n_jobs)))
+        # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
+        # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
+        need = bytes_to_count(data, n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
+        limit = parse_memory(self.max_memory)
+        if need > limit:
+            raise TooLarge(
+                f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows would need "
+                f"about {show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer "
+                "columns or raise max_memory=."
+            )
+        return n_workers
+
+
+def _flippable(table: StrataTable, must: Links, never: Links) -> Links:
+    """Tell which edges a climb may touch: a variable that shows a single level has nothing to say."""
+    varies = table.columns.n_used > 1
+    allowed: Links = ~(must | never) & varies[:, None] & varies[None, :]
+    np.fill_diagonal(allowed, False)
+    return allowed
+
+
+def _assertions(table: StrataTable, links: Links, names: tuple[str, ...]) -> Mapping[Edge, Assertion]:
+    desk, assertions = table.desk(), {}
+    for a, name in enumerate(names):
+        blanket = blanket_of(links, a)
+        terms = terms_at(table, a, blanket, desk)
+        for b, other in enumerate(names):
+            if b == a:
+                continue
+            given = tuple(names[c] for c in blanket if c != b)
+            claim = "dependent" if links[a, b] else "independent"
+            assertions[name, other] = Assertion(claim, given, float(terms[b]))
+    return MappingProxyType(assertions)
