@@ -62,6 +62,8 @@ class StrataTable:
             lone=np.empty(m, dtype=np.int64),
             buckets=np.empty(most + 1, dtype=np.int64),
             spare=np.empty(m, dtype=np.uint32),
+            kept_starts=np.empty(m + 1, dtype=np.uint32),
+            still=np.empty(m, dtype=np.int64),
             weights=np.empty((2, m), dtype=np.int64),
             sums=np.empty((2, m), dtype=np.int64),
             log_ratios=np.empty((2, m), dtype=np.float64),
@@ -160,7 +162,7 @@ def bytes_to_count(data: Dataset, n_workers: int) -> int:
     cells = _largest_table(np.minimum(data.domain.n_levels, m))
     # The dataset sorted by name, then as columns; while sorting, the order and a comparison besides.
     table = 10 * n * m + 32 * m + 8 * _MOST_FACTORIALS
-    desk = 68 * m + 8 * cells
+    desk = 80 * m + 8 * cells
     # A few groupings are held while another is made: one for each halving of a blanket.
     return table + n_workers * (desk + (2 + n.bit_length()) * 16 * m)
 

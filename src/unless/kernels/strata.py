@@ -41,6 +41,8 @@ class Desk(NamedTuple):
     lone: Any  # int64 (rows)
     buckets: Any  # int64 (most levels + 1)
     spare: Any  # uint32 (rows)
+    kept_starts: Any  # uint32 (rows + 1)
+    still: Any  # int64 (rows)
     weights: Any  # int64 (2, rows)
     sums: Any  # int64 (2, rows)
     log_ratios: Any  # float64 (2, rows)

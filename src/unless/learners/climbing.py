@@ -60,6 +60,8 @@ class Scorer:
     def __post_init__(self) -> None:
         self.tally = Tally(self.table.n_variables)
         self.desk = self.table.desk()
+        # The scores around the blankets of the graph that was asked about last.
+        self._near: dict[int, tuple[tuple[int, ...], Gains]] = {}
 
     def score(self, links: Links) -> float:
         """Return the score of a graph."""
@@ -76,31 +78,28 @@ class Scorer:
 
     def gains(self, links: Links, allowed: Links) -> Gains:
         """Return what each allowed flip would add to the score; minus infinity for all others."""
-        now = self.of_variables(links)
-        self._learn(links, allowed)
-        n = len(links)
-        change = np.full((n, n), -np.inf)
-        for a in range(n):
+        scores = np.array([self._around(a, blanket_of(links, a)) for a in range(len(links))])
+        wanted = {}
+        for a in np.flatnonzero((allowed & np.isnan(scores)).any(axis=1)).tolist():
+            wanted[a] = np.flatnonzero(allowed[a] & np.isnan(scores[a])).tolist()
+        for a, found in self._compute(links, wanted):
             blanket = blanket_of(links, a)
-            for c in np.flatnonzero(allowed[a]).tolist():
-                change[a, c] = self.known[a, toggled(blanket, c)] - now[a]
-        self.n_asked += int(allowed.sum()) * (n - 1)
+            for c, score in found.items():
+                self.known[a, toggled(blanket, c)] = score
+                self._near[a][1][c] = scores[a, c] = score
+                self.tally.add(a, toggled(blanket, c))
+        self.n_asked += int(allowed.sum()) * (len(links) - 1)
+        change = np.where(allowed, scores - np.array(self.of_variables(links))[:, None], -np.inf)
         return np.asarray(change + change.T)
 
-    def _learn(self, links: Links, allowed: Links) -> None:
-        """Compute the scores that these flips need and that are not known yet."""
-        wanted: dict[int, list[int]] = {}
-        for a in range(len(links)):
-            blanket = blanket_of(links, a)
-            flips = np.flatnonzero(allowed[a]).tolist()
-            unknown = [c for c in flips if (a, toggled(blanket, c)) not in self.known]
-            if unknown:
-                wanted[a] = unknown
-        for a, scores in self._compute(links, wanted):
-            blanket = blanket_of(links, a)
-            for c, score in scores.items():
-                self.known[a, toggled(blanket, c)] = score
-                self.tally.add(a, toggled(blanket, c))
+    def _around(self, a: int, blanket: tuple[int, ...]) -> Gains:
+        """Return the scores of a after each flip of its blanket, those not known yet as nan."""
+        if a not in self._near or self._near[a][0] != blanket:
+            flipped = (
+                self.known.get((a, toggled(blanket, c)), math.nan) for c in range(self.table.n_variables)
+            )
+            self._near[a] = (blanket, np.fromiter(flipped, dtype=np.float64))
+        return self._near[a][1]
 
     def _compute(self, links: Links, wanted: dict[int, list[int]]) -> Iterator[tuple[int, dict[int, float]]]:
         from joblib import Parallel, delayed
