@@ -13,7 +13,7 @@ from naive_graphs import naive_gsmn
 from strategies import KINDS, datasets
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
 from unless.independence.pooled import Associations
-from unless.learners.grow_shrink import Strategy, learn_graph
+from unless.learners.grow_shrink import Strategy, learn_graph, visiting_order
 from unless.learners.gsmn import GSMN
 
 MODERATE = tuple(kind for kind in KINDS if kind != "huge counts")
@@ -183,6 +183,24 @@ def test_an_association_too_strong_for_doubles_still_has_a_rank():
     )
     est = GSMN(variant="gsmn*").fit(frame.astype(str))
     assert est.structure_.edges == {("close", "x"), ("far", "x")}
+
+
+def test_rounding_breaks_no_tie():
+    class Tied(KnownDistribution):
+        asked = ()
+
+        def ask(self, a, b, given):
+            self.asked = (*self.asked, (a, b))
+            return "independent"
+
+        def associations(self):
+            log_p = np.array([[0, -0.3, -0.1 - 0.2], [-0.3, 0, -1e-12], [-0.1 - 0.2, -1e-12, 0]])
+            return Associations(log_p, np.zeros((3, 3)), np.ones((3, 3), dtype=bool))
+
+    tied, none = Tied(np.ones((2, 2, 2)) / 8), np.zeros((3, 3), dtype=bool)
+    learn_graph(tied, Strategy(none, none))
+    assert tied.asked == ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))
+    assert visiting_order(tied.associations()) == [0, 1, 2]
 
 
 def test_collaboration_asks_less_and_makes_blankets_agree():

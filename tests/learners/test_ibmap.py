@@ -157,6 +157,20 @@ def test_restarts_never_make_the_score_worse_and_leave_the_global_generator_alon
     assert np.random.get_state()[1].tolist() == before
 
 
+def test_of_flips_that_gain_the_same_the_first_is_taken_whatever_rounding_says():
+    class Tied:
+        def score(self, links):
+            return float(links.any())
+
+        def gains(self, links, allowed):
+            gains = np.where(allowed & ~links.any(), 1.0, -np.inf)
+            gains[1, 2] = gains[2, 1] = gains[1, 2] + 1e-13
+            return gains
+
+    done = climb(Tied(), np.zeros((3, 3), dtype=bool), Limits(~np.eye(3, dtype=bool), 3))
+    assert done.path == (((0, 1), 1.0),)
+
+
 def test_a_perturbed_start_obeys_the_limits():
     rng = np.random.default_rng(0)
     flippable = np.triu(rng.random((9, 9)) < 0.7, 1)
