@@ -220,6 +220,56 @@ def shrink(a, row, order, oracle, edges, required):
             edges.remove(frozenset([a, b]))
 
 
+def naive_cspc(
+    rows,
+    counts,
+    n_levels,
+    *,
+    alpha=0.05,
+    test="pearson",
+    order=None,
+    max_condition=None,
+    required=(),
+    forbidden=(),
+    undecided="independent",
+    effect=0.3,
+):
+    """Run PC in each context alone.
+
+    Return the edge sets (frozensets of positions i < j), the number of questions, that of distinct ones.
+    """
+    rows = [tuple(int(code) for code in row) for row in rows]
+    order = list(range(len(n_levels))) if order is None else list(order)
+    oracle = NaiveOracle(rows, counts, n_levels, undecided, test=test, alpha=alpha, effect=effect)
+    required = {frozenset(edge) for edge in required}
+    forbidden = {frozenset(edge) for edge in forbidden}
+    most = len(n_levels) if max_condition is None else max_condition
+    graphs = [learn_pc(row, order, oracle, required, forbidden, most) for row in rows]
+    return graphs, oracle.n_tests, len(oracle.answers)
+
+
+def learn_pc(row, order, oracle, required, forbidden, max_condition):
+    """Run PC on one context: from all edges that are allowed, those found independent go one by one."""
+    near = {a: {b for b in order if b != a and frozenset([a, b]) not in forbidden} for a in order}
+    k = 0
+    while k <= max_condition and any(len(near[a]) - 1 >= k for a in order):
+        for a in order:
+            for b in order:
+                # Looked at when b's turn comes, whatever near[a] was before.
+                if b in near[a] and frozenset([a, b]) not in required:
+                    ask_given_neighbours(a, b, k, row, order, oracle, near)
+        k += 1
+    return as_pairs({frozenset([a, b]) for a in order for b in near[a]})
+
+
+def ask_given_neighbours(a, b, k, row, order, oracle, near):
+    for chosen in combinations([w for w in order if w in near[a] and w != b], k):
+        if oracle.says_independent(a, b, assignment(row, chosen)):
+            near[a].remove(b)
+            near[b].remove(a)
+            return
+
+
 def blanket(a, edges):
     return {b for edge in edges if a in edge for b in edge if b != a}
 

@@ -50,6 +50,7 @@ class Memo:
     """Answers by question, widened as they come, within a number of bytes."""
 
     max_bytes: int
+    advice: str = "raise max_memory=, set max_blanket=, or learn blankets='independent', which asks fewer"
     places: Words = field(default_factory=lambda: np.zeros((2**12, 2), dtype=np.uint64))
     n_known: int = 0
 
@@ -63,8 +64,7 @@ class Memo:
         if need > self.max_bytes:
             raise TooLarge(
                 f"After {self.n_known:,} distinct questions the memo would need {show_memory(need)}, "
-                f"more than the {show_memory(self.max_bytes)} left; raise max_memory=, set max_blanket=, or "
-                "learn blankets='independent', which asks fewer."
+                f"more than the {show_memory(self.max_bytes)} left; {self.advice}."
             )
         # Twice as wide as needed, where that is allowed: each widening places every answer anew.
         roomy = 2 * wanted if 2 * need <= self.max_bytes else wanted
@@ -93,7 +93,7 @@ def learn_by_cohorts(
 
     n, m = packed.table.codes.shape
     work = _cut(packed, strategy, n_workers)
-    tick = _ticker(step, len(work), n, sum(len(nodes) for _, nodes in work))
+    tick = ticker(step, len(work), n, sum(len(nodes) for _, nodes in work))
     # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
     parts = Parallel(n_jobs=len(work), prefer="threads")(
         delayed(_learn_part)(packed, strategy, *task, max_bytes // len(work), tick) for task in work
@@ -103,7 +103,7 @@ def learn_by_cohorts(
     return Learned(_edges(packed, whole.graphs, strategy.join_both), n_tests, whole.memo.n_known)
 
 
-def _ticker(step: Step, n_parts: int, n_steps: int, n_ticks: int) -> Step | None:
+def ticker(step: Step, n_parts: int, n_steps: int, n_ticks: int) -> Step | None:
     """Return what a part calls after each node, so that all parts together make `n_steps` steps."""
     from joblib.parallel import get_active_backend
 

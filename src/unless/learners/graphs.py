@@ -7,9 +7,11 @@ from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
+from unless.kernels.answers import Rules
 from unless.kernels.bitsets import unpack_sets
 from unless.kernels.cube import Desk, grow_shrink_rows
 from unless.learners.cohorts import Learned, Step, Strategy, bytes_to_learn, learn_by_cohorts
+from unless.learners.levels import bytes_for_levels, learn_by_levels
 from unless.structures.pairs import pack
 
 
@@ -32,7 +34,30 @@ def memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int
     """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
     if fits_cube(data.domain.n_levels):
         return max_bytes
-    need = bytes_to_learn(data, _n_workers(data, n_jobs))
+    return _left(data, bytes_to_learn(data, _n_workers(data, n_jobs)), max_bytes)
+
+
+def learn_pc_graphs(
+    data: Dataset,
+    order: list[int],
+    rules: Rules,
+    max_condition: int,
+    max_bytes: int,
+    n_jobs: int | None = None,
+    step: Step = lambda: None,
+) -> Learned:
+    """Learn the graph of every distinct row by PC; `step` is called for each variable, at every level."""
+    left = pc_memory_left(data, max_bytes, n_jobs)
+    n_workers = _n_workers(data, n_jobs)
+    return learn_by_levels(PackedTable.of(data, order), rules, max_condition, left, n_workers, step)
+
+
+def pc_memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
+    """Return the memory that PC leaves for answers, or refuse with the estimate before any work."""
+    return _left(data, bytes_for_levels(data, _n_workers(data, n_jobs)), max_bytes)
+
+
+def _left(data: Dataset, need: int, max_bytes: int) -> int:
     if need > max_bytes:
         raise TooLarge(
             f"{data.n_distinct:,} graphs over {data.n_variables:,} variables would need about "
