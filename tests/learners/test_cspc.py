@@ -67,18 +67,18 @@ def assert_equals_its_twin(data, chosen):
 @given(
     runs(),
     st.sampled_from([0, 3, 1000]),
-    st.sampled_from([0, 1, 1000]),
+    st.sampled_from([0, 1.5, 1000]),
     st.sampled_from([1, 1, 2, 3]),
     st.sampled_from([1, 2**15]),
 )
 def test_all_contexts_at_once_give_the_graphs_and_counts_of_pc_in_each(
-    run, list_limit, listed, n_jobs, patience
+    run, list_limit, word_cost, n_jobs, patience
 ):
     data, chosen = run
     with pytest.MonkeyPatch.context() as patch:
         # Rows and contexts as lists and as bitmaps; calls that stop after every question.
         patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
-        patch.setattr(levels, "_LISTED", listed)
+        patch.setattr(levels, "_WORD_COST", word_cost)
         patch.setattr(levels, "_PATIENCE", patience)
         assert_equals_its_twin(data, {**chosen, "n_jobs": n_jobs})
 

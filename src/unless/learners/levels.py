@@ -17,8 +17,8 @@ from unless.structures.pairs import n_pairs, packed_width
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be heard.
 _PATIENCE = 2**15
 _EFFORT = 2**26
-# Contexts are listed when they are fewer than this many times the words of their bitmap.
-_LISTED = 4
+# The time of one word of contexts in units of one listed context: flat around its optimum.
+_WORD_COST = 0.12
 _ADVICE = "raise max_memory=, or set max_condition=, which asks fewer"
 
 
@@ -158,7 +158,7 @@ def make_crowd(packed: PackedTable, shard: Shard) -> Crowd:
 def make_walk(packed: PackedTable, shard: Shard, k: int) -> Walk:
     """Make room for a walk over sets of k variables."""
     n, words = len(packed.order), shard.bitmaps.shape[1]
-    longest = min(_LISTED * words, len(shard.contexts))
+    longest = min(int(_WORD_COST * words * packed.n_levels.mean()), len(shard.contexts))
     return Walk(
         wide=np.empty((k + 1, words), dtype=np.uint64),
         listed=np.empty((k + 1, longest + 1), dtype=np.int32),
