@@ -1,6 +1,6 @@
-"""Run PC in all contexts at once, level by level: contexts that ask the same question ask it together.
+"""Run PC in all contexts at once, round by round: contexts that ask the same question ask it together.
 
-A level takes the pairs (a, b) one after the other and walks the sets W of its size
+Round k takes the pairs (a, b) one after the other and walks the sets W of k neighbours of a
 (`unless.kernels.pc_walk`). A question is asked once for all the contexts that stand at a leaf; if the
 answer is "independent", they lose the link. Variables are numbered in the order the learner visits them.
 
@@ -95,7 +95,7 @@ def _effort(depth, slices, walk):
 
 
 @compiled
-def begin_level(n_rows, slices, walk):
+def begin_round(n_rows, slices, walk):
     """Put the walk before the first pair."""
     take_all(0, n_rows, slices)
     walk.names[0, :] = _ZERO
@@ -103,7 +103,7 @@ def begin_level(n_rows, slices, walk):
 
 
 @compiled
-def run_level(k, crowd, table, rules, keys, memo, slices, crossing, walk, patience, effort):
+def run_round(k, crowd, table, rules, keys, memo, slices, crossing, walk, patience, effort):
     """Ask about every linked pair given k neighbours, in every context, and remove what is independent.
 
     Stops after `patience` new answers or so much `effort`; returns the node it stopped at (the number of

@@ -26,8 +26,8 @@ class CSPC(Estimator):
     """Learn one graph for every distinct row of a table by taking links away, all of them at once.
 
     In every context PC starts with all links and takes a - b away as soon as a and b are independent where
-    k of a's other neighbours have the context's values: k = 0 for all pairs, then k = 1, and so on. It
-    asks more questions than CSGS, of larger slices, and finds fewer links that are not there.
+    k of a's other neighbours have the context's values: k = 0 for all pairs, then k = 1, and so on. Of a
+    large table it asks more questions than CSGS, on larger slices, and finds fewer links that are not there.
 
     Parameters
     ----------

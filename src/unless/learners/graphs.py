@@ -11,7 +11,7 @@ from unless.kernels.answers import Rules
 from unless.kernels.bitsets import unpack_sets
 from unless.kernels.cube import Desk, grow_shrink_rows
 from unless.learners.cohorts import Learned, Step, Strategy, bytes_to_learn, learn_by_cohorts
-from unless.learners.levels import bytes_for_levels, learn_by_levels
+from unless.learners.pc import bytes_for_pc, learn_by_pc
 from unless.structures.pairs import pack
 
 
@@ -46,15 +46,15 @@ def learn_pc_graphs(
     n_jobs: int | None = None,
     step: Step = lambda: None,
 ) -> Learned:
-    """Learn the graph of every distinct row by PC; `step` is called for each variable, at every level."""
+    """Learn the graph of every distinct row by PC; `step` is called for each variable, in every round."""
     left = pc_memory_left(data, max_bytes, n_jobs)
     n_workers = _n_workers(data, n_jobs)
-    return learn_by_levels(PackedTable.of(data, order), rules, max_condition, left, n_workers, step)
+    return learn_by_pc(PackedTable.of(data, order), rules, max_condition, left, n_workers, step)
 
 
 def pc_memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
     """Return the memory that PC leaves for answers, or refuse with the estimate before any work."""
-    return _left(data, bytes_for_levels(data, _n_workers(data, n_jobs)), max_bytes)
+    return _left(data, bytes_for_pc(data, _n_workers(data, n_jobs)), max_bytes)
 
 
 def _left(data: Dataset, need: int, max_bytes: int) -> int:

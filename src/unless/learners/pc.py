@@ -1,4 +1,4 @@
-"""PC in all contexts at once: drives the kernel over levels, shards of contexts and threads."""
+"""PC in all contexts at once: drives the kernel over rounds, shards of contexts and threads."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from unless.counting.packed import PackedTable, pack
 from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
-from unless.kernels.pc import begin_level, pack_links, run_level
+from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
 from unless.learners.cohorts import Contexts, Learned, Memo, Step, question_keys, ticker
 from unless.structures.pairs import n_pairs, packed_width
@@ -45,7 +45,7 @@ class Shard:
         return cls(contexts, codes, bitmaps, np.where(linked[:, None], everyone, np.uint64(0)))
 
 
-def learn_by_levels(
+def learn_by_pc(
     packed: PackedTable,
     rules: Rules,
     max_condition: int,
@@ -55,7 +55,7 @@ def learn_by_levels(
 ) -> Learned:
     """Learn the graph of every row with this much memory for answers.
 
-    `step` is called as many times as there are variables, at every level.
+    `step` is called as many times as there are variables, in every round.
     """
     from joblib import Parallel, delayed
 
@@ -64,9 +64,9 @@ def learn_by_levels(
     with Parallel(n_jobs=len(shards), prefer="threads") as parallel:
         for k in range(min(max_condition, n - 2) + 1):
             tick = ticker(step, len(shards), n, n * len(shards))
-            # A question names its level by its conditions: no level needs the answers of another.
+            # Questions of round k have k conditions: no round needs the answers of another.
             parts = parallel(
-                delayed(_run_level)(k, packed, shard, rules, max_bytes // len(shards), tick)
+                delayed(_run_round)(k, packed, shard, rules, max_bytes // len(shards), tick)
                 for shard in shards
             )
             shards = [shard for shard, _, _ in parts]
@@ -81,7 +81,7 @@ def learn_by_levels(
     return Learned(edges, n_tests, n_distinct)
 
 
-def bytes_for_levels(data: Dataset, n_workers: int) -> int:
+def bytes_for_pc(data: Dataset, n_workers: int) -> int:
     """Estimate the memory that learning needs besides the memo of answers."""
     n, m, words = data.n_variables, data.n_distinct, (data.n_distinct + 63) // 64
     levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
@@ -106,7 +106,7 @@ def _cut(packed: PackedTable, rules: Rules, n_parts: int) -> list[Shard]:
 
 
 def _count_distinct(memos: list[Memo], max_bytes: int) -> int:
-    """Count the questions of one level, those that several shards asked once."""
+    """Count the questions of one round, those that several shards asked once."""
     memo = memos[0]
     memo.max_bytes = max_bytes
     for other in memos[1:]:
@@ -114,10 +114,10 @@ def _count_distinct(memos: list[Memo], max_bytes: int) -> int:
     return memo.n_known
 
 
-def _run_level(
+def _run_round(
     k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, tick: Step | None
 ) -> tuple[Shard, int, Memo]:
-    """Ask every question of one level in the contexts of one shard."""
+    """Ask every question of one round in the contexts of one shard."""
     # In another process the links are a copy that cannot be written.
     shard = replace(shard, links=np.require(shard.links, requirements="W"))
     table = packed.table
@@ -126,12 +126,12 @@ def _run_level(
     limit = packed.list_limit()
     slices, crossing = packed.slices(k + 1, limit), packed.crossing(limit)
     crowd, walk = make_crowd(packed, shard), make_walk(packed, shard, k)
-    begin_level(m, slices, walk)
+    begin_round(m, slices, walk)
     memo, n_asked, node = Memo(max_bytes, _ADVICE), 0, -1
     while node < n:
         memo.make_room(_PATIENCE)
         before = max(node, 0)
-        node, asked, new = run_level(
+        node, asked, new = run_round(
             k, crowd, table, rules, keys, memo.places, slices, crossing, walk, _PATIENCE, _EFFORT
         )
         memo.n_known += new
