@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from unless.independence.verdict import Verdict as Verdict
     from unless.inference.model import LogLinearModel as LogLinearModel
     from unless.learners.csgs import CSGS as CSGS
+    from unless.learners.cspc import CSPC as CSPC
+    from unless.learners.dtsl import DTSL as DTSL
     from unless.learners.files import load as load
     from unless.learners.files import save as save
+    from unless.learners.gsmn import GSMN as GSMN
+    from unless.learners.ibmap import IBMAPHC as IBMAPHC
     from unless.structures.canonical import CanonicalModel as CanonicalModel
     from unless.structures.features import Condition as Condition
     from unless.structures.features import Feature as Feature
@@ -41,15 +45,19 @@ __version__ = "0.1.0"
 _HOMES = {
     "BayesianTest": "unless.independence.bayesian",
     "CSGS": "unless.learners.csgs",
+    "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
     "Condition": "unless.structures.features",
     "Context": "unless.data.domain",
+    "DTSL": "unless.learners.dtsl",
     "Dataset": "unless.data.dataset",
     "Domain": "unless.data.domain",
     "Feature": "unless.structures.features",
     "FeatureSet": "unless.structures.features",
+    "GSMN": "unless.learners.gsmn",
     "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
+    "IBMAPHC": "unless.learners.ibmap",
     "Laplace": "unless.weights.priors",
     "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
     "LogLinearModel": "unless.inference.model",

@@ -2,10 +2,18 @@
 
 from unless.errors import UnknownName
 from unless.learners.csgs import CSGS
+from unless.learners.cspc import CSPC
+from unless.learners.dtsl import DTSL
 from unless.learners.estimator import Estimator
+from unless.learners.gsmn import GSMN
+from unless.learners.ibmap import IBMAPHC
 
 LEARNERS: dict[str, type[Estimator]] = {
     "CSGS": CSGS,
+    "CSPC": CSPC,
+    "GSMN": GSMN,
+    "IBMAPHC": IBMAPHC,
+    "DTSL": DTSL,
 }
 
 

@@ -50,8 +50,7 @@ class CSPC(Estimator):
     Examples
     --------
     >>> import unless
-    >>> from unless.learners.cspc import CSPC
-    >>> est = CSPC().fit(unless.datasets.load_ucb_admissions())
+    >>> est = unless.CSPC().fit(unless.datasets.load_ucb_admissions())
     >>> est.structure_.given({"Dept": "C"}).has_edge("Admit", "Gender")
     False
     """

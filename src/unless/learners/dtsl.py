@@ -51,8 +51,7 @@ class DTSL(FeatureLearner):
     Examples
     --------
     >>> import unless
-    >>> from unless.learners.dtsl import DTSL
-    >>> est = DTSL(kappa=0.01, prior=unless.Gaussian(1.0)).fit(unless.datasets.load_ucb_admissions())
+    >>> est = unless.DTSL(kappa=0.01, prior=unless.Gaussian(1.0)).fit(unless.datasets.load_ucb_admissions())
     >>> est.structure_.given({"Dept": "C"}).has_edge("Admit", "Gender")
     False
     """

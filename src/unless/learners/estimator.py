@@ -1,7 +1,7 @@
 """scikit-learn's estimator protocol, without importing scikit-learn."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,14 +18,12 @@ class Estimator:
     """Settings in the constructor, learned things with a trailing underscore.
 
     A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets
-    `structure_`, `n_tests_` and `n_distinct_tests_`, and whatever it names in `kept_results`.
+    `structure_`, `n_tests_` and `n_distinct_tests_`. One that learns more than these says with `_kept` and
+    `_bring_back` how files keep it.
     """
 
     # Settings that cannot change the answer, and are not kept with it.
     machine_settings: ClassVar[frozenset[str]] = frozenset({"n_jobs", "show_progress", "max_memory"})
-
-    # Further things it learns, by attribute, which are kept in files: plain values, or lists of records.
-    kept_results: ClassVar[tuple[str, ...]] = ()
 
     structure_: Any
     n_tests_: int
@@ -65,12 +63,11 @@ class Estimator:
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
         return network(self.structure_, data, prior, features, **settings)
 
-    @property
-    def _kept_structure(self) -> Any:
-        """What a file keeps of the answer; `_bring_back` makes the answer of it again."""
-        return self.structure_
+    def _kept(self) -> tuple[Any, dict[str, Any]]:
+        """Return what files keep of the answer: a structure and plain results, for `_bring_back`."""
+        return self.structure_, {}
 
-    def _bring_back(self, structure: Any) -> None:
+    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:  # noqa: ARG002
         self.structure_ = structure
 
     @staticmethod

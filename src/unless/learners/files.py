@@ -37,13 +37,14 @@ def save(learned: Estimator | Structure, path: Path) -> None:
 def make_record(learned: Estimator) -> Record:
     """Say what a fitted estimator learned, and how, in plain values."""
     settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
+    structure, more = learned._kept()
     results: dict[str, Value] = {
         "n_tests": learned.n_tests_,
         "n_distinct_tests": learned.n_distinct_tests_,
         "notes": list(learned.notes_),
-        **{result: getattr(learned, result) for result in learned.kept_results},
+        **more,
     }
-    return Record(learned._kept_structure, type(learned).__name__, settings, results)
+    return Record(structure, type(learned).__name__, settings, results)
 
 
 def load(path: Path) -> Estimator | Structure:
@@ -63,15 +64,13 @@ def _revive(record: Record) -> Estimator:
     learner = learner_named(str(record.learner))()
     learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
     learner.check_settings()
-    learner._bring_back(record.structure)
+    learner._bring_back(record.structure, record.results)
     learner.n_tests_ = _number(record, "n_tests")
     learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
     notes = record.results.get("notes")
     if not isinstance(notes, list):
         raise SettingError("its notes are not a list")
     learner.notes_ = tuple(map(str, notes))
-    for result in learner.kept_results:
-        setattr(learner, result, record.results[result])
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)
     return learner

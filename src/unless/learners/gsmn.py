@@ -57,8 +57,7 @@ class GSMN(Estimator):
     Examples
     --------
     >>> import unless
-    >>> from unless.learners.gsmn import GSMN
-    >>> est = GSMN().fit(unless.datasets.load_ucb_admissions())
+    >>> est = unless.GSMN().fit(unless.datasets.load_ucb_admissions())
     >>> sorted(est.structure_)
     [('Admit', 'Dept'), ('Admit', 'Gender'), ('Dept', 'Gender')]
     """

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
 from unless.errors import DataError, SettingError, TooLarge
 from unless.independence.assertions import terms_at
-from unless.learners.climbing import Climb, Limits, Links, Scorer, blanket_of, climb, perturbed, tolerance
+from unless.learners.climbing import Climb, Limits, Links, Scorer, climb, perturbed, tolerance
 from unless.learners.estimator import Estimator
 from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
 from unless.structures.graph import Graph
@@ -50,7 +50,7 @@ class IBMAPHC(Estimator):
     n_restarts
         How often to climb again from the best graph so far with some of its edges flipped at random.
     random_state
-        What the restarts are drawn from: None, a seed or a numpy Generator.
+        What the restarts are drawn from: a seed, a numpy Generator, or None for a new draw each time.
     max_blanket
         No variable gets more neighbours than this, unless more are required.
     required_edges, forbidden_edges
@@ -59,8 +59,7 @@ class IBMAPHC(Estimator):
     Examples
     --------
     >>> import unless
-    >>> from unless.learners.ibmap import IBMAPHC
-    >>> est = IBMAPHC().fit(unless.datasets.load_ucb_admissions())
+    >>> est = unless.IBMAPHC().fit(unless.datasets.load_ucb_admissions())
     >>> sorted(est.structure_)
     [('Admit', 'Dept'), ('Dept', 'Gender')]
     >>> est.assertions_["Admit", "Gender"].claim
@@ -68,13 +67,13 @@ class IBMAPHC(Estimator):
     """
 
     score_: float
-    assertions_: Mapping[Edge, Assertion]
+    assertions_: dict[Edge, Assertion]
 
     def __init__(
         self,
         *,
         n_restarts: int = 0,
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | None = 0,
         max_blanket: int | None = None,
         required_edges: EdgeNames = None,
         forbidden_edges: EdgeNames = None,
@@ -116,9 +115,27 @@ class IBMAPHC(Estimator):
             data.domain, ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         )
         self.score_ = best.score
-        self.assertions_ = _assertions(table, best.links, named.names)
+        self.assertions_ = _assertions(table, self.structure_, named.names)
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.tally.n_distinct
+
+    def _kept(self) -> tuple[Graph, dict[str, Any]]:
+        # Claims and what they are conditioned on follow from the graph.
+        listed = [
+            {"variable": a, "other": b, "log_probability": assertion.log_probability}
+            for (a, b), assertion in self.assertions_.items()
+        ]
+        return self.structure_, {"score": self.score_, "assertions": listed}
+
+    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._bring_back(structure, results)
+        self.score_ = results["score"]
+        self.assertions_ = {
+            (one["variable"], one["other"]): _assertion(
+                structure, one["variable"], one["other"], one["log_probability"]
+            )
+            for one in results["assertions"]
+        }
 
     def _climb(self, scorer: Scorer, start: Links, limits: Limits) -> Climb:
         """Climb from the start, and again from the best graph so far with some edges flipped."""
@@ -163,15 +180,18 @@ def _flippable(table: StrataTable, must: Links, never: Links) -> Links:
     return allowed
 
 
-def _assertions(table: StrataTable, links: Links, names: tuple[str, ...]) -> Mapping[Edge, Assertion]:
+def _assertions(table: StrataTable, graph: Graph, names: tuple[str, ...]) -> dict[Edge, Assertion]:
     desk, assertions = table.desk(), {}
     for a, name in enumerate(names):
-        blanket = blanket_of(links, a)
+        blanket = sorted(names.index(other) for other in graph.neighbours(name))
         terms = terms_at(table, a, blanket, desk)
         for b, other in enumerate(names):
-            if b == a:
-                continue
-            given = tuple(names[c] for c in blanket if c != b)
-            claim = "dependent" if links[a, b] else "independent"
-            assertions[name, other] = Assertion(claim, given, float(terms[b]))
-    return MappingProxyType(assertions)
+            if b != a:
+                assertions[name, other] = _assertion(graph, name, other, float(terms[b]))
+    return assertions
+
+
+def _assertion(graph: Graph, name: str, other: str, log_probability: float) -> Assertion:
+    given = tuple(sorted(set(graph.neighbours(name)) - {other}))
+    claim = "dependent" if graph.has_edge(name, other) else "independent"
+    return Assertion(claim, given, log_probability)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +47,6 @@ class FeatureLearner(Estimator):
     Fitted, `structure_` is the FeatureSet without the features of weight zero, `network_` the model of them,
     and `tried_` one record for each setting and prior, with the pseudo-log-likelihood of a row unseen.
     """
-
-    kept_results: ClassVar[tuple[str, ...]] = ("tried_",)
 
     prior: Any
     validation: float
@@ -152,15 +150,15 @@ class FeatureLearner(Estimator):
     def _layout(self) -> dict[str, Any]:
         return {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
 
-    @property
-    def _kept_structure(self) -> LogLinearModel:
-        return self.network_
+    def _kept(self) -> tuple[LogLinearModel, dict[str, Any]]:
+        return self.network_, {"tried": self.tried_}
 
-    def _bring_back(self, structure: Any) -> None:
+    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
         if not isinstance(structure, LogLinearModel):
             raise SettingError("its structure has no weights")
         self.network_ = structure
         self.structure_ = structure.features
+        self.tried_ = results["tried"]
 
 
 def _tried(setting: Setting, prior: Prior, n_features: int, score: float) -> dict[str, Any]:
