@@ -23,7 +23,8 @@ class DTSL(FeatureLearner):
 
     A tree tells one variable's levels from the others by splits "variable = level", the best first; the path
     to each leaf, with each level of the tree's own variable, is a feature. Weights come from the penalised
-    pseudo-likelihood. Edges cannot be required or forbidden: a path links all the variables on it.
+    pseudo-likelihood. The features are made to predict, less to be read: a path to a leaf of one variable
+    links all the others on it, so that edges cannot be required or forbidden either.
 
     Fitted, `structure_` is the FeatureSet, `network_` the model, `tried_` what was judged.
 
@@ -52,8 +53,8 @@ class DTSL(FeatureLearner):
     --------
     >>> import unless
     >>> est = unless.DTSL(kappa=0.01, prior=unless.Gaussian(1.0)).fit(unless.datasets.load_ucb_admissions())
-    >>> est.structure_.given({"Dept": "C"}).has_edge("Admit", "Gender")
-    False
+    >>> est.structure_
+    <FeatureSet: 40 features over 3 variables>
     """
 
     def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
