@@ -22,7 +22,8 @@ TreeFeatures = Literal["leaves", "pruned", "nonzero"]
 _BUDGET = 3 * 10**7
 # Sums of gains in units stay where floating point is exact to the unit.
 _BITS = 52
-_MOST_LOGS = 2**20
+# Counts up to here are looked up: more would not fit the cache.
+_MOST_LOGS = 2**16
 _BYTES_OF_A_NODE = 40
 
 
