@@ -139,5 +139,7 @@ class Estimator:
 
 
 def _same(value: object, default: object) -> bool:
-    # Arrays compare element by element, and are never a default.
+    # Arrays compare element by element, and are never a default; a file gives lists back for tuples.
+    if isinstance(value, list) and isinstance(default, tuple):
+        value = tuple(value)
     return type(value) is type(default) and bool(value == default)
