@@ -29,11 +29,13 @@ def logistic(features, data, **settings):
     return model.fit(design, target, sample_weight=counts).coef_[0]
 
 
-@pytest.fixture(params=["dense", "conjugate gradients"])
+@pytest.fixture(params=["dense", "dense once", "conjugate gradients"])
 def way(request, monkeypatch):
     """Run a test with the dense Hessian and with what is used where that is too large."""
     if request.param != "dense":
         monkeypatch.setattr(objectives, "_MOST_DENSE", 0)
+    if request.param == "conjugate gradients":
+        monkeypatch.setattr(objectives, "_MOST_DENSE_ONCE", 0)
 
 
 @pytest.mark.parametrize("sd", [0.3, 1.0, 5.0])

@@ -45,7 +45,8 @@ def minimise(objective: Objective, start: Floats, limits: Limits) -> Minimum:
         return Minimum(*found, _why(found, limits))
     objective.precondition(start)
     weights, n_iterations = start, 0
-    stalls = _STALLS if objective.hessian_is_cheap else _STALLS_OF_LARGE
+    newton_is_cheap = objective.hessian_is_cheap or objective.hessian_is_guide
+    stalls = _STALLS if newton_is_cheap else _STALLS_OF_LARGE
     for stall in stalls:
         left = max_iterations - n_iterations
         found = owlqn(objective, weights, tolerance, left, stall)

@@ -7,7 +7,7 @@ zero; there only the gradient is asked whether a step was good.
 import numpy as np
 import numpy.typing as npt
 
-from unless.weights.objective import Objective
+from unless.weights.objective import Objective, factor_of
 from unless.weights.owlqn import Found
 
 Floats = npt.NDArray[np.float64]
@@ -80,24 +80,21 @@ def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
     """Solve a system that may be singular: features can say the same in several ways."""
-    from unless.kernels.cholesky import factorise, substitute
+    from unless.kernels.cholesky import substitute
 
-    largest = float(matrix.diagonal().max(initial=1e-300))
+    factor = factor_of(matrix)
+    if factor is None:
+        return right / float(matrix.diagonal().max())
     solution = right.copy()
-    for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
-        factor = matrix + ridge * largest * np.eye(len(matrix))
-        if factorise(factor):
-            substitute(factor, solution)
-            return solution
-    return right / largest
+    substitute(factor, solution)
+    return solution
 
 
 def _solve_roughly(objective: Objective, slope: Floats, free: Chosen, share: float) -> Floats:
     """Solve by preconditioned conjugate gradients, until this share of the slope is left."""
-    scale = objective.scale**2
     direction = np.zeros_like(slope)
     rest = np.where(free, -slope, 0.0)
-    steep = scale * rest
+    steep = objective.downhill(rest)
     along = steep.copy()
     energy = float(rest @ steep)
     goal = share**2 * energy
@@ -109,7 +106,7 @@ def _solve_roughly(objective: Objective, slope: Floats, free: Chosen, share: flo
         step = energy / curvature
         direction += step * along
         rest -= step * bent
-        steep = scale * rest
+        steep = objective.downhill(rest)
         before, energy = energy, float(rest @ steep)
         if energy <= goal:
             break

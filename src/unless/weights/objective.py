@@ -17,8 +17,9 @@ from unless.inference.priors import Prior
 from unless.structures.features import FeatureSet
 
 Floats = npt.NDArray[np.float64]
-# Above, a dense Hessian takes too long to solve.
+# Above, a dense Hessian takes too long to solve in every Newton step, or even once.
 _MOST_DENSE = 2_000
+_MOST_DENSE_ONCE = 4_000
 
 
 class Loss(Protocol):
@@ -120,7 +121,35 @@ class Objective:
     @cached_property
     def hessian_is_cheap(self) -> bool:
         """Whether the whole Hessian costs about as much as some tens of passes."""
-        return len(self.scale) <= _MOST_DENSE and self.loss.hessian_work < 100 * max(self.loss.work, 10**7)
+        return self._hessian_costs_less_than(_MOST_DENSE, 100)
+
+    @cached_property
+    def hessian_is_guide(self) -> bool:
+        """Whether the whole Hessian is too dear for every Newton step, but worth having once as a guide."""
+        # With an L1 part only some weights are free, and the guide of all misleads them.
+        return (
+            not self.prior.l1
+            and not self.hessian_is_cheap
+            and self._hessian_costs_less_than(_MOST_DENSE_ONCE, 300)
+        )
+
+    def _hessian_costs_less_than(self, most: int, passes: int) -> bool:
+        return len(self.scale) <= most and self.loss.hessian_work < passes * max(self.loss.work, 10**7)
+
+    def downhill(self, slope: Floats) -> Floats:
+        """Multiply with about the inverse of the Hessian."""
+        if not self.hessian_is_guide or self._guide is None:
+            return self.scale**2 * slope
+        from unless.kernels.cholesky import substitute
+
+        solution = slope.copy()
+        substitute(self._guide, solution)
+        return solution
+
+    @cached_property
+    def _guide(self) -> Floats | None:
+        """The factor of the Hessian at the weights that were kept when it was first needed."""
+        return factor_of(self.hessian())
 
     def hessian(self) -> Floats:
         """Return the Hessian where it was kept."""
@@ -139,3 +168,15 @@ class Objective:
             return gradient
         at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
         return np.where(weights == 0, at_zero, gradient + l1 * np.sign(weights))
+
+
+def factor_of(matrix: Floats) -> Floats | None:
+    """Return Cholesky's factor, in the lower triangle, of a matrix that may be singular but for rounding."""
+    from unless.kernels.cholesky import factorise
+
+    largest = float(matrix.diagonal().max(initial=1e-300))
+    for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
+        factor = matrix + ridge * largest * np.eye(len(matrix))
+        if factorise(factor):
+            return factor
+    return None
