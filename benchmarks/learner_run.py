@@ -24,7 +24,7 @@ def read_debd(folder: Path, part: str) -> unless.Dataset:
 def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[str, object]:
     """Learn, weigh, score; each step with its CPU time."""
     from unless.learners.catalogue import learner_named
-    from unless.learners.selection import FeatureLearner
+    from unless.learners.selection import TOLERANCE, FeatureLearner
     from unless.weights.priors import parse_prior
 
     if "prior" in settings:
@@ -36,7 +36,9 @@ def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[
     learned = time.process_time()
     found = {"learn": learned - start, "tests": est.n_tests_, "distinct": est.n_distinct_tests_}
     try:
-        net = est.network_ if judged else est.network(tables["train"], show_progress=False)
+        # To the tolerance at which the learners of features stop.
+        effort = {"tolerance": TOLERANCE * tables["train"].n_rows, "show_progress": False}
+        net = est.network_ if judged else est.network(tables["train"], **effort)
         found |= {"weigh": time.process_time() - learned, "features": len(net.features)}
         found["pll"] = float(net.pseudo_log_likelihood(tables["test"]))
     except UnlessError as error:
