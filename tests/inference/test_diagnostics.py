@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from unless.inference.diagnostics import Trace, effective_sizes, report_on, split_r_hats, standard_errors
+from unless.inference.diagnostics import (
+    GibbsReport,
+    Trace,
+    effective_sizes,
+    report_on,
+    split_r_hats,
+    standard_errors,
+)
 
 
 def trace_of(values, n_per_batch):
@@ -51,3 +58,9 @@ def test_a_constant_is_known_without_error():
     report = report_on(trace, np.zeros(1), burn_in=0)
     assert report.effective_size == 200
     assert report.agrees
+
+
+def test_a_hopeless_r_hat_is_not_spelled_out():
+    report = GibbsReport(4, 5_000, 1_000, 5968127738555778417557504.0, 3.0)
+    assert "R-hat over 100," in str(report)
+    assert "R-hat 1.013," in str(GibbsReport(4, 5_000, 1_000, 1.013, 3.0))

@@ -6,7 +6,7 @@ import pytest
 import brute_force
 from inference.models import domain_of, model_of, random_model
 from unless.data.domain import Context, Domain, Variable
-from unless.errors import SettingError, UnknownLevel, UnknownName
+from unless.errors import SettingError, TooLarge, UnknownLevel, UnknownName
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
 from unless.structures.features import Feature, FeatureSet
@@ -147,3 +147,38 @@ def test_models_do_not_change(model):
     with pytest.raises(ValueError, match="read-only"):
         model.weights[0] = 0
     assert repr(model) == "<LogLinearModel: 2 features over 2 variables>"
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "gibbs", "belief"])
+@pytest.mark.parametrize("n_asked", [26, 63, 64, 65, 1_100])
+def test_joint_tables_that_no_method_could_fill_are_refused(method, n_asked):
+    # 2^64 is 0, and 2^63 negative, to whole numbers of 64 bits.
+    wide = model_of(domain_of([2] * 1_100), [([(0, 0, True), (1, 0, True)], 1.0)])
+    with pytest.raises(TooLarge, match="ask about fewer variables"):
+        wide.query(wide.domain.names[:n_asked], method=method)
+    known = dict.fromkeys(wide.domain.names[:n_asked], "a")
+    with pytest.raises(TooLarge, match="ask about fewer variables"):
+        wide.query(wide.domain.names[:n_asked], known, method=method)
+
+
+def test_variables_of_one_level_are_counted_as_axes():
+    narrow = model_of(domain_of([1] * 70), [])
+    with pytest.raises(TooLarge, match="at most 32 variables"):
+        narrow.query(narrow.domain.names)
+
+
+@pytest.mark.parametrize("names", [[f"A{i}" for i in range(16)], None])
+def test_sampling_is_held_to_the_memory_allowed(names):
+    wide = model_of(domain_of([2] * 16 if names else [8] * 500), [])
+    ask = (lambda **how: wide.query(names, **how)) if names else wide.marginals
+    with pytest.raises(TooLarge, match=r"Gibbs sampling .* more than the 64.0 MiB allowed"):
+        ask(method="gibbs", max_memory="64 MB")
+
+
+def test_all_variables_may_be_named_beside_the_evidence():
+    model = random_model(np.random.default_rng(1), 25, max_levels=2, locality=4)
+    names = model.domain.names
+    best = model.map_query(names, {names[0]: "a"})
+    rest = model.map_query(evidence={names[0]: "a"})
+    assert best == {names[0]: "a", **rest}
+    assert best.log_probability == rest.log_probability

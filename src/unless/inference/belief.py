@@ -1,5 +1,6 @@
 """Loopy belief propagation: exact where the factors form no loop, else fast and of unknown error."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -37,10 +38,10 @@ def belief_query(
     joint table is P(a) P(b | a) ..., with one run for each value that is conditioned on.
     """
     shape = tuple(int(model.domain.n_levels[variable]) for variable in variables)
-    n_runs = int(np.prod([size for v, size in zip(variables, shape, strict=True) if v not in evidence][:-1]))
+    n_runs = math.prod([size for v, size in zip(variables, shape, strict=True) if v not in evidence][:-1])
     if n_runs > MAX_RUNS:
         raise TooLarge(
-            f"A joint table of these variables needs {n_runs:,} runs of belief propagation, more than "
+            f"A joint table of these variables needs {n_runs:.3g} runs of belief propagation, more than "
             f"{MAX_RUNS:,}; ask for fewer variables at once or take method='gibbs'."
         )
     run = _Run(model, damping, tolerance, max_iterations)

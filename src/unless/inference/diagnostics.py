@@ -46,10 +46,11 @@ class GibbsReport:
         return self.r_hat < 1.05
 
     def __str__(self) -> str:
+        r_hat = f"{self.r_hat:.3f}" if self.r_hat < 100 else "over 100"
         said = "" if self.agrees else "; the chains disagree, so take more draws"
         return (
             f"Gibbs sampling, {self.n_chains} chains of {self.n_draws:,} draws after {self.burn_in:,}: R-hat "
-            f"{self.r_hat:.3f}, {self.effective_size:,.0f} effective draws{said}"
+            f"{r_hat}, {self.effective_size:,.0f} effective draws{said}"
         )
 
 

@@ -1,5 +1,6 @@
 """Gibbs sampling: approximate answers with their errors, for models too wide to be answered exactly."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
@@ -9,7 +10,8 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.errors import ImpossibleEvidence, SettingError
+from unless.data.memory import parse_memory, show_memory
+from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.diagnostics import Floats, GibbsReport, Trace, report_on, standard_errors
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
@@ -23,6 +25,8 @@ N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
 # Enough batches to estimate an error from, few enough to keep many quantities.
 _N_BATCHES = 100
 _N_TRIES = 10_000
+# For each chain, batch and cell: sums and squares, means, and the spectra that errors are estimated from.
+_BYTES = 80
 
 
 class _Sampled(NamedTuple):
@@ -46,11 +50,13 @@ def gibbs_query(
     n_chains: int = N_CHAINS,
     n_draws: int = N_DRAWS,
     burn_in: int = BURN_IN,
+    max_memory: int | str | None = None,
 ) -> Distribution:
     """Estimate the joint distribution of some variables (positions) given codes of others.
 
     The conditional of one of the variables is averaged, with the others as they were drawn.
     """
+    _check_room(math.prod(model.domain.n_levels[list(variables)].tolist()), n_chains, max_memory)
     walk = _Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
     shape = tuple(int(walk.n_levels[variable]) for variable in variables)
     free = [variable for variable in variables if variable not in evidence]
@@ -69,8 +75,10 @@ def gibbs_marginals(
     n_chains: int = N_CHAINS,
     n_draws: int = N_DRAWS,
     burn_in: int = BURN_IN,
+    max_memory: int | str | None = None,
 ) -> list[Distribution]:
     """Estimate the marginal of every variable, given codes of some, from one run of chains."""
+    _check_room(int(model.domain.n_levels.sum()), n_chains, max_memory)
     walk = _Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
     ends = np.cumsum(walk.n_levels)
     offsets = ends - walk.n_levels
@@ -212,11 +220,21 @@ def chosen(arrays: FeatureArrays, kept: npt.NDArray[np.bool_]) -> FeatureArrays:
     return FeatureArrays(start, arrays.variable[inside], arrays.level[inside], arrays.equal[inside])
 
 
+def _check_room(n_cells: int, n_chains: int, max_memory: int | str | None) -> None:
+    limit, need = parse_memory(max_memory), _BYTES * n_chains * _N_BATCHES * n_cells
+    if need > limit:
+        raise TooLarge(
+            f"Gibbs sampling of {n_cells:.3g} probabilities with their errors needs about "
+            f"{show_memory(need)}, more than the {show_memory(limit)} allowed; ask about fewer variables at "
+            "once or raise max_memory=."
+        )
+
+
 def _sample_joint(walk: _Walk, variables: Sequence[int], shape: tuple[int, ...], pivot: int) -> _Sampled:
     strides = np.zeros(len(walk.n_levels), dtype=np.int64)
     for position, variable in enumerate(variables):
-        strides[variable] = int(np.prod(shape[position + 1 :], dtype=np.int64))
-    sums, squares = walk.room(int(np.prod(shape)))
+        strides[variable] = math.prod(shape[position + 1 :])
+    sums, squares = walk.room(math.prod(shape))
     for chain, start in enumerate(walk.starts()):
         run_joint(
             walk.free,

@@ -1,5 +1,6 @@
 """Questions put to a model, and which way each is answered."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,8 @@ RandomState = int | np.random.Generator | None
 Codes = Mapping[int, int]
 # A joint table is enumerated state by state.
 MAX_JOINT = 2**22
+# The most axes that arrays of every version of numpy can have.
+MAX_AXES = 32
 
 
 class MostProbable(Context):
@@ -66,11 +69,12 @@ def query(
     random_state: RandomState,
 ) -> Distribution:
     """Answer a query about positions given codes, one way or another."""
+    check_joint(model, variables)
     way = choose_method(model, method, max_memory)
     if way == "gibbs":
         from unless.inference.gibbs import gibbs_query
 
-        return gibbs_query(model, variables, evidence, random_state=random_state)
+        return gibbs_query(model, variables, evidence, random_state=random_state, max_memory=max_memory)
     if way == "belief":
         from unless.inference.belief import belief_query
 
@@ -78,15 +82,23 @@ def query(
     return exact_query(model, variables, evidence)
 
 
+def check_joint(model: "LogLinearModel", variables: list[int]) -> None:
+    """Refuse a joint table that no method could fill."""
+    # Numbers of this size overflow those of numpy, silently.
+    n_cells = math.prod(model.domain.n_levels[variables].tolist())
+    if n_cells > MAX_JOINT:
+        size = f"{n_cells:.3g} cells ({show_memory(8 * n_cells)})" if n_cells < 1e300 else "over 1e300 cells"
+        raise TooLarge(
+            f"A joint table of these variables has {size}, more than the {MAX_JOINT:,} that are enumerated; "
+            "ask about fewer variables at once."
+        )
+    if len(variables) > MAX_AXES:
+        raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
+
+
 def exact_query(model: "LogLinearModel", variables: list[int], evidence: Codes) -> Distribution:
     """Answer a query exactly."""
     domain = model.domain
-    n_cells = float(np.prod(domain.n_levels[variables].astype(np.float64)))
-    if n_cells > MAX_JOINT:
-        raise TooLarge(
-            f"A joint table of these variables has {n_cells:.3g} cells ({show_memory(8 * n_cells)}), more "
-            f"than the {MAX_JOINT:,} that are enumerated; ask about fewer variables at once."
-        )
     log_partition, table = model.exact.joint(variables, evidence)
     if log_partition == -np.inf:
         raise impossible(model, evidence)
@@ -107,9 +119,8 @@ def marginals(
     if way == "gibbs":
         from unless.inference.gibbs import gibbs_marginals
 
-        return Marginals.of(
-            model.domain, gibbs_marginals(model, evidence, random_state=random_state), evidence
-        )
+        answers = gibbs_marginals(model, evidence, random_state=random_state, max_memory=max_memory)
+        return Marginals.of(model.domain, answers, evidence)
     if way == "belief":
         from unless.inference.belief import belief_marginals
 
@@ -146,7 +157,8 @@ def probability(model: "LogLinearModel", codes: Codes, evidence: Codes) -> float
 def most_probable(model: "LogLinearModel", variables: list[int] | None, evidence: Codes) -> MostProbable:
     """Return the most probable assignment of some variables, or of all the evidence leaves open."""
     free = [v for v in range(len(model.domain)) if v not in evidence]
-    if variables is not None and set(variables) != set(free):
+    if variables is not None and set(variables) - set(evidence) != set(free):
+        check_joint(model, variables)
         answer = exact_query(model, variables, evidence)
         return MostProbable(answer.most_probable(), float(np.log(answer.probabilities.max())))
     values, states = model.exact.most_probable(model.exact.codes(evidence))
