@@ -134,6 +134,7 @@ def test_potentials_settle_for_all_weights():
         ("MARKOV\nx", "line 2: 'x' is not a number of variables"),
         ("MARKOV\n2\n2", "line 3: a number of levels should be here, not the end"),
         ("MARKOV\n1\n0", "line 3: a variable has no levels"),
+        ("MARKOV\n1\n70000", "line 3: a variable has more than 65,535 levels"),
         ("MARKOV\n1\n2\n1\n1 1\n2\n1 1", "line 5: there is no variable 1; the last is 0"),
         ("MARKOV\n1\n2\n1\n2 0 0\n4\n1 1 1 1", "line 5: a table names a variable twice"),
         ("MARKOV\n1\n2\n1\n1 0\n3\n1 1 1", "line 6: the table should have 2 cells, not 3"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from unless.data.domain import Domain
+from unless.data.domain import MAX_LEVELS, Domain
 from unless.errors import SettingError
 from unless.formats.gather import Piece, model_of_pieces
 from unless.formats.names import domain_beside, write_with_names
@@ -12,6 +12,7 @@ from unless.formats.text import (
     MOST_NAMELESS_LEVELS,
     PathLike,
     about,
+    is_weight,
     quote,
     read_text,
     to_count,
@@ -65,6 +66,8 @@ def parse_schema(line: str, number: int) -> list[int]:
     sizes = [to_count(word.strip(), number, "a number of levels") for word in line.split(",")]
     if 0 in sizes:
         raise wrong(number, f"variable v{sizes.index(0)} has no levels")
+    if max(sizes) > MAX_LEVELS:
+        raise wrong(number, f"variable v{sizes.index(max(sizes))} has more than {MAX_LEVELS:,} levels")
     if sum(sizes) > MOST_NAMELESS_LEVELS:
         raise wrong(number, f"the variables have more than {MOST_NAMELESS_LEVELS:,} levels together")
     return sizes
@@ -82,7 +85,7 @@ def parse_mn(text: str) -> tuple[list[int], list[Piece]]:
     line, words = tokens.line, []
     while tokens.word not in ("\n", ""):
         words.append(tokens.take())
-    sizes = parse_schema("".join(words), line)
+    sizes = parse_schema(" ".join(words), line)
     _skip_lines(tokens)
     if tokens.word.lower() != "mn":
         raise tokens.unexpected("'MN {'")
@@ -165,7 +168,8 @@ def _feature(tokens: Tokens, sizes: list[int]) -> Piece:
     words = [tokens.take()]
     while tokens.word not in ("\n", "", "{", "}", "(", ")"):
         words.append(tokens.take())
-    if COUNT.fullmatch(words[0]) and len(words) > 1 and not CONDITION.fullmatch(words[1]):
+    # A whole number before a weight is the number of a shared one; before anything else it is the weight.
+    if COUNT.fullmatch(words[0]) and len(words) > 1 and is_weight(words[1]):
         del words[0]
     weight = to_weight(words[0], line)
     return tuple(_condition(word, sizes, line) for word in words[1:]), weight, line

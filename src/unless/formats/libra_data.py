@@ -61,7 +61,7 @@ def read_data(path: PathLike, schema: Sequence[int] | None = None, missing: Miss
         notes.append("There was no schema: levels were counted by the rows.")
     with about(path):
         _check_codes(codes, sizes, lines)
-        domain = domain_beside(path, sizes)
+    domain = domain_beside(path, sizes)
     domain, codes, counts, more = _settle_missing(domain, codes, counts, missing)
     return Dataset.from_codes(domain, codes, counts, [*notes, *more])
 

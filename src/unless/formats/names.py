@@ -44,7 +44,8 @@ def names_text(domain: Domain) -> str:
 
 def domain_beside(path: PathLike, sizes: list[int], line: int = 1) -> Domain:
     """Return the variables named beside a file; v0, v1, ... where no names, or those of another file, are."""
-    nameless = nameless_domain(sizes, line)
+    with about(path):
+        nameless = nameless_domain(sizes, line)
     named = _read(names_path(path))
     if named is None or named.n_levels.tolist() != sizes:
         return nameless

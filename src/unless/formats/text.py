@@ -22,6 +22,7 @@ SMALL = 1 << 24
 MOST_NAMELESS_LEVELS = 1 << 20
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 COUNT = re.compile(r"[0-9]{1,15}")
+INFINITE = {"inf": inf, "+inf": inf, "-inf": -inf}
 
 
 @contextmanager
@@ -115,11 +116,15 @@ def to_number(word: str, line: int, what: str) -> float:
     return number
 
 
+def is_weight(word: str) -> bool:
+    """Tell whether a word reads as a number that may be infinite."""
+    return word in INFINITE or NUMBER.fullmatch(word) is not None
+
+
 def to_weight(word: str, line: int) -> float:
     """Read a number that may be infinite."""
-    infinite = {"inf": inf, "+inf": inf, "-inf": -inf}
-    if word in infinite:
-        return infinite[word]
+    if word in INFINITE:
+        return INFINITE[word]
     return to_number(word, line, "a weight")
 
 

@@ -5,6 +5,7 @@ from math import exp, inf, log
 
 import numpy as np
 
+from unless.data.domain import MAX_LEVELS
 from unless.errors import SettingError
 from unless.formats.factors import MOST_CELLS, factors_of
 from unless.formats.gather import Floats, Scope, model_of_tables
@@ -94,6 +95,8 @@ def parse_uai(text: str) -> tuple[list[int], list[tuple[Scope, Floats]]]:
         line = tokens.line
         sizes.append(_count(tokens, "a number of levels"))
         n_levels += sizes[-1]
+        if sizes[-1] > MAX_LEVELS:
+            raise wrong(line, f"a variable has more than {MAX_LEVELS:,} levels")
         if not sizes[-1] or n_levels > MOST_NAMELESS_LEVELS:
             raise wrong(line, f"a variable has no levels, or all more than {MOST_NAMELESS_LEVELS:,} together")
     n_tables = _count(tokens, "a number of tables")
