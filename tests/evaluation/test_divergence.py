@@ -152,3 +152,28 @@ def test_models_that_cannot_be_compared_are_refused():
     wide = model_of(domain_of([2] * 40), [([(a, 0, True), (b, 0, True)], 0.1) for a, b in pairs])
     with pytest.raises(TooLarge):
         kl_divergence(wide, wide)
+
+
+@pytest.mark.parametrize("method", ["states", "expectations"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_what_is_possible_is_not_forbidden_however_improbable(monkeypatch, method, equal):
+    if method == "expectations":
+        monkeypatch.setattr(divergence, "MAX_STATES", 0)
+    domain = domain_of([4, 2])
+    # Levels b and c together are the same as neither a nor d.
+    said = [[(0, 1, True)], [(0, 2, True)]] if equal else [[(0, 0, False), (0, 3, False)]]
+    truth = model_of(domain, [([(0, 1, True)], -800.0), ([(0, 2, True)], -900.0), ([(1, 0, True)], 0.3)])
+    net = model_of(domain, [(literals, -INF) for literals in said])
+    found = kl_divergence(truth, net)
+    assert found == INF
+    assert found.method == method
+    assert kl_divergence(net, truth) < INF
+    fewer = LogLinearModel(FeatureSet(Domain((Variable("A0", ("a", "d")), domain["A1"]))), [])
+    assert kl_divergence(truth, fewer) == INF
+
+
+def test_several_exclusions_of_one_variable_are_one_loop_over_its_levels():
+    domain = Domain((Variable("V", tuple(map(str, range(30)))), *domain_of([2] * 21).variables))
+    weighted = [([(0, level, False) for level in range(20)], 0.5), ([(0, 3, True), (1, 1, True)], 0.2)]
+    truth = model_of(domain, weighted)
+    assert kl_divergence(truth, model_of(domain, [])).method == "expectations"

@@ -1,6 +1,7 @@
 """Kullback-Leibler divergence from a known law to a learned one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, product
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from unless.data.domain import Code, Domain
 from unless.errors import SettingError
 from unless.inference.model import LogLinearModel
 from unless.inference.queries import impossible
+from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -77,6 +79,9 @@ def _by_states(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]
         logs = truth.log_potentials(rows) - total
         possible = logs > -np.inf
         others = _potentials(net, codes, truth.domain, rows[possible]) - net_total
+        if np.isneginf(others).any():
+            # However improbable: what is possible may round to a probability of zero.
+            return Divergence(np.inf, method="states")
         expected += float(np.exp(logs[possible]) @ (logs[possible] - others))
     return Divergence(max(expected, 0.0), method="states")
 
@@ -101,11 +106,10 @@ def _by_sampling(
 def _by_expectations(
     truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], totals: float
 ) -> float:
-    marginals = truth.marginals()
-    for variable, code in zip(truth.domain, codes, strict=True):
-        if marginals[variable.name].probabilities[code < 0].any():
-            return float("inf")
+    unknown = [{v: int(level)} for v, code in enumerate(codes) for level in np.flatnonzero(code < 0)]
     same = [np.arange(len(code)) for code in codes]
+    if _is_possible(truth, unknown) or _allows_what_is_forbidden(truth, net, codes):
+        return float("inf")
     own = _expected_potential(truth, truth, same)
     other = _expected_potential(truth, net, codes)
     return max(own - other - totals, 0.0)
@@ -114,15 +118,13 @@ def _by_expectations(
 def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: list[Integers]) -> float:
     """Return the expectation under the truth of the log potential of a model."""
     arrays, weights = model.plain
-    place = [truth.domain.index(name) for name in model.domain.names]
+    # What may happen at all has been seen to; no sum meets an infinity here.
+    weights = np.where(np.isneginf(weights), 0.0, weights)
     chances = np.zeros(len(weights))
     plain, rows = [], []
-    for number, literals in enumerate(arrays.literals()):
-        fits: dict[int, Bools] = {}
-        for variable, level, equal in literals:
-            position = place[variable]
-            fit = (codes[position] == level) == equal
-            fits[position] = fits[position] & fit if position in fits else fit
+    for number, fits in enumerate(_fits(truth, model, arrays, codes)):
+        if not weights[number]:
+            continue
         if all(fit.sum() == 1 for fit in fits.values()):
             plain.append(number)
             rows.append(truth.exact.codes({v: int(np.argmax(fit)) for v, fit in fits.items()}))
@@ -133,8 +135,44 @@ def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: lis
     for low in range(0, len(rows), _AT_ONCE):
         logs, _ = truth.exact.posteriors(np.stack(rows[low : low + _AT_ONCE]), marginals=False)
         chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
-    shown = chances > 0
-    return float(chances[shown] @ weights[shown])
+    return float(chances @ weights)
+
+
+def _allows_what_is_forbidden(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]) -> bool:
+    """Tell whether a state that the net excludes is possible under the truth, however improbable."""
+    arrays, weights = net.plain
+    forbidden = arrays.take(np.isneginf(weights))
+    return any(
+        _is_possible(truth, (dict(zip(fits, cell, strict=True)) for cell in _cells(fits)))
+        for fits in _fits(truth, net, forbidden, codes)
+    )
+
+
+def _is_possible(truth: LogLinearModel, assignments: Iterable[Mapping[int, int]]) -> bool:
+    left = iter(assignments)
+    while some := list(islice(left, _AT_ONCE)):
+        logs, _ = truth.exact.posteriors(np.stack([truth.exact.codes(one) for one in some]), marginals=False)
+        if (logs > -np.inf).any():
+            return True
+    return False
+
+
+def _cells(fits: Mapping[int, Bools]) -> Iterator[tuple[int, ...]]:
+    return product(*(np.flatnonzero(fit).tolist() for fit in fits.values()))
+
+
+def _fits(
+    truth: LogLinearModel, model: LogLinearModel, arrays: FeatureArrays, codes: list[Integers]
+) -> Iterator[dict[int, Bools]]:
+    """Give, for each feature of a model, the levels of the truth's variables that fit it, by position."""
+    place = [truth.domain.index(name) for name in model.domain.names]
+    for literals in arrays.literals():
+        fits: dict[int, Bools] = {}
+        for variable, level, equal in literals:
+            position = place[variable]
+            fit = (codes[position] == level) == equal
+            fits[position] = fits[position] & fit if position in fits else fit
+        yield fits
 
 
 def _total(model: LogLinearModel) -> float:
@@ -150,6 +188,10 @@ def _n_steps(truth: LogLinearModel, net: LogLinearModel) -> float:
     for model in (truth, net):
         arrays, weights = model.plain
         levels = np.where(arrays.equal, 1.0, model.domain.n_levels[arrays.variable])
+        # Several "not equal" to levels of one variable leave one loop over its levels.
+        feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
+        again = (feature[1:] == feature[:-1]) & (arrays.variable[1:] == arrays.variable[:-1])
+        levels[1:][again] = 1.0
         n_passes += (
             float(np.exp(np.add.reduceat(np.log(levels), arrays.start[:-1])).sum()) if len(weights) else 0
         )

@@ -52,7 +52,7 @@ def _swallowed(features: FeatureArrays, weights: Floats) -> list[int]:
     named = ~features.equal & (weights[feature] == -np.inf)
     again = named[1:] & named[:-1] & (feature[1:] == feature[:-1])
     again &= features.variable[1:] == features.variable[:-1]
-    return np.unique(features.variable[1:][again]).tolist()
+    return [int(variable) for variable in np.unique(features.variable[1:][again])]
 
 
 def _with_levels_apart(
