@@ -4,8 +4,8 @@ UnlessError
 ├── DataError (ValueError)            the table cannot be used as it is
 │   ├── MissingValues                 holes, and no policy for them
 │   ├── TooManyLevels                 a column that looks like an identifier or a measurement
-│   └── UnknownLevel                  a label that is not a level of its variable
-├── UnknownName (LookupError)         no such variable
+│   └── UnknownLevel (KeyError)       a label that is not a level of its variable
+├── UnknownName (KeyError)            no such variable
 ├── UnknownContext (LookupError)      a context the data never showed
 ├── SettingError (ValueError)         an argument out of its range
 │   └── ImpossibleEvidence            evidence to which the model gives probability zero
@@ -20,7 +20,7 @@ class UnlessError(Exception):
     """Base of all errors raised on purpose."""
 
     def __str__(self) -> str:
-        # LookupError would show its argument's repr; a sentence is what people should see.
+        # KeyError would show its argument's repr; a sentence is what people should see.
         return str(self.args[0]) if self.args else ""
 
 
@@ -36,11 +36,11 @@ class TooManyLevels(DataError):
     """A column has more levels than a table of categories should."""
 
 
-class UnknownLevel(DataError):
+class UnknownLevel(DataError, KeyError):
     """A label is not among the levels of its variable."""
 
 
-class UnknownName(UnlessError, LookupError):
+class UnknownName(UnlessError, KeyError):
     """No variable has this name."""
 
 

@@ -134,3 +134,11 @@ def test_true_links_compare_with_learned_ones():
     for level in ("0", "1"):
         edges = truth.edges({truth.gate: level})
         assert Graph(truth.domain, edges).edges == edges
+
+
+@pytest.mark.parametrize("n", ["3", 2.5, True, -1])
+def test_a_number_of_rows_is_a_whole_number(n):
+    with pytest.raises(SettingError, match="n must be a whole number"):
+        make_csi(4, random_state=0).sample(n)
+    with pytest.raises(SettingError, match="n_variables must be a whole number"):
+        make_csi(n)

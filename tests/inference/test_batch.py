@@ -234,3 +234,33 @@ def test_a_model_offers_them_as_methods():
     assert np.array_equal(model.predict_proba(table, target="n"), predict_proba(model, table, "n"))
     assert model.predict(table, target="n").tolist() == [2, 2]
     assert model.impute(table) == impute(model, table)
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        lambda: pd.Series([np.nan, np.nan]),
+        lambda: pd.array([None, None], "boolean"),
+        lambda: pl.Series([None, None], dtype=pl.Float64),
+        lambda: pl.Series(["no", None], dtype=pl.Enum(["no"])),
+        lambda: pa.nulls(2),
+        lambda: pa.array([None, None], pa.float64()),
+        lambda: np.array([np.nan, np.nan]),
+        lambda: np.array(["no", ""], dtype="U2"),
+    ],
+)
+def test_a_column_whose_type_cannot_hold_the_level_gets_one_that_can(empty):
+    domain = unless.Domain((unless.Variable("v", ("no", "yes")), unless.Variable("w", ("a", "b"))))
+    model = LogLinearModel(unless.FeatureSet(domain, [unless.Feature.of({"v": "yes"})]), [1.0])
+    column = empty()
+    makers = {"polars": pl.DataFrame, "pyarrow": pa.table, "pandas": pd.DataFrame, "numpy": dict}
+    make = makers[type(column).__module__.partition(".")[0]]
+    filled = impute(model, make({"v": column, "w": ["a", "b"]}))
+    assert list(map(str, filled["v"]))[1] == "yes"
+
+
+def test_arrays_grow_where_a_level_is_longer_than_their_text():
+    domain = unless.Domain((unless.Variable("x0", ("no", "maybe")), unless.Variable("x1", ("1", "2"))))
+    model = LogLinearModel(unless.FeatureSet(domain, [unless.Feature.of({"x0": "maybe"})]), [1.0])
+    assert impute(model, np.array([["no", "1"], ["", "2"]])).tolist() == [["no", "1"], ["maybe", "2"]]
+    assert impute(model, np.array([[np.nan, 1.0]])).tolist() == [["maybe", 1.0]]

@@ -5,11 +5,15 @@ import pandas as pd
 import pytest
 
 import brute_force
+import unless
 from inference.models import domain_of, model_of, random_model
 from unless.data.dataset import Dataset
-from unless.errors import MissingValues, SettingError, TooLarge, UnknownLevel, UnknownName
+from unless.data.domain import Domain, Variable
+from unless.errors import DataError, MissingValues, SettingError, TooLarge, UnknownLevel, UnknownName
 from unless.inference.frames import to_frame
 from unless.inference.likelihood import conditional_marginal_log_likelihood, log_likelihoods, score
+from unless.inference.model import LogLinearModel
+from unless.structures.features import Feature, FeatureSet
 
 INF = float("inf")
 
@@ -122,7 +126,54 @@ def test_a_model_offers_them_as_methods():
     model, rows = model_and_rows(1)
     frame = to_frame(model.domain, rows, "pandas")
     assert model.score(frame) == score(model, frame)
-    assert model.log_likelihood(frame) == pytest.approx(model.log_likelihood(rows), abs=1e-12)
-    assert model.log_likelihood(rows).mean() == pytest.approx(model.score(frame))
+    assert model.log_likelihood(frame) == pytest.approx(model.log_likelihood_codes(rows), abs=1e-12)
+    assert model.log_likelihood_codes(rows).mean() == pytest.approx(model.score(frame))
     found = model.conditional_marginal_log_likelihood(frame, ["A1"])
     assert found == conditional_marginal_log_likelihood(model, frame, ["A1"])
+
+
+def test_a_model_of_one_variable_is_compared_with_a_column():
+    domain = Domain((Variable("v", ("a", "b")),))
+    model = LogLinearModel(FeatureSet(domain, [Feature.of({"v": "a"})]), [1.0])
+    column = {"v": ["a", "b", "a"]}
+    expected = (2 - 3 * np.log(np.exp(1) + 1)) / 3
+    assert model.score(column) == pytest.approx(expected)
+    assert float(model.pseudo_log_likelihood(column)) == pytest.approx(expected)
+    assert len(unless.fit_weights(model.features, column).weights) == 1
+    with pytest.raises(MissingValues, match=r"'v' \(1\), and the model has no level for them"):
+        model.score({"v": ["a", None]})
+    with pytest.raises(UnknownLevel, match="'c'"):
+        model.score({"v": ["a", "c"]})
+
+
+def test_missing_values_are_the_level_the_model_has_for_them():
+    table = {"v": ["a", None, "b", "a"], "w": ["x", "y", "y", "x"]}
+    data = unless.read(table, missing="level")
+    model = LogLinearModel(FeatureSet(data.domain, [Feature.of({"v": "missing", "w": "y"})]), [1.0])
+    assert model.score(table) == model.score(data)
+    assert model.pseudo_log_likelihood(table) == model.pseudo_log_likelihood(data)
+    with pytest.raises(MissingValues, match=r"missing values in 'w', and the model has no level for them"):
+        model.score({"v": ["a", "b"], "w": ["x", None]})
+    alone = unless.read({"v": table["v"], "w": table["w"]}, missing="level").select(["v"])
+    one = LogLinearModel(FeatureSet(alone.domain), [])
+    assert one.score({"v": ["a", None]}) == pytest.approx(-np.log(3))
+
+
+def test_the_way_out_is_one_that_scores_have():
+    domain = Domain((Variable("v", ("a", "b")), Variable("w", ("x", "y"))))
+    model = LogLinearModel(FeatureSet(domain), [])
+    with pytest.raises(MissingValues, match=r"unless\.read\(table, missing='drop'\)"):
+        model.score({"v": ["a", None], "w": ["x", "x"]})
+    with pytest.raises(UnknownLevel, match=r"the levels the model knows, 'a', 'b'; correct the table\.$"):
+        model.score({"v": ["a", "c"], "w": ["x", "x"]})
+    with pytest.raises(UnknownName, match="The model speaks of 'w'"):
+        model.score({"v": ["a", "b"], "z": ["x", "x"]})
+
+
+def test_an_empty_table_cannot_be_scored():
+    domain = Domain((Variable("v", ("a", "b")), Variable("w", ("x", "y"))))
+    model = LogLinearModel(FeatureSet(domain), [])
+    empty = unless.Dataset.from_codes(domain, np.empty((0, 2), dtype=np.uint16))
+    for ask in (model.score, model.pseudo_log_likelihood, model.conditional_marginal_log_likelihood):
+        with pytest.raises(DataError, match="no rows"):
+            ask(empty)

@@ -1,12 +1,14 @@
 """What a model can be asked, and how its answers read."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import brute_force
 from inference.models import domain_of, model_of, random_model
 from unless.data.domain import Context, Domain, Variable
-from unless.errors import SettingError, TooLarge, UnknownLevel, UnknownName
+from unless.errors import DataError, SettingError, TooLarge, UnknownLevel, UnknownName
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
 from unless.structures.features import Feature, FeatureSet
@@ -131,7 +133,7 @@ def test_probabilities_of_assignments(model):
 def test_log_likelihoods_of_all_states_sum_to_one():
     model = random_model(np.random.default_rng(0), 5)
     states = np.indices(model.domain.n_levels).reshape(5, -1).T.astype(np.uint16)
-    logs = model.log_likelihood(states)
+    logs = model.log_likelihood_codes(states)
     assert np.exp(logs).sum() == pytest.approx(1)
     np.testing.assert_allclose(np.exp(logs), brute_force.joint(model, list(range(5))).ravel(), atol=1e-12)
 
@@ -146,6 +148,13 @@ def test_a_model_without_features_is_uniform():
 def test_models_do_not_change(model):
     with pytest.raises(ValueError, match="read-only"):
         model.weights[0] = 0
+    before = model.log_partition()
+    for name in ("weights", "features", "domain", "fit_report"):
+        with pytest.raises(AttributeError, match="make another one"):
+            setattr(model, name, [5.0, 5.0])
+    assert model.log_partition() == before
+    again = pickle.loads(pickle.dumps(model))
+    assert again.log_partition() == before
     assert repr(model) == "<LogLinearModel: 2 features over 2 variables>"
 
 
@@ -182,3 +191,78 @@ def test_all_variables_may_be_named_beside_the_evidence():
     rest = model.map_query(evidence={names[0]: "a"})
     assert best == {names[0]: "a", **rest}
     assert best.log_probability == rest.log_probability
+
+
+def test_arrays_hold_labels_whatever_their_type_and_codes_are_asked_for_by_name():
+    domain = Domain((Variable("x0", ("1", "2"), "integer"), Variable("x1", ("1", "2", "3"), "integer")))
+    model = LogLinearModel(FeatureSet(domain, [Feature.of({"x0": 1, "x1": 2})]), [1.0])
+    labels = np.array([[1, 2], [2, 3]])
+    expected = model.log_likelihood(labels)
+    for kind in (np.uint16, np.int8, np.int64):
+        np.testing.assert_array_equal(model.log_likelihood(labels.astype(kind)), expected)
+        np.testing.assert_array_equal(model.log_likelihood_codes((labels - 1).astype(kind)), expected)
+
+
+@pytest.mark.parametrize(
+    "codes", [[0, 1], [[0, 1, 0]], [[0]], [[2, 0]], [[-1, 0]], [[0, 3]], [["0", "1"]], [[0.0, 1.0]]]
+)
+def test_codes_are_checked(model, codes):
+    for ask in (model.log_potentials, model.log_likelihood_codes):
+        with pytest.raises(DataError, match=r"code|Code"):
+            ask(np.array(codes))
+
+
+def test_answers_are_mappings_that_know_what_they_do_not_hold(model):
+    answer, marginals = model.query("Admit"), model.marginals()
+    assert "Admitted" in answer
+    assert "zz" not in answer
+    assert answer.get("zz") is None
+    assert "zz" not in marginals
+    assert marginals.get("zz", 7) == 7
+    for ask, name in ((answer, "zz"), (marginals, "zz"), (DOMAIN, "zz")):
+        with pytest.raises(KeyError) as caught:
+            ask[name]
+        # A KeyError would show a quoted text.
+        assert str(caught.value).startswith(("'zz' is not a level", "There is no variable 'zz'"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda m: m.query(3), "names no variable"),
+        (lambda m: m.query("Admit", "Size"), "give a dictionary"),
+        (lambda m: m.query("Admit", method="gibbs", random_state="x"), "random_state='x' is no seed"),
+        (lambda m: m.sample(3, random_state=-1), "random_state=-1 is no seed"),
+        (lambda m: LogLinearModel(m.features, ["a", "b"]), "A weight is not a number"),
+        (lambda m: LogLinearModel(m.features, [[1.0], [1.0, 2.0]]), "A weight is not a number"),
+        (lambda m: m.sample(10**13), "draw fewer at a time"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence(model, wrong, message):
+    with pytest.raises((SettingError, TooLarge), match=message):
+        wrong(model)
+
+
+@pytest.mark.parametrize("method", ["exact", "gibbs", "belief", "auto"])
+def test_a_model_of_no_variables_has_no_marginals(method):
+    nothing = LogLinearModel(FeatureSet(Domain(())), [])
+    assert dict(nothing.marginals(method=method)) == {}
+
+
+def test_samples_say_which_way_they_were_drawn(model):
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    assert isinstance(model.sample(2, 0), pd.DataFrame)
+    assert model.sample(2, 0).attrs == {"method": "exact"}
+    assert model.sample(2, 0, method="gibbs").attrs == {"method": "gibbs"}
+    drawn = model.sample(2, 0, backend="pyarrow")
+    assert isinstance(drawn, pa.Table)
+    assert drawn.schema.metadata == {b"method": b"exact"}
+    assert model.sample_codes(2, 0).notes == ("Drawn exactly.",)
+    assert model.sample_codes(2, 0, method="gibbs").notes == ("Drawn by Gibbs sampling.",)
+
+
+@pytest.mark.parametrize("written", ["01", "1e0", "+1", " 1", "1_0"])
+def test_text_that_only_has_the_value_of_a_level_is_not_that_level(model, written):
+    with pytest.raises(UnknownLevel):
+        model.query("Admit", {"Size": written})
+    assert model.query("Admit", {"Size": "1.0"}).evidence == model.query("Admit", {"Size": 1.0}).evidence

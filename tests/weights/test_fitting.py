@@ -138,7 +138,7 @@ def test_more_rows_bring_the_law_that_made_them_nearer():
     for n_rows in (200, 2_000, 200_000):
         net = unless.fit_weights(features, truth.sample(n_rows, random_state=2))
         cells = np.argwhere(truth.probabilities >= 0)
-        logs = net.log_likelihood(cells.astype(np.uint16))
+        logs = net.log_likelihood_codes(cells)
         p = truth.probabilities.ravel()
         divergences.append(float((p * (np.log(p) - logs)).sum()))
     assert divergences[0] > divergences[1] > divergences[2]

@@ -1,6 +1,6 @@
 """Variables with their ordered levels, and assignments of labels to some of them."""
 
-import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -10,20 +10,21 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.labels import is_number, to_label
-from unless.errors import DataError, UnknownLevel, UnknownName
+from unless.data.labels import to_label
+from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 
 Kind = Literal["text", "integer", "float", "boolean", "category"]
 Code = np.uint16
 MAX_LEVELS = int(np.iinfo(Code).max)
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A name and its levels, in their order.
 
-    `kind` remembers what the column held before it became labels, so that a sample can be given back in the
-    same dtype.
+    `kind` remembers what the column held before it became labels, so that a sample can be given back as the
+    same kind of values.
     """
 
     name: str
@@ -55,10 +56,9 @@ def _other_spellings(value: object, label: str) -> tuple[str, ...]:
     """Say in what other ways a level may be written: a table of text writes as it likes."""
     if label in ("True", "False") and not isinstance(value, str):
         return (label.lower(), label.upper())
-    if is_number(label) and math.isfinite(float(label)) and float(label).is_integer():
-        # 1 where the table says 1.0, and "1.0" where it was read as 1.
-        return (str(int(float(label))), f"{int(float(label))}.0", str(value))
-    return (str(value),)
+    whole = _WHOLE.fullmatch(label)
+    # 1 where the table says 1.0, and "1.0" where it was read as 1; but "01" and "1e0" are texts of their own.
+    return (whole[1], f"{whole[1]}.0", str(value)) if whole else (str(value),)
 
 
 class Context(Mapping[str, str]):
@@ -136,6 +136,10 @@ class Domain:
 
     def encode(self, context: Mapping[str, object] | None) -> dict[int, int]:
         """Turn name -> label into position -> code, in column order; None says nothing."""
+        if context is not None and not isinstance(context, Mapping):
+            raise SettingError(
+                f"{context!r} gives no labels to variables; give a dictionary from names to labels."
+            )
         given = {} if context is None else dict(context)
         codes = {self.index(name): self[name].code(value) for name, value in given.items()}
         return dict(sorted(codes.items()))

@@ -12,14 +12,14 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge
-from unless.inference.model import Evidence, LogLinearModel
+from unless.inference.model import Evidence, LogLinearModel, Memory
 from unless.inference.queries import Method
+from unless.inference.randomness import RandomState, check_size, make_rng
 from unless.structures.conditions import FeatureArrays
 from unless.structures.conditions import Literal as Spoken
 from unless.structures.features import FeatureSet
 
 Law = Literal["normal", "uniform"]
-RandomState = int | np.random.Generator | None
 Floats = npt.NDArray[np.float64]
 # The table has 2^n cells, and sampling needs a few of its size.
 MAX_VARIABLES = 24
@@ -37,8 +37,10 @@ class CSIDomain(LogLinearModel):
         spoken = _spoken(pair_weights, gate_weights)
         features = FeatureSet.from_arrays(domain, FeatureArrays.of(spoken))
         super().__init__(features, [spoken[literals] for literals in features.arrays.literals()])
-        self.pair_weights = pair_weights
-        self.gate_weights = gate_weights
+        self.__dict__.update(pair_weights=pair_weights, gate_weights=gate_weights)
+
+    pair_weights: Mapping[tuple[int, int], Floats]
+    gate_weights: Floats
 
     @property
     def gate(self) -> str:
@@ -68,6 +70,7 @@ class CSIDomain(LogLinearModel):
         *,
         evidence: Evidence = None,
         method: Method = "auto",
+        max_memory: Memory = None,
         backend: None = None,
     ) -> Dataset: ...
 
@@ -79,6 +82,7 @@ class CSIDomain(LogLinearModel):
         *,
         evidence: Evidence = None,
         method: Method = "auto",
+        max_memory: Memory = None,
         backend: str | None = None,
     ) -> Any: ...
 
@@ -89,6 +93,7 @@ class CSIDomain(LogLinearModel):
         *,
         evidence: Evidence = None,
         method: Method = "auto",
+        max_memory: Memory = None,
         backend: str | None = None,
     ) -> Any:
         """Draw rows as a Dataset, or as the kind of frame that `backend` names.
@@ -96,13 +101,18 @@ class CSIDomain(LogLinearModel):
         At most 2^n rows differ, so a Dataset of any size is small; it is drawn exactly, as one multinomial.
         """
         if backend is not None:
-            return super().sample(n, random_state, evidence=evidence, method=method, backend=backend)
+            return super().sample(
+                n,
+                random_state,
+                evidence=evidence,
+                method=method,
+                max_memory=max_memory,
+                backend=backend,
+            )
         if evidence or method != "auto":
-            return self.sample_codes(n, random_state, evidence=evidence, method=method)
-        if n < 0:
-            raise SettingError(f"n must be 0 or more, not {n!r}.")
-        rng = np.random.default_rng(random_state)
-        counts = rng.multinomial(n, self.probabilities.ravel()).reshape(self.probabilities.shape)
+            return self.sample_codes(n, random_state, evidence=evidence, method=method, max_memory=max_memory)
+        rng = make_rng(random_state)
+        counts = rng.multinomial(check_size(n), self.probabilities.ravel()).reshape(self.probabilities.shape)
         return Dataset.from_codes(self.domain, np.argwhere(counts > 0), counts[counts > 0])
 
 
@@ -144,7 +154,7 @@ def make_csi(
     1000
     """
     _check(n_variables, law)
-    rng = np.random.default_rng(random_state)
+    rng = make_rng(random_state)
     draw = rng.standard_normal if law == "normal" else rng.random
     names = [*(f"X{position}" for position in range(1, n_variables)), "W"]
     domain = Domain(tuple(Variable(name, ("0", "1"), "integer") for name in names))
@@ -170,8 +180,8 @@ def _axes(n_others: int, *positions: int) -> tuple[int, ...]:
 
 
 def _check(n_variables: int, law: str) -> None:
-    if n_variables < 2:
-        raise SettingError(f"n_variables must be 2 or more, not {n_variables!r}.")
+    if isinstance(n_variables, bool) or not isinstance(n_variables, int | np.integer) or n_variables < 2:
+        raise SettingError(f"n_variables must be a whole number, 2 or more, not {n_variables!r}.")
     if n_variables > MAX_VARIABLES:
         raise TooLarge(
             f"The exact table of {n_variables} variables needs {math.ldexp(8, n_variables) / 1e9:,.1f} GB; "

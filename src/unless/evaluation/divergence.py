@@ -11,12 +11,12 @@ from unless.data.domain import Code, Domain
 from unless.errors import SettingError
 from unless.inference.model import LogLinearModel
 from unless.inference.queries import impossible
+from unless.inference.randomness import RandomState
 from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-RandomState = int | np.random.Generator | None
 # Domains of at most this many states are summed over state by state.
 MAX_STATES = 2**20
 # Above about this many steps expectations take longer than a sample is worth.

@@ -111,7 +111,8 @@ class _Part(NamedTuple):
         if impossible.any():
             raise ImpossibleEvidence(
                 f"The model gives what row {int(rows[impossible][0]) + 1:,} shows probability zero, so "
-                f"nothing follows for {shorten(self.domain.names[v] for v in self.hidden)}."
+                f"nothing follows for {shorten(self.domain.names[v] for v in self.hidden)}; correct "
+                "the row or leave it out."
             )
         return np.asarray(answers[place])
 

@@ -13,6 +13,7 @@ from unless.inference.diagnostics import BeliefReport, Floats
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import holding_cells
+from unless.inference.queries import impossible
 from unless.kernels.belief import Factors, propagate
 from unless.structures.conditions import FeatureArrays, Literal
 
@@ -92,7 +93,10 @@ class _Run:
 
     def marginals(self, evidence: dict[int, int]) -> list[Floats]:
         """Return the belief about every variable."""
-        graph = factor_graph(self.arrays, self.weights, self.model.domain.n_levels, evidence)
+        try:
+            graph = factor_graph(self.arrays, self.weights, self.model.domain.n_levels, evidence)
+        except ImpossibleEvidence:
+            raise impossible(self.model, evidence) from None
         factors = graph.factors
         lengths = factors.n_levels[factors.variable]
         messages = -np.log(np.repeat(lengths, lengths).astype(np.float64))
@@ -102,8 +106,7 @@ class _Run:
             graph.unary, factors, messages, damping, self.tolerance, self.max_iterations, beliefs
         )
         if change < 0:
-            given = self.model.domain.decode(evidence)
-            raise ImpossibleEvidence(f"The model gives {given or 'every state'} probability zero.")
+            raise impossible(self.model, evidence)
         self._note(n_iterations, change, graph.is_tree)
         return np.split(np.exp(beliefs), factors.offset[1:])
 

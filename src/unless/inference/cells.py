@@ -96,7 +96,7 @@ def with_levels(table: Any, domain: Domain, changes: Mapping[str, tuple[Cells, C
             name: _replaced(column, domain[name], *changes[name]) if name in changes else column
             for name, column in zip(names, table.T, strict=True)
         }
-        return np.column_stack(list(columns.values())).astype(table.dtype, copy=False)
+        return np.column_stack(list(columns.values()))
     if isinstance(table, Mapping):
         return {
             name: _replaced(column, domain[str(name)], *changes[str(name)])
@@ -132,6 +132,9 @@ def _fill_pandas(column: Any, variable: Variable, rows: Cells, codes: Cells) -> 
     categories = getattr(series.dtype, "categories", None)
     called = _values(variable, series.dropna().unique() if categories is None else categories)
     wanted = [called[code] for code in codes.tolist()]
+    if categories is None and series.dtype.kind in "biufcmM" and any(isinstance(one, str) for one in wanted):
+        # An empty column of any type, as pandas reads it, may be one of text to the model.
+        series = series.astype(object)
     if categories is not None:
         series = series.cat.add_categories([one for one in dict.fromkeys(wanted) if one not in categories])
     series.iloc[rows] = wanted
@@ -140,10 +143,16 @@ def _fill_pandas(column: Any, variable: Variable, rows: Cells, codes: Cells) -> 
 
 def _fill_polars(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
     import narwhals as nw
+    from polars.exceptions import PolarsError
 
     called = _values(variable, column.drop_nulls().unique().to_list())
     wanted = [called[code] for code in codes.tolist()]
-    made = nw.new_series(column.name, wanted, column.dtype, backend=column.implementation)
+    try:
+        made = nw.new_series(column.name, wanted, column.dtype, backend=column.implementation)
+    except (TypeError, PolarsError):
+        # A type that cannot hold the level, such as an Enum of other ones: text can.
+        column, wanted = column.cast(nw.String), [variable.levels[code] for code in codes.tolist()]
+        made = nw.new_series(column.name, wanted, nw.String, backend=column.implementation)
     return column.scatter(rows.tolist(), made)
 
 
@@ -152,16 +161,34 @@ def _fill_arrow(column: Any, variable: Variable, rows: Cells, codes: Cells) -> A
 
     native = column.to_native()
     listed = _replaced(native.to_pylist(), variable, rows, codes)
-    made = nw.get_native_namespace(column).chunked_array([listed], type=native.type)
+    pa = nw.get_native_namespace(column)
+    try:
+        made = pa.chunked_array([listed], type=native.type)
+    except pa.ArrowException:
+        made = pa.chunked_array([[to_label(value) for value in listed]], type=pa.string())
     return nw.from_native(made, series_only=True).alias(column.name)
 
 
 def _replaced(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
-    made = column.copy() if isinstance(column, np.ndarray) else list(column)
-    called = _values(variable, [value for value in made if not is_missing(value)])
-    for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
-        made[row] = called[code]
+    called = _values(variable, [value for value in column if not is_missing(value)])
+    wanted = [called[code] for code in codes.tolist()]
+    made = _room_for(column, wanted) if isinstance(column, np.ndarray) else list(column)
+    for row, value in zip(rows.tolist(), wanted, strict=True):
+        made[row] = value
     return made
+
+
+def _room_for(column: npt.NDArray[Any], wanted: list[Any]) -> npt.NDArray[Any]:
+    """Copy an array to one of a type that can hold these values too."""
+    if column.dtype.kind in "US":
+        # Longer text would be cut off in silence.
+        longest = max(
+            column.dtype.itemsize // (4 if column.dtype.kind == "U" else 1),
+            *(len(str(value)) for value in wanted),
+        )
+        return column.astype(f"{column.dtype.kind}{longest}")
+    holds = column.dtype.kind == "O" or not any(isinstance(value, str) for value in wanted)
+    return column.copy() if holds else column.astype(object)
 
 
 def _values(variable: Variable, seen: Iterable[object]) -> list[Any]:

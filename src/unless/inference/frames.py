@@ -1,4 +1,4 @@
-"""Rows of codes as a table in the dtypes their columns had before they became labels."""
+"""Rows of codes as a table of the kinds of values its columns had before they became labels."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -15,10 +15,11 @@ from unless.errors import MissingExtra, SettingError
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_frame(domain: Domain, rows: Rows, backend: str | None = None) -> Any:
+def to_frame(domain: Domain, rows: Rows, backend: str | None = None, method: str | None = None) -> Any:
     """Return rows of codes as a DataFrame of pandas, else of polars, else a table of pyarrow, else a dict.
 
-    `backend` names one of them, or "dict" for numpy arrays by name.
+    `backend` names one of them, or "dict" for numpy arrays by name. `method`, how the rows came about, is
+    noted where a frame has a place for it.
     """
     if backend not in (None, "dict", *BACKENDS):
         raise SettingError(f"There is no backend {backend!r}; use 'pandas', 'polars', 'pyarrow' or 'dict'.")
@@ -33,7 +34,12 @@ def to_frame(domain: Domain, rows: Rows, backend: str | None = None) -> Any:
         "pyarrow": _pyarrow,
         "dict": lambda named: {name: values(*column) for name, column in named.items()},
     }
-    return build[chosen](columns)
+    frame = build[chosen](columns)
+    if method is not None and chosen == "pandas":
+        frame.attrs["method"] = method
+    if method is not None and chosen == "pyarrow":
+        return frame.replace_schema_metadata({"method": method})
+    return frame
 
 
 def values(variable: Variable, codes: npt.NDArray[np.uint16]) -> npt.NDArray[Any]:

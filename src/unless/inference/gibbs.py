@@ -15,10 +15,10 @@ from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.diagnostics import Floats, GibbsReport, Trace, report_on, standard_errors
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
+from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.gibbs import Mentions, find_start, run_joint, run_marginals, run_rows, settle
 from unless.structures.conditions import FeatureArrays
 
-RandomState = int | np.random.Generator | None
 Integers = npt.NDArray[np.int64]
 
 N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
@@ -142,7 +142,7 @@ class _Walk:
                 raise SettingError(f"{name} must be {least:,} or more, not {value!r}.")
         if burn_in < 0:
             raise SettingError(f"burn_in must be 0 or more, not {burn_in!r}.")
-        self.rng = np.random.default_rng(random_state)
+        self.rng = make_rng(random_state)
         self.n_levels = model.domain.n_levels
         self.n_chains = n_chains
         self.burn_in = burn_in
@@ -182,7 +182,8 @@ class _Walk:
         if not find_start(self.free, codes, unmet, self._forbidden, _N_TRIES, random):
             raise ImpossibleEvidence(
                 f"No state of positive probability was found in {_N_TRIES:,} sweeps, so Gibbs sampling "
-                "cannot start; the evidence contradicts features of weight -inf, or nearly so: ask exactly."
+                "cannot start; drop some of the evidence, which features of weight -inf contradict or nearly "
+                "so, or ask with method='exact'."
             )
 
 

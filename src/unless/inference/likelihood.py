@@ -11,7 +11,7 @@ from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
 from unless.inference.cells import HOLE, read_cells
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import read_rows
+from unless.inference.rows import rows_to_score
 
 Floats = npt.NDArray[np.float64]
 # Davis and Domingos (2010) ask about a quarter of the variables at a time.
@@ -32,7 +32,7 @@ class ConditionalScore:
 
 def score(model: LogLinearModel, X: object, *, max_memory: int | str | None = None) -> float:
     """Return the mean log-likelihood of the rows of a table, in nats."""
-    data = read_rows(model.domain, X)
+    data = rows_to_score(model.domain, X)
     total = _log_partition(model, max_memory)
     logs = model.log_potentials(data.rows) - total
     return float(np.average(logs, weights=data.counts))
@@ -47,7 +47,7 @@ def log_likelihoods(model: LogLinearModel, X: object, *, max_memory: int | str |
     total = _log_partition(model, max_memory)
     logs, _ = model.exact.posteriors(cells, marginals=False)
     whole = (cells != HOLE).all(axis=1)
-    logs[whole] = model.log_potentials(cells[whole].astype(np.uint16))
+    logs[whole] = model.log_potentials(cells[whole])
     return logs - total
 
 
@@ -62,7 +62,7 @@ def conditional_marginal_log_likelihood(
     The evidence is by default all that is not asked about. Without a query every quarter of the variables, in
     column order, is asked about in turn.
     """
-    data = read_rows(model.domain, X)
+    data = rows_to_score(model.domain, X)
     if query is None and evidence is not None:
         raise SettingError("Evidence is given but no query; name the variables to ask about with query=.")
     columns = np.arange(len(model.domain))

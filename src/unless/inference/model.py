@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
-from unless.data.domain import Code, Domain
+from unless.data.domain import Domain
 from unless.errors import SettingError
 from unless.inference import queries
 from unless.inference.certainties import without_certainties
 from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
-from unless.inference.queries import Method, MostProbable, RandomState
+from unless.inference.queries import Method, MostProbable
+from unless.inference.randomness import RandomState
+from unless.inference.rows import checked_codes
 from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 
@@ -38,7 +40,10 @@ class LogLinearModel:
     """
 
     def __init__(self, features: FeatureSet, weights: npt.ArrayLike, *, report: Any = None) -> None:
-        values = np.array(weights, dtype=np.float64)
+        try:
+            values = np.array(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SettingError("A weight is not a number; give a number for each feature.") from None
         if values.shape != (len(features),):
             raise SettingError(
                 f"There are {values.size:,} weights for {len(features):,} features; give one for each."
@@ -46,10 +51,16 @@ class LogLinearModel:
         if np.isnan(values).any():
             raise SettingError("A weight is not a number; give a number for each feature.")
         values.setflags(write=False)
-        self.features = features
-        self.weights: Floats = values
-        # How the weights were found, where they were found here.
-        self.fit_report = report
+        # `report` tells how the weights were found, where they were found here.
+        self.__dict__.update(features=features, weights=values, fit_report=report)
+
+    features: FeatureSet
+    weights: Floats
+    fit_report: Any
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # What was planned for these weights would answer for others.
+        raise AttributeError("A model does not change; make another one.")
 
     @property
     def domain(self) -> Domain:
@@ -62,7 +73,8 @@ class LogLinearModel:
 
         # Copies, because numba would compile once more for arrays that cannot be written.
         features, weights = self.plain
-        sums: Floats = log_potentials(np.ascontiguousarray(rows), *map(np.array, (*features, weights)))
+        codes = checked_codes(self.domain, rows)
+        sums: Floats = log_potentials(codes, *map(np.array, (*features, weights)))
         return sums
 
     @cached_property
@@ -148,18 +160,22 @@ class LogLinearModel:
         return queries.probability(self, self.domain.encode(context), self._codes(evidence))
 
     def log_likelihood(self, X: object, *, max_memory: Memory = None) -> Floats:
-        """Return the log probability of each row of a table, or of each row of codes (an array of uint16).
-
-        What a row of a table hides is summed over.
-        """
-        if isinstance(X, np.ndarray) and X.dtype == Code:
-            return self.log_potentials(X) - self._log_partition_of_all(max_memory)
+        """Return the log probability of each row of a table of labels; what a row hides is summed over."""
         from unless.inference.likelihood import log_likelihoods
 
         return log_likelihoods(self, X, max_memory=max_memory)
 
+    def log_likelihood_codes(self, rows: npt.ArrayLike, *, max_memory: Memory = None) -> Floats:
+        """Return the log probability of each row of codes, the positions of levels in their variables."""
+        codes = checked_codes(self.domain, rows)
+        return self.log_potentials(codes) - self._log_partition_of_all(max_memory)
+
     def score(self, X: object, *, max_memory: Memory = None) -> float:
-        """Return the mean log-likelihood of the rows of a table, in nats."""
+        """Return the mean log-likelihood of the rows of a table, in nats.
+
+        Missing values are the level "missing" where the model has one, and are refused where it has none;
+        `log_likelihood` sums over them instead.
+        """
         from unless.inference.likelihood import score
 
         return score(self, X, max_memory=max_memory)
@@ -220,17 +236,21 @@ class LogLinearModel:
         *,
         evidence: Evidence = None,
         method: Method = "auto",
+        max_memory: Memory = None,
         backend: str | None = None,
     ) -> Any:
-        """Draw rows as a frame whose columns have the types they were read with.
+        """Draw rows as a frame whose columns are of the kinds they were read as.
 
-        Exact where exact inference fits into memory, else by Gibbs sampling. The frame is one of pandas if it
-        is installed, else of polars, else of pyarrow, else a dict of arrays; `backend` chooses.
+        Those are whole numbers, other numbers, booleans, categories and text; how wide a number was, and how
+        its categories were ordered, is not known any more, and dates come as text. Exact where exact
+        inference fits into `max_memory`, else by Gibbs sampling; the `attrs` of a frame of pandas and the
+        metadata of a table of pyarrow say which, as `method`. The frame is one of pandas if it is installed,
+        else of polars, else of pyarrow, else a dict of arrays; `backend` chooses.
         """
         from unless.inference.frames import to_frame
 
-        codes = self._draw(n, random_state, evidence, method)
-        return to_frame(self.domain, codes, backend)
+        codes, way = self._draw(n, random_state, evidence, method, max_memory)
+        return to_frame(self.domain, codes, backend, way)
 
     def sample_codes(
         self,
@@ -239,14 +259,19 @@ class LogLinearModel:
         *,
         evidence: Evidence = None,
         method: Method = "auto",
+        max_memory: Memory = None,
     ) -> Dataset:
-        """Draw rows as a Dataset; the order of the draws is forgotten."""
-        return Dataset.from_codes(self.domain, self._draw(n, random_state, evidence, method))
+        """Draw rows as a Dataset, whose notes say which way; the order of the draws is forgotten."""
+        codes, way = self._draw(n, random_state, evidence, method, max_memory)
+        note = "Drawn exactly." if way == "exact" else "Drawn by Gibbs sampling."
+        return Dataset.from_codes(self.domain, codes, notes=[note])
 
-    def _draw(self, n: int, random_state: RandomState, evidence: Evidence, method: Method) -> Rows:
-        return queries.sample_codes(
-            self, n, random_state, self._codes(evidence), method=method, max_memory=None
-        )
+    def _draw(
+        self, n: int, random_state: RandomState, evidence: Evidence, method: Method, max_memory: Memory
+    ) -> tuple[Rows, str]:
+        way = queries.choose_method(self, method, max_memory)
+        given = self._codes(evidence)
+        return queries.sample_codes(self, n, random_state, given, method=way, max_memory=max_memory), way
 
     def _log_partition_of_all(self, max_memory: Memory) -> float:
         self.exact.check(max_memory)

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Context
-from unless.data.memory import show_memory
+from unless.data.memory import parse_memory, show_memory
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
+from unless.inference.randomness import RandomState, check_size
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 Method = Literal["auto", "exact", "gibbs", "belief"]
 METHODS = ("auto", "exact", "gibbs", "belief")
-RandomState = int | np.random.Generator | None
 Codes = Mapping[int, int]
 # A joint table is enumerated state by state.
 MAX_JOINT = 2**22
@@ -50,6 +50,8 @@ def choose_method(model: "LogLinearModel", method: str, max_memory: int | str | 
 
 def positions(model: "LogLinearModel", variables: str | Iterable[str]) -> list[int]:
     """Turn one name or several into positions."""
+    if not isinstance(variables, Iterable):
+        raise SettingError(f"{variables!r} names no variable; give a name or a list of names.")
     names = [variables] if isinstance(variables, str) else list(variables)
     found = [model.domain.index(name) for name in names]
     if not found:
@@ -115,7 +117,7 @@ def marginals(
     random_state: RandomState,
 ) -> Marginals:
     """Return the marginals of all variables, found one way or another."""
-    way = choose_method(model, method, max_memory)
+    way = choose_method(model, method, max_memory) if len(model.domain) else "exact"
     if way == "gibbs":
         from unless.inference.gibbs import gibbs_marginals
 
@@ -179,9 +181,10 @@ def sample_codes(
     max_memory: int | str | None,
 ) -> npt.NDArray[np.uint16]:
     """Draw rows of codes, exactly where the estimate fits, else by Gibbs sampling."""
-    from unless.inference.sampling import check_size, sample_exact
+    from unless.inference.sampling import sample_exact
 
     size = check_size(n)
+    _check_rows(size, len(model.domain), max_memory)
     if method == "belief":
         raise SettingError("Belief propagation draws no samples; use method='exact' or method='gibbs'.")
     if choose_method(model, method, max_memory) == "gibbs":
@@ -192,6 +195,16 @@ def sample_codes(
     if rows is None:
         raise impossible(model, evidence)
     return rows
+
+
+def _check_rows(n_rows: int, n_columns: int, max_memory: int | str | None) -> None:
+    # Two bytes a cell, and as much again where the rows are put in another order.
+    need, limit = 4 * n_rows * n_columns, parse_memory(max_memory)
+    if need > limit:
+        raise TooLarge(
+            f"{n_rows:,} rows of {n_columns:,} columns need {show_memory(need)}, more than the "
+            f"{show_memory(limit)} allowed; draw fewer at a time or raise max_memory=."
+        )
 
 
 def impossible(model: "LogLinearModel", evidence: Codes) -> ImpossibleEvidence:

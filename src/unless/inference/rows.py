@@ -1,19 +1,96 @@
 """Tables read with the variables and levels of a model, so that codes mean the same in both."""
 
-import numpy as np
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from unless.data.dataset import Dataset
-from unless.data.domain import Domain, shorten
-from unless.errors import UnknownLevel, UnknownName
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset, Rows
+from unless.data.domain import Code, Domain, shorten
+from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
+
+# What reading calls the level it makes of missing values.
+_MISSING_LABELS = {"missing", "(missing)"}
 
 
 def read_rows(domain: Domain, X: object) -> Dataset:
-    """Read a Dataset, a frame or a file as rows of a domain; columns it does not know are left out."""
+    """Read a Dataset, a frame or a file as rows of a domain; columns it does not know are left out.
+
+    Missing values are the level "missing" of a variable that has it, as reading with missing="level" made it;
+    elsewhere they are refused.
+    """
     if isinstance(X, Dataset):
         return X if X.domain == domain else _recoded(domain, X)
     from unless.data.read import read
 
-    return read(X, columns=domain.names, levels=domain)
+    has_level = any(_MISSING_LABELS & set(variable.levels) for variable in domain)
+    with of_the_model():
+        if len(domain) == 1:
+            # A table of one column is nothing to learn from, but can be compared with a model.
+            return _read_column(domain, X)
+        try:
+            data = read(X, columns=domain.names, levels=domain, missing="level" if has_level else "error")
+        except MissingValues as error:
+            raise _no_holes(str(error).partition("; ")[0]) from None
+    strange = [one.name for one, said in zip(data.domain, domain, strict=True) if one != said]
+    if strange:
+        raise _no_holes(f"There are missing values in {shorten(strange)}")
+    return data
+
+
+def rows_to_score(domain: Domain, X: object) -> Dataset:
+    """Read a table that has at least one row."""
+    data = read_rows(domain, X)
+    if not data.n_rows:
+        raise DataError("The table has no rows; there is nothing to score.")
+    return data
+
+
+@contextmanager
+def of_the_model() -> Iterator[None]:
+    """Speak of the model where the reader speaks of arguments, which are the model's here."""
+    try:
+        yield
+    except (UnknownName, UnknownLevel) as error:
+        sentence = str(error).replace("columns= names", "The model speaks of")
+        sentence = sentence.replace(" is not among its levels=", " is not among the levels the model knows, ")
+        sentence = sentence.replace("; add it there or correct the table.", "; correct the table.")
+        raise type(error)(sentence) from None
+
+
+def checked_codes(domain: Domain, rows: npt.ArrayLike) -> Rows:
+    """Refuse what are no rows of codes of a domain."""
+    codes: npt.NDArray[Any] = np.asarray(rows)
+    if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"Codes of the shape {codes.shape} and type {codes.dtype} are no rows of this model; give "
+            f"rows of {len(domain)} whole numbers."
+        )
+    if codes.size and ((codes < 0) | (codes >= domain.n_levels)).any():
+        raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
+    return np.ascontiguousarray(codes, dtype=Code)
+
+
+def _read_column(domain: Domain, X: object) -> Dataset:
+    from unless.inference.cells import HOLE, read_cells
+
+    cells = read_cells(domain, X)
+    holes = cells == HOLE
+    label = next((label for label in domain.variables[0].levels if label in _MISSING_LABELS), None)
+    if holes.any() and label is None:
+        raise _no_holes(f"There are missing values in {domain.names[0]!r} ({int(holes.sum()):,})")
+    if label is not None:
+        cells[holes] = domain.variables[0].code(label)
+    return Dataset.from_codes(domain, cells)
+
+
+def _no_holes(fact: str) -> MissingValues:
+    return MissingValues(
+        f"{fact}, and the model has no level for them; drop those rows by unless.read(table, "
+        "missing='drop'), or fill them by impute()."
+    )
 
 
 def _recoded(domain: Domain, data: Dataset) -> Dataset:

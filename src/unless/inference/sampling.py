@@ -7,21 +7,13 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.errors import SettingError
 from unless.inference.exact import ExactEngine
+from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.trees import collect
 from unless.kernels.walks import cumulate, draw
 
-RandomState = int | np.random.Generator | None
 # Samples drawn at once: bounds the memory of their random numbers.
 ROWS_AT_ONCE = 65_536
-
-
-def check_size(n: int) -> int:
-    """Refuse what is no number of samples."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise SettingError(f"n must be a whole number, 0 or more, not {n!r}.")
-    return int(n)
 
 
 def sample_exact(
@@ -49,7 +41,7 @@ def sample_exact(
     if log_sums[-1] == -np.inf:
         return None
     cumulate(forest, active, work)
-    rng = np.random.default_rng(random_state)
+    rng = make_rng(random_state)
     rows = np.empty((n, len(seen)), dtype=Code)
     for first in range(0, n, ROWS_AT_ONCE):
         some = rows[first : first + ROWS_AT_ONCE]

@@ -4,11 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.errors import DataError
 from unless.inference.conditionals import Conditionals
 from unless.inference.likelihood import ConditionalScore
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import read_rows
+from unless.inference.rows import rows_to_score
 from unless.kernels.potentials import log_potentials
 from unless.structures.conditions import FeatureArrays
 
@@ -26,9 +25,7 @@ def pseudo_log_likelihood(
     Needs no partition function, so it is cheap for every model. A row that the model excludes gives -inf, to
     all the variables of what excludes it.
     """
-    data = read_rows(model.domain, X)
-    if not data.n_rows:
-        raise DataError("The table has no rows; there is nothing to score.")
+    data = rows_to_score(model.domain, X)
     features, weights = model.plain
     finite = np.maximum(weights, -_HUGE)
     losses = Conditionals.of(features, data, max_memory=max_memory, once=True).losses(finite)
