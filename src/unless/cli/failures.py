@@ -79,7 +79,7 @@ def _sentence(failure: BaseException) -> str | None:
         named = f"{os.fspath(failure.filename)!r}: " if isinstance(failure.filename, str | bytes) else ""
         return _line(f"{named}{failure.strerror}.")
     if isinstance(failure, MemoryError):
-        return "There is not enough memory; choose fewer columns with --columns, or close other programs."
+        return "There is not enough memory; ask for less at once, or close other programs."
     return None
 
 

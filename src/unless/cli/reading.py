@@ -82,22 +82,50 @@ def read_files(files: Sequence[str], options: dict[str, Any]) -> "Dataset":
     return read(found_files(files), **_settings(options))
 
 
-def read_like(domain: "Domain", files: Sequence[str], options: dict[str, Any]) -> "Dataset":
+def read_like(
+    domain: "Domain", files: Sequence[str], options: dict[str, Any], model: str | None = None
+) -> "Dataset":
     """Read a table whose columns and levels are those of a model; other columns are left out."""
     from unless.data.read import read
-    from unless.errors import UnknownLevel, UnknownName
-    from unless.inference.rows import read_rows
+    from unless.inference.rows import of_the_model, read_rows
 
     given = _settings({"columns": (), "levels": (), **options})
+    if given.keys() <= {"missing", "header", "max_memory"} and _is_libra(domain, files, model):
+        return _read_libra(domain, files, given.get("missing", "error"))
+    if len(domain) == 1 and not given:
+        return read_rows(domain, found_files(files))
     rare = given.get("rare", {})
     # Labels that are about to be merged are no levels yet.
     merged = set(domain.names if isinstance(rare, int) else rare)
     levels = {one.name: one.levels for one in domain if one.name not in merged}
-    try:
+    with of_the_model():
         data = read(found_files(files), **{**given, "columns": domain.names, "levels": levels})
-    except (UnknownName, UnknownLevel) as error:
-        raise type(error)(_of_the_model(str(error))) from None
     return read_rows(domain, data)
+
+
+def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:
+    """Tell whether all files are Libra's tables of codes; a model of codes or a schema must vouch for it."""
+    from unless.cli.models import ending
+    from unless.formats.libra_data import holds_codes, is_described
+
+    found = found_files(files)
+    if not all(ending(str(path)) == ".data" and holds_codes(path) for path in found):
+        return False
+    coded = all(one.levels == tuple(map(str, range(len(one.levels)))) for one in domain)
+    return coded or ending(model or "") == ".mn" or all(map(is_described, found))
+
+
+def _read_libra(domain: "Domain", files: Sequence[str], missing: Any) -> "Dataset":
+    import numpy as np
+
+    from unless.data.dataset import Dataset
+    from unless.formats.libra_data import read_codes
+    from unless.inference.rows import read_rows
+
+    tables = [read_rows(domain, read_codes(path, domain, missing)) for path in found_files(files)]
+    rows = np.concatenate([table.rows for table in tables])
+    counts = np.concatenate([table.counts for table in tables])
+    return Dataset.from_codes(domain, rows, counts, [note for table in tables for note in table.notes])
 
 
 def say_notes(data: "Dataset") -> None:
@@ -109,13 +137,6 @@ def say_notes(data: "Dataset") -> None:
         # This is said of learning, and nothing is learned here.
         if not line.endswith("linked to nothing."):
             note(visible(line))
-
-
-def _of_the_model(sentence: str) -> str:
-    """Speak of the model where the reader speaks of arguments, which are the model's here."""
-    sentence = sentence.replace("columns= names", "The model speaks of")
-    sentence = sentence.replace(" is not among its levels=", " is not among the levels the model knows, ")
-    return sentence.replace("; add it there or correct the table.", "; correct the table.")
 
 
 def found_files(patterns: Sequence[str]) -> list[Path]:

@@ -1,5 +1,7 @@
 """Tables as Libra's .data files keep them: rows of codes, and their numbers of levels in a .schema file."""
 
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -27,6 +29,8 @@ from unless.formats.text import (
 
 Missing = Literal["error", "drop", "level"]
 UNKNOWN = -1
+_CELL = r"[ \t]*(?:[0-9]+|\*)[ \t]*"
+_ROW = re.compile(rf"(?:[^,|]*\|)?{_CELL}(?:,{_CELL})*")
 Codes = npt.NDArray[np.int32]
 
 
@@ -64,6 +68,34 @@ def read_data(path: PathLike, schema: Sequence[int] | None = None, missing: Miss
     domain = domain_beside(path, sizes)
     domain, codes, counts, more = _settle_missing(domain, codes, counts, missing)
     return Dataset.from_codes(domain, codes, counts, [*notes, *more])
+
+
+def read_codes(path: PathLike, domain: Domain, missing: Missing = "error") -> Dataset:
+    """Read a .data file that goes with a model: columns as its variables stand, codes as their levels.
+
+    Where names lie beside the file they are believed instead.
+    """
+    if names_path(path).is_file():
+        return read_data(path, missing=missing)
+    with about(path):
+        codes, counts, lines = parse_data(read_text(path))
+        _check_codes(codes, domain.n_levels.tolist(), lines)
+    domain, codes, counts, notes = _settle_missing(domain, codes, counts, missing)
+    return Dataset.from_codes(domain, codes, counts, notes)
+
+
+def holds_codes(path: PathLike) -> bool:
+    """Tell whether a file is called .data and begins with a row of codes: others call tables of labels so."""
+    if not os.fspath(path).lower().removesuffix(".gz").endswith(".data"):
+        return False
+    with about(path):
+        rows = (row for row in read_text(path).split("\n") if row.strip())
+        return _ROW.fullmatch(next(rows, "")) is not None
+
+
+def is_described(path: PathLike) -> bool:
+    """Tell whether a schema or names lie beside a .data file."""
+    return names_path(path).is_file() or _schema_path(path).is_file()
 
 
 def write_data(data: Dataset, path: PathLike) -> None:

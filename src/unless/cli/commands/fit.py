@@ -48,14 +48,15 @@ def _judge(text: str) -> int | float | str:
     epilog="""
     Weights are found by penalised pseudo-likelihood, or by likelihood where exact inference is cheap.
     STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
-    .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out. OUT
-    ends in .unless, .mn, .uai or .json, and is replaced only when all went well.
+    .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
+    .data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
+    lies beside the table. OUT ends in .unless, .mn, .uai or .json, and is replaced only when all went well.
 
     \b
     Examples:
       unless fit learned.unless table.csv -o fitted.unless
       unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
-      unless fit network.mn train.data --no-header -o fitted.uai --json
+      unless fit network.mn train.data -o fitted.uai --json
       unless fit learned.unless table.csv -o fitted.unless --validate --validation 0.2
 
     \b
@@ -136,11 +137,13 @@ def command(
     opened = open_record(structure)
     features = features_of(opened.structure, kind)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
-        data = read_like(opened.domain, files, options)
+        data = read_like(opened.domain, files, options, structure)
     if not quiet:
         say_notes(data)
     if isinstance(options["validation"], str):
-        options["validation"] = read_like(opened.domain, [options["validation"]], options)
+        options["validation"] = read_like(
+            opened.domain, [options["validation"]], options, structure
+        )
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
     write_model(net, output)

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     "score",
     short_help="Say how probable a table is under a model.",
     epilog="""
-    Columns that MODEL does not know are left out. Scores are mean logs, in nats per row: the nearer to 0 the
-    better.
+    Columns that MODEL does not know are left out. A .data file of codes, as Libra writes them, is read by
+    position where MODEL is an .mn file or a schema lies beside the table. Scores are mean logs, in nats per
+    row: the nearer to 0 the better.
 
     \b
     Examples:
       unless score fitted.unless new.csv
       unless score fitted.unless new.csv --pll --by-variable
-      unless score network.mn test.data --no-header --pll --json
+      unless score network.mn test.data --pll --json
       unless score fitted.unless new.csv --cmll --target Admit
 
     \b
@@ -61,7 +62,7 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
 
     measure = _measure(options, by_variable)
     net = read_model(model)
-    data = read_like(net.domain, files, options)
+    data = read_like(net.domain, files, options, model)
     say_notes(data)
     value, shares = _score(net, data, measure, options)
     if as_json:
