@@ -8,7 +8,7 @@ import brute_force
 import unless
 from inference.models import domain_of, grid_model, model_of, random_model
 from unless.errors import DataError, ImpossibleEvidence, UnknownLevel, UnknownName
-from unless.inference import batch
+from unless.inference import batch, parts
 from unless.inference.batch import impute, predict, predict_proba
 from unless.inference.frames import to_frame
 from unless.inference.model import LogLinearModel
@@ -31,11 +31,11 @@ def evidence_of(row, but=None):
     return {v: int(code) for v, code in enumerate(row) if code >= 0 and v != but}
 
 
-@pytest.mark.parametrize("max_states", [batch.MAX_STATES, 1])
+@pytest.mark.parametrize("max_states", [parts.MAX_STATES, 1])
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("seed", range(4))
 def test_probabilities_equal_brute_force_row_by_row(monkeypatch, seed, share, max_states):
-    monkeypatch.setattr(batch, "MAX_STATES", max_states)
+    monkeypatch.setattr(parts, "MAX_STATES", max_states)
     rng = np.random.default_rng(seed)
     model = random_model(rng, 6, max_levels=3)
     frame, codes = holed_rows(rng, model.domain, 40, share)
@@ -62,8 +62,8 @@ def test_rows_that_show_the_same_are_computed_once(monkeypatch):
     model = random_model(rng, 5)
     frame, _ = holed_rows(rng, model.domain, 10, 0.2)
     asked = []
-    whole = batch._Part.marginals
-    monkeypatch.setattr(batch._Part, "marginals", lambda *given: asked.append(len(given[2])) or whole(*given))
+    whole = parts.Part.marginals
+    monkeypatch.setattr(parts.Part, "marginals", lambda *given: asked.append(len(given[1])) or whole(*given))
     once = predict_proba(model, frame, "A0")
     n_asked = sum(asked)
     again = predict_proba(model, pd.concat([frame] * 50), "A0")
@@ -91,7 +91,7 @@ def test_wide_holes_are_filled_exactly_too(monkeypatch):
     model = random_model(rng, 6, max_levels=3)
     frame, _ = holed_rows(rng, model.domain, 20, 0.5)
     expected = impute(model, frame)
-    monkeypatch.setattr(batch, "MAX_STATES", 1)
+    monkeypatch.setattr(parts, "MAX_STATES", 1)
     assert impute(model, frame).equals(expected)
 
 
@@ -208,7 +208,7 @@ def test_a_row_of_probability_zero_is_named():
         predict_proba(model, {"A0": ["a", "b"], "A2": ["a", "a"]}, "A1")
     with pytest.raises(ImpossibleEvidence, match="row 1"):
         impute(model, {"A0": ["b", "a"], "A1": [None, None], "A2": ["a", "a"]})
-    assert predict_proba(model, {"A0": ["b"], "A1": ["a"]}, "A2") == pytest.approx(np.array([[0.5, 0.5]]))
+    assert predict_proba(model, {"A0": ["a"], "A1": ["a"]}, "A2") == pytest.approx(np.array([[0.5, 0.5]]))
 
 
 def test_a_model_too_wide_for_tables_is_still_predicted_given_all_else():
@@ -264,3 +264,56 @@ def test_arrays_grow_where_a_level_is_longer_than_their_text():
     model = LogLinearModel(unless.FeatureSet(domain, [unless.Feature.of({"x0": "maybe"})]), [1.0])
     assert impute(model, np.array([["no", "1"], ["", "2"]])).tolist() == [["no", "1"], ["maybe", "2"]]
     assert impute(model, np.array([[np.nan, 1.0]])).tolist() == [["maybe", 1.0]]
+
+
+def test_rows_are_impossible_whatever_is_asked_about_them():
+    # A0 and A1 exclude each other's b, A3 has no level left where A2 is b; A4 is free.
+    excluded = [[(0, 1, True), (1, 1, True)], [(2, 1, True), (3, 0, True)], [(2, 1, True), (3, 1, True)]]
+    model = model_of(domain_of([2] * 5), [(literals, -INF) for literals in excluded])
+    for row in ({"A0": "b", "A1": "b"}, {"A2": "b"}):
+        with pytest.raises(ImpossibleEvidence):
+            model.query("A4", row)
+        table = {name: ["a", label] for name, label in row.items()}
+        with pytest.raises(ImpossibleEvidence, match="row 2"):
+            predict_proba(model, table, "A4")
+        with pytest.raises(ImpossibleEvidence, match="row 2"):
+            impute(model, {**table, "A4": [None, None]} | ({} if "A2" in row else {"A3": ["a", "a"]}))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("zeros", [0.0, 0.1])
+def test_tables_scope_by_scope_equal_feature_by_feature(monkeypatch, seed, zeros):
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, 9, max_levels=4, n_features=60, zeros=zeros)
+    hidden = rng.choice(9, 5, replace=False)
+    codes = np.column_stack([rng.integers(0, size, 40) for size in model.domain.n_levels])
+    codes[:, hidden] = -1
+    for part in parts.parts_of(model, (codes == -1)[0], hidden.tolist()):
+        asked = [ask(codes) for ask in (part.marginals, part.most_probable)]
+        tables, best = asked
+        monkeypatch.setattr(parts, "_WORTH_TABLES", INF)
+        np.testing.assert_allclose(part.marginals(codes), tables, atol=1e-12)
+        np.testing.assert_array_equal(part.most_probable(codes), best)
+        monkeypatch.setattr(parts, "_WORTH_TABLES", 0)
+        np.testing.assert_allclose(part.marginals(codes), tables, atol=1e-12)
+
+
+def test_many_hidden_variables_are_asked_about_in_one_pass(monkeypatch):
+    rng = np.random.default_rng(0)
+    model = random_model(rng, 16, max_levels=2, max_length=2)
+    data = unless.Dataset.from_codes(model.domain, rng.integers(0, 2, (30, 16)))
+    passes = []
+    whole = parts.Part.marginals
+    monkeypatch.setattr(parts.Part, "marginals", lambda *given: passes.append(1) or whole(*given))
+    model.conditional_marginal_log_likelihood(data, query=model.domain.names[:8])
+    assert len(passes) <= 8
+    planned = []
+    monkeypatch.setattr(parts, "MAX_STATES", 1)
+    monkeypatch.setattr(parts, "_MOST_AT_ONCE", 1)
+    make = parts.ExactEngine
+    monkeypatch.setattr(parts, "ExactEngine", lambda *given: planned.append(1) or make(*given))
+    cells = data.rows.astype(np.int64)
+    cells[:, :4] = -1
+    n_parts = len(list(parts.parts_of(model, (cells == -1)[0], range(4))))
+    batch.hidden_marginals(model, cells, range(4))
+    assert len(planned) == n_parts

@@ -56,6 +56,8 @@ def conditional_marginal_log_likelihood(
     X: object,
     query: Iterable[str] | None = None,
     evidence: Iterable[str] | None = None,
+    *,
+    max_memory: int | str | None = None,
 ) -> ConditionalScore:
     """Return the mean over rows of sum_q log P(x_q | x_E), q in the query and E the evidence.
 
@@ -73,8 +75,9 @@ def conditional_marginal_log_likelihood(
         cells = data.rows.astype(np.int64)
         hidden = group if shown is None else [v for v in columns.tolist() if v not in shown or v in group]
         cells[:, hidden] = HOLE
-        for position in group.tolist():
-            chances = hidden_marginals(model, cells, position)[np.arange(len(cells)), data.rows[:, position]]
+        found = hidden_marginals(model, cells, group.tolist(), max_memory=max_memory)
+        for position, marginals in zip(group.tolist(), found, strict=True):
+            chances = marginals[np.arange(len(cells)), data.rows[:, position]]
             with np.errstate(divide="ignore"):
                 sums[model.domain.names[position]] = float(np.average(np.log(chances), weights=data.counts))
     return ConditionalScore(float(sum(sums.values())), sums, data.n_rows)

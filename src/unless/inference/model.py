@@ -154,9 +154,11 @@ class LogLinearModel:
         self.exact.check(max_memory)
         return queries.log_partition(self, self._codes(evidence))
 
-    def probability(self, context: Mapping[str, object], evidence: Evidence = None) -> float:
+    def probability(
+        self, context: Mapping[str, object], evidence: Evidence = None, *, max_memory: Memory = None
+    ) -> float:
         """Return the probability of an assignment to some variables given evidence."""
-        self.exact.check()
+        self.exact.check(max_memory)
         return queries.probability(self, self.domain.encode(context), self._codes(evidence))
 
     def log_likelihood(self, X: object, *, max_memory: Memory = None) -> Floats:
@@ -181,7 +183,12 @@ class LogLinearModel:
         return score(self, X, max_memory=max_memory)
 
     def conditional_marginal_log_likelihood(
-        self, X: object, query: Iterable[str] | None = None, evidence: Iterable[str] | None = None
+        self,
+        X: object,
+        query: Iterable[str] | None = None,
+        evidence: Iterable[str] | None = None,
+        *,
+        max_memory: Memory = None,
     ) -> "ConditionalScore":
         """Return the mean over rows of sum_q log P(x_q | evidence), with what each variable adds to it.
 
@@ -190,7 +197,7 @@ class LogLinearModel:
         """
         from unless.inference.likelihood import conditional_marginal_log_likelihood
 
-        return conditional_marginal_log_likelihood(self, X, query, evidence)
+        return conditional_marginal_log_likelihood(self, X, query, evidence, max_memory=max_memory)
 
     def pseudo_log_likelihood(self, X: object, *, max_memory: Memory = None) -> "ConditionalScore":
         """Return the mean over rows of sum_v log P(x_v | all others), with what each variable adds to it."""
@@ -211,23 +218,29 @@ class LogLinearModel:
 
         return to_potentials(self)
 
-    def predict_proba(self, X: object, target: str) -> Floats:
-        """Return, for each row, the probabilities of the levels of a target given all else the row shows."""
+    def predict_proba(self, X: object, target: str, *, max_memory: Memory = None) -> Floats:
+        """Return, for each row, the probabilities of the levels of a target given all else the row shows.
+
+        Missing values are holes that are summed over, even where the model has a level for them.
+        """
         from unless.inference.batch import predict_proba
 
-        return predict_proba(self, X, target)
+        return predict_proba(self, X, target, max_memory=max_memory)
 
-    def predict(self, X: object, target: str) -> npt.NDArray[Any]:
+    def predict(self, X: object, target: str, *, max_memory: Memory = None) -> npt.NDArray[Any]:
         """Return, for each row, the most probable value of a target; of equals the first."""
         from unless.inference.batch import predict
 
-        return predict(self, X, target)
+        return predict(self, X, target, max_memory=max_memory)
 
-    def impute(self, X: object) -> Any:
-        """Return a copy of a table, of the same kind, whose holes hold their most probable values."""
+    def impute(self, X: object, *, max_memory: Memory = None) -> Any:
+        """Return a copy of a table, of the same kind, whose holes hold their most probable values.
+
+        A column whose type cannot hold such a value comes back as text.
+        """
         from unless.inference.batch import impute
 
-        return impute(self, X)
+        return impute(self, X, max_memory=max_memory)
 
     def sample(
         self,
