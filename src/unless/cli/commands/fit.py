@@ -141,9 +141,7 @@ def command(
     if not quiet:
         say_notes(data)
     if isinstance(options["validation"], str):
-        options["validation"] = read_like(
-            opened.domain, [options["validation"]], options, structure
-        )
+        options["validation"] = read_like(opened.domain, [options["validation"]], options, structure)
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
     write_model(net, output)
