@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import unless
+from inference.models import domain_of, model_of
 from unless.errors import SettingError, TooLarge, UnknownName
 from weights.naive_objective import random_case
 
@@ -62,3 +63,22 @@ def test_scopes_too_wide_for_a_table_are_refused():
     net = unless.LogLinearModel(unless.FeatureSet(domain, [feature]), [1.0])
     with pytest.raises(TooLarge, match="1,073,741,824 cells"):
         net.to_potentials()
+
+
+@pytest.mark.parametrize("weight", [800.0, -800.0, -np.inf, np.inf])
+def test_tables_of_extreme_weights_are_numbers_and_come_back(weight):
+    net = model_of(domain_of([2, 3]), [([(0, 0, True)], weight), ([(1, 0, True)], 0.5)])
+    tables = net.to_potentials()
+    assert all(np.isfinite(table).all() for _, table in tables)
+    again = unless.LogLinearModel.from_potentials(net.domain, tables)
+    possible = np.isfinite(net.log_potentials(everything(net.domain)))
+    assert (np.isfinite(again.log_potentials(everything(net.domain))) == possible).all()
+    assert again.query("A0").probabilities == pytest.approx(net.query("A0").probabilities, abs=1e-300)
+    assert again.query("A1").probabilities == pytest.approx(net.query("A1").probabilities)
+
+
+def test_what_is_said_of_one_level_has_no_axis():
+    net = model_of(domain_of([2, 1]), [([(0, 0, True), (1, 0, True)], 0.5), ([(1, 0, True)], 0.2)])
+    assert [(names, table.tolist()) for names, table in net.to_potentials()] == [
+        (("A0",), [pytest.approx(np.exp(0.5)), 1.0])
+    ]

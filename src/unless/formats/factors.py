@@ -2,14 +2,10 @@
 
 from math import prod
 
-import numpy as np
-import numpy.typing as npt
-
-from unless.errors import SettingError, TooLarge
+from unless.errors import TooLarge
 from unless.formats.gather import Floats, Scope
 from unless.inference.model import LogLinearModel
-from unless.inference.potentials import holding_cells
-from unless.structures.conditions import Literal
+from unless.inference.potentials import by_scope, log_table
 
 MOST_CELLS = 10_000_000
 
@@ -21,20 +17,12 @@ def factors_of(model: LogLinearModel, at_most: int = MOST_CELLS) -> dict[Scope, 
     even table of its own, because other programs expect one.
     """
     sizes = model.domain.n_levels.tolist()
-    # A weight of +inf has no potential, but what it rules out has: zero.
-    arrays, weights = model.plain
-    grouped: dict[Scope, list[tuple[tuple[Literal, ...], float]]] = {}
-    for literals, weight in zip(arrays.literals(), weights.tolist(), strict=True):
-        spoken = tuple(literal for literal in literals if sizes[literal[0]] > 1)
-        scope = tuple(sorted({variable for variable, _, _ in spoken}))
-        grouped.setdefault(scope, []).append((spoken, weight))
-    if any(weight == -np.inf for _, weight in grouped.pop((), [])):
-        raise SettingError("A feature that always holds has the weight -inf, so nothing is possible.")
+    grouped = by_scope(model)
     told = {variable for scope in grouped for variable in scope}
     grouped.update({(variable,): [] for variable in range(len(sizes)) if variable not in told})
     _check_size([[sizes[variable] for variable in scope] for scope in grouped], at_most)
     ordered = sorted(grouped.items(), key=lambda item: (len(item[0]), item[0]))
-    return {scope: _table(scope, features, model.domain.n_levels) for scope, features in ordered}
+    return {scope: log_table(scope, features, model.domain.n_levels) for scope, features in ordered}
 
 
 def _check_size(shapes: list[list[int]], at_most: int) -> None:
@@ -51,12 +39,3 @@ def _check_size(shapes: list[list[int]], at_most: int) -> None:
 def _rounded(number: int) -> str:
     # Python refuses to write out numbers of thousands of digits.
     return f"{number:,}" if number < 10**15 else f"about 10^{number.bit_length() * 0.30103:.0f}"
-
-
-def _table(
-    scope: Scope, features: list[tuple[tuple[Literal, ...], float]], n_levels: npt.NDArray[np.int64]
-) -> Floats:
-    table = np.zeros(n_levels[list(scope)])
-    for literals, weight in features:
-        table[holding_cells(literals, scope, n_levels)] += weight
-    return table

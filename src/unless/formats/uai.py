@@ -21,11 +21,9 @@ from unless.formats.text import (
 )
 from unless.formats.tokens import Tokens
 from unless.inference.model import LogLinearModel
+from unless.inference.potentials import FAR, LEAST
 
 TOKEN = re.compile(r"[ \t\n]+|([^ \t\n]+)")
-# Beyond e^700 a double is near its end; such a table is divided by its largest cell.
-FAR = 700.0
-LEAST = 2.2250738585072014e-308
 
 
 def read_uai(path: PathLike) -> LogLinearModel:

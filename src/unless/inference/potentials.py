@@ -15,6 +15,14 @@ from unless.structures.features import FeatureSet
 
 # A table of more cells is better left as features.
 MAX_CELLS = 2**26
+# Beyond e^700 a double is near its end; such a table is divided by its largest cell.
+FAR = 700.0
+LEAST = 2.2250738585072014e-308
+
+Floats = npt.NDArray[np.float64]
+# Positions of variables, ascending.
+Scope = tuple[int, ...]
+Weighted = tuple[tuple[Literal, ...], float]
 
 
 def from_potentials(domain: Domain, tables: Iterable[Potential]) -> LogLinearModel:
@@ -45,17 +53,48 @@ def to_potentials(model: LogLinearModel) -> list[Potential]:
     """Return one table of potentials for each scope of the model's features, names in column order.
 
     Their product is proportional to the model's law; "!=" conditions reach all the cells they allow.
+    Variables of a single level say nothing and are left out. What is possible stays so: a table whose potentials would
+    be too large or too small for numbers is divided by its largest, and what is still too small is the
+    smallest number there is.
     """
-    features, weights = model.plain
     names, levels = model.domain.names, model.domain.n_levels
-    tables: dict[tuple[int, ...], npt.NDArray[np.float64]] = {}
-    for literals, weight in zip(features.literals(), weights.tolist(), strict=True):
-        scope = tuple(sorted({variable for variable, _, _ in literals}))
-        if scope not in tables:
-            _check_size(levels[list(scope)], [names[v] for v in scope])
-            tables[scope] = np.zeros(levels[list(scope)])
-        tables[scope][holding_cells(literals, scope, levels)] += weight
-    return [(tuple(names[v] for v in scope), np.exp(table)) for scope, table in tables.items()]
+    scopes = by_scope(model)
+    for scope in scopes:
+        _check_size(levels[list(scope)], [names[v] for v in scope])
+    return [
+        (tuple(names[v] for v in scope), _potentials(log_table(scope, features, levels)))
+        for scope, features in scopes.items()
+    ]
+
+
+def by_scope(model: LogLinearModel) -> dict[Scope, list[Weighted]]:
+    """Group the features of one scope; what they say of variables of a single level is left out."""
+    sizes = model.domain.n_levels.tolist()
+    # A weight of +inf has no potential, but what it rules out has: zero.
+    arrays, weights = model.plain
+    grouped: dict[Scope, list[Weighted]] = {}
+    for literals, weight in zip(arrays.literals(), weights.tolist(), strict=True):
+        spoken = tuple(literal for literal in literals if sizes[literal[0]] > 1)
+        scope = tuple(sorted({variable for variable, _, _ in spoken}))
+        grouped.setdefault(scope, []).append((spoken, weight))
+    if any(weight == -np.inf for _, weight in grouped.pop((), [])):
+        raise SettingError("A feature that always holds has the weight -inf, so nothing is possible.")
+    return grouped
+
+
+def log_table(scope: Scope, features: Iterable[Weighted], n_levels: npt.NDArray[np.int64]) -> Floats:
+    """Add up the weights of the features of a scope, one axis for each of its variables."""
+    table = np.zeros(n_levels[list(scope)])
+    for literals, weight in features:
+        table[holding_cells(literals, scope, n_levels)] += weight
+    return table
+
+
+def _potentials(logs: Floats) -> Floats:
+    largest = float(logs.max())
+    if FAR < abs(largest) < np.inf:
+        logs = logs - largest
+    return np.where(np.isneginf(logs), 0.0, np.maximum(np.exp(logs), LEAST))
 
 
 def holding_cells(
