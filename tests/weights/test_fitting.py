@@ -236,3 +236,10 @@ def test_quasi_newton_alone_comes_close():
         found = owlqn.owlqn(objective, np.zeros(len(features)), 1e-4, 500)
         assert found.norm <= 1e-4
         assert found.weights == pytest.approx(unless.fit_weights(features, data, prior).weights, abs=1e-3)
+
+
+@pytest.mark.parametrize("settings", [{"start": ["a"] * 25}, {"start": [[1.0], [1.0, 2.0]]}, {"n_jobs": 0}])
+def test_odd_starts_and_jobs_get_a_sentence(settings):
+    features, data, _ = random_case(5, [2, 3], 20, 4)
+    with pytest.raises(SettingError, match=next(iter(settings))):
+        unless.fit_weights(features, data, **settings)

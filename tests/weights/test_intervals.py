@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.errors import SettingError, TooLarge
+from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.kernels.row_gradients import row_gradients
 from unless.weights import intervals
@@ -60,3 +60,10 @@ def test_what_has_no_intervals_is_refused(monkeypatch):
     monkeypatch.setattr(intervals, "MAX_FEATURES", 2)
     with pytest.raises(TooLarge, match="at most 2 x 2"):
         weight_intervals(unless.fit_weights(features, data), data)
+
+
+def test_an_empty_table_has_no_intervals():
+    features, data, _ = random_case(5, [2, 3], 20, 4)
+    empty = unless.Dataset.from_codes(data.domain, np.empty((0, 2)))
+    with pytest.raises(DataError, match="no rows"):
+        weight_intervals(unless.fit_weights(features, data), empty)

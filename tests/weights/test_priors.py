@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 import unless
@@ -29,3 +30,18 @@ def test_a_deviation_out_of_range_is_refused(sd):
 def test_a_cost_out_of_range_is_refused(l1):
     with pytest.raises(SettingError, match="l1="):
         unless.Laplace(l1)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert unless.Gaussian(np.int64(1)) == unless.Gaussian(1.0)
+    assert repr(unless.Gaussian(np.float32(0.5)) + unless.Laplace(np.int8(2))) == "Gaussian(0.5) + Laplace(2)"
+    with pytest.raises(SettingError, match="not a number"):
+        unless.Gaussian(np.bool_(True))
+
+
+@pytest.mark.parametrize(
+    "prior", [lambda: unless.Gaussian(1e-200), lambda: unless.Gaussian(1e200), lambda: unless.Laplace(1e300)]
+)
+def test_priors_beyond_all_numbers_are_refused(prior):
+    with pytest.raises(SettingError, match=r"beyond what can be computed|below 1e100"):
+        prior()

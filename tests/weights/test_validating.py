@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import unless
@@ -48,3 +49,19 @@ def test_too_few_rows_to_validate_are_refused(case):
     features, data, _ = case
     with pytest.raises(DataError, match="too few"):
         unless.fit_weights(features, Dataset.from_codes(data.domain, data.rows[:1]), "validate")
+
+
+def test_numbers_of_numpy_are_folds_and_shares(case):
+    features, data, _ = case
+    priors = [unless.Gaussian(0.1), unless.Gaussian(1)]
+    for own, numpys in ((3, np.int64(3)), (0.25, np.float32(0.25))):
+        nets = [
+            unless.fit_weights(features, data, priors, validation=one, random_state=0)
+            for one in (own, numpys)
+        ]
+        assert np.array_equal(nets[0].weights, nets[1].weights)
+    for strange in (np.bool_(True), np.float64(1.5)):
+        with pytest.raises(SettingError, match="no way to judge priors"):
+            unless.fit_weights(features, data, priors, validation=strange)
+    with pytest.raises(SettingError, match="random_state='x' is no seed"):
+        unless.fit_weights(features, data, priors, random_state="x")

@@ -4,7 +4,13 @@ import math
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from unless.errors import SettingError
+
+# Squares of smaller numbers, and of the inverses of larger ones, are beyond those of a computer.
+_LEAST = 1e-100
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,12 +25,16 @@ class Prior:
 
     def __post_init__(self) -> None:
         for name, value in (("sd", self.sd), ("l1", self.l1)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            if isinstance(value, bool) or not isinstance(value, _NUMBERS) or math.isnan(value):
                 raise SettingError(f"{name}={value!r} is not a number; give a prior such as Gaussian(1.0).")
+            # Numbers of numpy would be written down in another way; a frozen value is completed here.
+            object.__setattr__(self, name, float(value))
         if self.sd <= 0:
             raise SettingError(f"sd={self.sd!r} must be above 0; give a prior such as Gaussian(1.0).")
-        if not 0 <= self.l1 < math.inf:
-            raise SettingError(f"l1={self.l1!r} must be 0 or more, and finite; try Laplace(1.0).")
+        if not (_LEAST <= self.sd <= 1 / _LEAST or math.isinf(self.sd)):
+            raise SettingError(f"sd={self.sd!r} is beyond what can be computed with; try Gaussian(1.0).")
+        if not 0 <= self.l1 < 1 / _LEAST:
+            raise SettingError(f"l1={self.l1!r} must be 0 or more, and below 1e100; try Laplace(1.0).")
 
     @property
     def precision(self) -> float:
@@ -50,7 +60,7 @@ class Prior:
 
 def Gaussian(sd: float = 1.0) -> Prior:  # noqa: N802 (reads as the law it is)
     """Return the belief that weights are normal around zero, with this standard deviation."""
-    if isinstance(sd, int | float) and math.isinf(sd):
+    if isinstance(sd, _NUMBERS) and math.isinf(sd):
         raise SettingError("An infinite sd is no prior; give prior=None to have none.")
     return Prior(sd=sd)
 

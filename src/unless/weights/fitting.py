@@ -74,6 +74,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     True
     """
     _check(features, Limits(tolerance, max_iterations, relative_tolerance))
+    _check_jobs(n_jobs)
     table, begin = _rows(features, data), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": n_jobs, "max_memory": max_memory}
     with progress("fit_weights", show_progress) as step:
@@ -142,6 +143,12 @@ def _judged(
     return choose_prior(features, data, prior, *judging, layout, settings)
 
 
+def _check_jobs(n_jobs: object) -> None:
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and n_jobs):
+        raise SettingError(f"n_jobs={n_jobs!r} must be None, a number of threads, or -1 for all of them.")
+
+
 def _start(features: FeatureSet, start: npt.ArrayLike | LogLinearModel | None) -> Floats:
     if start is None:
         return np.zeros(len(features))
@@ -149,7 +156,10 @@ def _start(features: FeatureSet, start: npt.ArrayLike | LogLinearModel | None) -
         if start.features != features:
             raise SettingError("start= has other features; give weights for these, or a model of these.")
         start = start.weights
-    weights = np.array(start, dtype=np.float64)
+    try:
+        weights = np.array(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(())
     if weights.shape != (len(features),) or not np.isfinite(weights).all():
         raise SettingError(f"start= must be {len(features):,} finite weights, one for each feature.")
     return weights

@@ -11,7 +11,7 @@ from unless.errors import SettingError, TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Prior
-from unless.inference.rows import read_rows
+from unless.inference.rows import rows_to_score
 
 Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
@@ -56,7 +56,7 @@ def weight_intervals(
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
     from scipy.special import ndtri
 
-    table = read_rows(net.domain, data)
+    table = rows_to_score(net.domain, data)
     conditionals = Conditionals.of(net.features.arrays, table)
     conditionals.value_and_gradient(np.array(net.weights), keep=True)
     bend = conditionals.hessian() + used.precision * np.eye(len(net.features))

@@ -1,6 +1,7 @@
 """The prior that predicts unseen rows best."""
 
 from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError
 from unless.inference.fit_report import Candidate
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
+from unless.inference.randomness import make_rng
 from unless.inference.rows import read_rows
 from unless.structures.features import FeatureSet
 from unless.weights.objective import make_loss
@@ -62,17 +64,18 @@ def prior_path(
 
 
 def _splits(data: Dataset, validation: object, random_state: Any) -> list[tuple[Dataset, Dataset]]:
-    rng = np.random.default_rng(random_state)
-    if isinstance(validation, bool) or (isinstance(validation, float) and not 0 < validation < 1):
+    rng = make_rng(random_state)
+    share = isinstance(validation, Real) and not isinstance(validation, Integral)
+    if isinstance(validation, bool | np.bool_) or (share and not 0 < validation < 1):  # type: ignore[operator]
         raise SettingError(
             f"validation={validation!r} is no way to judge priors; give a table, a share between 0 and 1 or "
             "a number of folds."
         )
-    if isinstance(validation, float):
-        aside = rng.binomial(data.counts, validation)
+    if share:
+        aside = rng.binomial(data.counts, float(validation))  # type: ignore[arg-type]
         return [_split(data, aside)]
-    if validation is None or isinstance(validation, int):
-        n_folds = N_FOLDS if validation is None else validation
+    if validation is None or isinstance(validation, Integral):
+        n_folds = N_FOLDS if validation is None else int(validation)
         if n_folds < 2:
             raise SettingError(f"validation={n_folds!r} must be at least 2 folds.")
         folds = rng.multinomial(data.counts, np.full(n_folds, 1 / n_folds))
