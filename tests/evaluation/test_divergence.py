@@ -150,8 +150,10 @@ def test_models_that_cannot_be_compared_are_refused():
         kl_divergence(truth, nothing)
     pairs = combinations(range(40), 2)
     wide = model_of(domain_of([2] * 40), [([(a, 0, True), (b, 0, True)], 0.1) for a, b in pairs])
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLarge, match=r"allowed; raise max_memory=\.$"):
         kl_divergence(wide, wide)
+    narrow = model_of(domain_of([2] * 16), [([(a, 0, True) for a in range(16)], 0.1)])
+    assert kl_divergence(narrow, narrow, max_memory="64 MB") == 0
 
 
 @pytest.mark.parametrize("method", ["states", "expectations"])

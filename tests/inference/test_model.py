@@ -266,3 +266,45 @@ def test_text_that_only_has_the_value_of_a_level_is_not_that_level(model, writte
     with pytest.raises(UnknownLevel):
         model.query("Admit", {"Size": written})
     assert model.query("Admit", {"Size": "1.0"}).evidence == model.query("Admit", {"Size": 1.0}).evidence
+
+
+def test_answers_keep_their_digits_beside_a_large_partition_function():
+    weighted = [([(0, 0, True)], 0.3), ([(1, 0, True)], 0.7)]
+    small = model_of(domain_of([2, 3, 2]), weighted)
+    large = model_of(domain_of([2, 3, 2]), [*weighted, ([(2, 0, True)], 1e9)])
+    assert large.query("A0").probabilities == pytest.approx(small.query("A0").probabilities, abs=1e-14)
+    found = large.query(["A0", "A1"]).probabilities
+    # What is left of differences between numbers of that size.
+    assert found == pytest.approx(small.query(["A0", "A1"]).probabilities, abs=1e-6)
+    assert found.sum() == pytest.approx(1, abs=1e-14)
+
+
+def test_weights_that_cannot_be_added_up_are_refused():
+    features = FeatureSet(DOMAIN, [Feature.of({"Size": size}) for size in "123"])
+    with pytest.raises(SettingError, match="too large to be added up"):
+        LogLinearModel(features, [1e308] * 3)
+    assert LogLinearModel(features, [1e308, 0.0, -np.inf]).query("Size")["1"] == 1.0
+
+
+def test_the_way_out_of_a_model_too_wide_is_one_the_question_has():
+    pairs = [([(a, 0, True), (b, 0, True)], 0.1) for a in range(24) for b in range(a)]
+    wide = model_of(domain_of([3] * 24), pairs)
+    rows = {name: ["a"] for name in wide.domain.names}
+    some = {name: [None] * 1 for name in wide.domain.names}
+    for ask in (
+        wide.map_query,
+        wide.log_partition,
+        lambda **how: wide.probability({"A0": "a"}, **how),
+        lambda **how: wide.log_likelihood_codes(np.zeros((1, 24), dtype=np.uint16), **how),
+    ):
+        with pytest.raises(TooLarge, match=r"allowed; raise max_memory=\.$"):
+            ask(max_memory="64 MB")
+    with pytest.raises(TooLarge, match=r"show more of the row, or raise max_memory=\.$"):
+        wide.predict_proba({**some, "A1": ["a"]}, "A0", max_memory="64 MB")
+    with pytest.raises(TooLarge, match=r"show more of the row"):
+        wide.impute({**some, "A1": ["a"]}, max_memory="64 MB")
+    with pytest.raises(TooLarge, match=r"use method='gibbs' or method='belief', or raise max_memory=\.$"):
+        wide.query("A0", method="exact", max_memory="64 MB")
+    with pytest.raises(TooLarge, match=r"use method='gibbs', or raise max_memory=\.$"):
+        wide.sample(1, method="exact", max_memory="64 MB")
+    assert wide.sample(1, 0, max_memory="64 MB", backend="dict").keys() == rows.keys()

@@ -6,10 +6,10 @@ from itertools import islice, product
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Rows
+from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
 from unless.errors import SettingError
-from unless.inference.model import LogLinearModel
+from unless.inference.model import LogLinearModel, Memory
 from unless.inference.queries import impossible
 from unless.inference.randomness import RandomState
 from unless.structures.conditions import FeatureArrays
@@ -54,27 +54,32 @@ def kl_divergence(
     *,
     n_samples: int | None = None,
     random_state: RandomState = None,
+    max_memory: Memory = None,
 ) -> Divergence:
     """Return KL(truth || net) = E_truth[log truth(x) - log net(x)], in nats.
 
     Exact over all states of a small domain or by the expectations of all features; else, and wherever
     `n_samples` is given, over a sample from the truth, with its standard error. Infinite where the net gives
-    no probability to what the truth allows. The models must be of the same variables; columns and levels may
-    be in another order.
+    no probability to what the truth allows. All ways need exact answers of both models, within `max_memory`.
+    The models must be of the same variables; columns and levels may be in another order.
     """
     if n_samples is not None and n_samples < 2:
         raise SettingError(f"n_samples must be 2 or more, not {n_samples!r}.")
     codes = _codes(truth.domain, net.domain)
-    totals = _total(truth) - _total(net)
+    total, net_total = _total(truth, max_memory), _total(net, max_memory)
+    totals = total - net_total
     if n_samples is None and float(np.prod(truth.domain.n_levels.astype(np.float64))) <= MAX_STATES:
-        return _by_states(truth, net, codes)
+        return _by_states(truth, net, codes, total, net_total)
     if n_samples is None and _n_steps(truth, net) <= MAX_STEPS:
         return Divergence(_by_expectations(truth, net, codes, totals), method="expectations")
-    return _by_sampling(truth, net, codes, totals, n_samples or N_SAMPLES, random_state)
+    sample = truth.sample_codes(n_samples or N_SAMPLES, random_state, method="exact", max_memory=max_memory)
+    return _by_sampling(truth, net, codes, totals, sample)
 
 
-def _by_states(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]) -> Divergence:
-    total, net_total, expected = _total(truth), _total(net), 0.0
+def _by_states(
+    truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], total: float, net_total: float
+) -> Divergence:
+    expected = 0.0
     for rows in _states(truth.domain):
         logs = truth.log_potentials(rows) - total
         possible = logs > -np.inf
@@ -91,16 +96,14 @@ def _by_sampling(
     net: LogLinearModel,
     codes: list[Integers],
     totals: float,
-    n_samples: int,
-    random_state: RandomState,
+    sample: Dataset,
 ) -> Divergence:
-    sample = truth.sample_codes(n_samples, random_state, method="exact")
     gaps = truth.log_potentials(sample.rows) - _potentials(net, codes, truth.domain, sample.rows) - totals
     mean = float(np.average(gaps, weights=sample.counts))
     if mean == np.inf:
         return Divergence(mean, method="sampling")
     spread = float(np.average((gaps - mean) ** 2, weights=sample.counts))
-    return Divergence(mean, float(np.sqrt(spread / (n_samples - 1))), "sampling")
+    return Divergence(mean, float(np.sqrt(spread / (sample.n_rows - 1))), "sampling")
 
 
 def _by_expectations(
@@ -131,7 +134,7 @@ def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: lis
         elif all(fit.any() for fit in fits.values()):
             _, table = truth.exact.joint(list(fits), {})
             chances[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
-    total = _total(truth)
+    total = truth.exact.posteriors(truth.exact.codes({}), marginals=False)[0][0]
     for low in range(0, len(rows), _AT_ONCE):
         logs, _ = truth.exact.posteriors(np.stack(rows[low : low + _AT_ONCE]), marginals=False)
         chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
@@ -175,8 +178,8 @@ def _fits(
         yield fits
 
 
-def _total(model: LogLinearModel) -> float:
-    total = model.log_partition()
+def _total(model: LogLinearModel, max_memory: Memory) -> float:
+    total = model.log_partition(max_memory=max_memory)
     if total == -np.inf:
         raise impossible(model, {})
     return total

@@ -60,14 +60,16 @@ class ExactEngine:
         trees = [node for node in nodes if isinstance(node, Tree)]
         return Cost(sum(tree.cells for tree in trees), len(trees), len(nodes) - len(trees))
 
-    def check(self, max_memory: int | str | None = None) -> None:
-        """Refuse what would not fit."""
+    def check(
+        self, max_memory: int | str | None = None, way_out: str = "use fewer features or raise max_memory="
+    ) -> None:
+        """Refuse what would not fit, with the way out that the caller has."""
         limit = parse_memory(max_memory)
         if self.cost.n_bytes > limit:
             raise TooLarge(
                 f"Exact inference needs tables of {self.cost.cells:.3g} cells, about "
-                f"{show_memory(self.cost.n_bytes)}, more than the {show_memory(limit)} allowed; use "
-                "method='gibbs' or method='belief', or raise max_memory=."
+                f"{show_memory(self.cost.n_bytes)}, more than the {show_memory(limit)} allowed; "
+                f"{way_out}."
             )
 
     def fits(self, max_memory: int | str | None = None) -> bool:
@@ -142,7 +144,7 @@ class ExactEngine:
         fixed = [v for v in variables if v != read]
         shape = [int(self.n_levels[v]) for v in fixed]
         n_states = int(np.prod(shape))
-        logs = np.full((n_states, int(self.n_levels[read])), -np.inf)
+        logs, table = np.full(n_states, -np.inf), np.zeros((n_states, int(self.n_levels[read])))
         begin, end = self.slots[read], self.slots[read + 1]
         for first in range(0, n_states, ROWS_AT_ONCE):
             numbers = np.arange(first, min(first + ROWS_AT_ONCE, n_states))
@@ -151,11 +153,14 @@ class ExactEngine:
             agrees = ((rows[:, fixed] < 0) | (rows[:, fixed] == states)).all(axis=1)
             rows[:, fixed] = states
             sums, answers = self.posteriors(rows[agrees])
-            with np.errstate(divide="ignore"):
-                found = sums[:, None] + np.log(answers[:, begin:end])
-            logs[numbers[agrees]] = np.where(sums[:, None] > -np.inf, found, -np.inf)
-        log_partition = _log_sum(logs)
-        table = np.exp(logs - log_partition) if log_partition > -np.inf else np.zeros_like(logs)
+            logs[numbers[agrees]], table[numbers[agrees]] = sums, answers[:, begin:end]
+        top = float(logs.max(initial=-np.inf))
+        log_partition = top
+        if top > -np.inf:
+            # Logs are compared with each other before they meet probabilities, which they would swallow.
+            shares = np.exp(logs - top)
+            table = np.where(shares[:, None] > 0, table, 0.0) * (shares / shares.sum())[:, None]
+            log_partition = top + float(np.log(shares.sum()))
         axes = [*fixed, read]
         return log_partition, np.transpose(
             table.reshape(*shape, -1), [axes.index(variable) for variable in variables]
@@ -175,8 +180,3 @@ class ExactEngine:
             most_probable(row, forest, tables.logs, state) for row, state in zip(rows, states, strict=True)
         ]
         return np.array(values, dtype=np.float64), states
-
-
-def _log_sum(logs: Floats) -> float:
-    top = float(logs.max(initial=-np.inf))
-    return top if top == -np.inf else top + float(np.log(np.exp(logs - top).sum()))

@@ -50,6 +50,11 @@ class LogLinearModel:
             )
         if np.isnan(values).any():
             raise SettingError("A weight is not a number; give a number for each feature.")
+        with np.errstate(over="ignore"):
+            if np.isinf(np.abs(values[np.isfinite(values)]).sum()):
+                raise SettingError(
+                    "The weights are too large to be added up; give smaller ones, or infinities."
+                )
         values.setflags(write=False)
         # `report` tells how the weights were found, where they were found here.
         self.__dict__.update(features=features, weights=values, fit_report=report)
@@ -142,7 +147,7 @@ class LogLinearModel:
         It is a `Context` with the log of its probability given the evidence; of equals it is any one, always
         the same.
         """
-        self.exact.check(max_memory)
+        self.exact.check(max_memory, "raise max_memory=")
         asked = None if variables is None else queries.positions(self, variables)
         return queries.most_probable(self, asked, self._codes(evidence))
 
@@ -151,14 +156,14 @@ class LogLinearModel:
 
         Evidence of probability zero gives -inf.
         """
-        self.exact.check(max_memory)
+        self.exact.check(max_memory, "raise max_memory=")
         return queries.log_partition(self, self._codes(evidence))
 
     def probability(
         self, context: Mapping[str, object], evidence: Evidence = None, *, max_memory: Memory = None
     ) -> float:
         """Return the probability of an assignment to some variables given evidence."""
-        self.exact.check(max_memory)
+        self.exact.check(max_memory, "raise max_memory=")
         return queries.probability(self, self.domain.encode(context), self._codes(evidence))
 
     def log_likelihood(self, X: object, *, max_memory: Memory = None) -> Floats:
@@ -282,12 +287,12 @@ class LogLinearModel:
     def _draw(
         self, n: int, random_state: RandomState, evidence: Evidence, method: Method, max_memory: Memory
     ) -> tuple[Rows, str]:
-        way = queries.choose_method(self, method, max_memory)
+        way = queries.choose_method(self, method, max_memory, draws=True)
         given = self._codes(evidence)
         return queries.sample_codes(self, n, random_state, given, method=way, max_memory=max_memory), way
 
     def _log_partition_of_all(self, max_memory: Memory) -> float:
-        self.exact.check(max_memory)
+        self.exact.check(max_memory, "raise max_memory=")
         total = queries.log_partition(self, {})
         if total == -np.inf:
             raise queries.impossible(self, {})

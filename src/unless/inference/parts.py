@@ -159,7 +159,7 @@ class Part:
     @cached_property
     def _engine(self) -> ExactEngine:
         engine = ExactEngine(self.arrays, self.weights, self.domain.n_levels)
-        engine.check(self.max_memory)
+        engine.check(self.max_memory, "show more of the row, or raise max_memory=")
         return engine
 
     def _exact_marginals(self, rows: Cells) -> Floats:

@@ -37,12 +37,18 @@ class MostProbable(Context):
         self.log_probability = log_probability
 
 
-def choose_method(model: "LogLinearModel", method: str, max_memory: int | str | None) -> str:
-    """Say which way is taken: exact answers where the estimate fits, else Gibbs sampling."""
+def choose_method(
+    model: "LogLinearModel", method: str, max_memory: int | str | None, *, draws: bool = False
+) -> str:
+    """Say which way is taken: exact answers where the estimate fits, else Gibbs sampling.
+
+    `draws` tells that samples are wanted, which not all methods give.
+    """
     if method not in METHODS:
         raise SettingError(f"There is no method {method!r}; use {', '.join(map(repr, METHODS))}.")
     if method == "exact":
-        model.exact.check(max_memory)
+        others = "method='gibbs'" if draws else "method='gibbs' or method='belief'"
+        model.exact.check(max_memory, f"use {others}, or raise max_memory=")
     if method != "auto":
         return method
     return "exact" if model.exact.fits(max_memory) else "gibbs"
@@ -187,7 +193,7 @@ def sample_codes(
     _check_rows(size, len(model.domain), max_memory)
     if method == "belief":
         raise SettingError("Belief propagation draws no samples; use method='exact' or method='gibbs'.")
-    if choose_method(model, method, max_memory) == "gibbs":
+    if choose_method(model, method, max_memory, draws=True) == "gibbs":
         from unless.inference.gibbs import gibbs_sample
 
         return gibbs_sample(model, size, evidence, random_state)

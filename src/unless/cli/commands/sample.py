@@ -81,7 +81,7 @@ def command(
     if output is not None:
         _check(output, model)
     net = read_model(model)
-    method = choose_method(net, how["method"], how["max_memory"])
+    method = choose_method(net, how["method"], how["max_memory"], draws=True)
     codes = net.domain.encode(facts)
     rows = sample_codes(net, n_rows, how["seed"], codes, method=method, max_memory=how["max_memory"])
     if output is not None:

@@ -104,7 +104,7 @@ def _score(
         if measure == "pseudo_log_likelihood":
             found = net.pseudo_log_likelihood(data, max_memory=max_memory)
         else:
-            found = net.conditional_marginal_log_likelihood(data, options["targets"])
+            found = net.conditional_marginal_log_likelihood(data, options["targets"], max_memory=max_memory)
         return float(found), dict(found.by_variable)
     if not net.exact.fits(max_memory):
         raise TooLarge(
