@@ -53,9 +53,9 @@ def to_potentials(model: LogLinearModel) -> list[Potential]:
     """Return one table of potentials for each scope of the model's features, names in column order.
 
     Their product is proportional to the model's law; "!=" conditions reach all the cells they allow.
-    Variables of a single level say nothing and are left out. What is possible stays so: a table whose potentials would
-    be too large or too small for numbers is divided by its largest, and what is still too small is the
-    smallest number there is.
+    Variables of a single level say nothing and are left out. What is possible stays so: a table whose
+    potentials would be too large or too small for numbers is divided by its largest, and what is still too
+    small is the smallest number there is.
     """
     names, levels = model.domain.names, model.domain.n_levels
     scopes = by_scope(model)

@@ -74,9 +74,8 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     True
     """
     _check(features, Limits(tolerance, max_iterations, relative_tolerance))
-    _check_jobs(n_jobs)
     table, begin = _rows(features, data), _start(features, start)
-    layout: Settings = {"objective": objective, "n_jobs": n_jobs, "max_memory": max_memory}
+    layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress) as step:
         settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
         settings["relative_tolerance"] = relative_tolerance
@@ -143,10 +142,11 @@ def _judged(
     return choose_prior(features, data, prior, *judging, layout, settings)
 
 
-def _check_jobs(n_jobs: object) -> None:
+def _checked_jobs(n_jobs: int | None) -> int | None:
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and n_jobs):
         raise SettingError(f"n_jobs={n_jobs!r} must be None, a number of threads, or -1 for all of them.")
+    return n_jobs
 
 
 def _start(features: FeatureSet, start: npt.ArrayLike | LogLinearModel | None) -> Floats:
