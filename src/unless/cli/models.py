@@ -69,18 +69,17 @@ def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
     """Return the features of a structure; only a graph for each context leaves a choice of `kind`."""
     from unless.errors import SettingError
     from unless.inference.model import LogLinearModel
+    from unless.structures import featuring
     from unless.structures.canonical import CanonicalModel
     from unless.structures.graph import Graph
 
-    if isinstance(structure, CanonicalModel):
-        return structure.features("pairs" if kind == "pairs" else "cliques")
-    if kind == "pairs" or (kind and not isinstance(structure, Graph)):
+    suits = {"pairs": (CanonicalModel,), "cliques": (CanonicalModel, Graph)}
+    if kind and not isinstance(structure, suits[kind]):
         raise SettingError(
             f"--features {kind} is for a structure with a graph for each context, as `unless learn` saves it."
         )
-    if isinstance(structure, Graph):
-        return structure.features()
-    return structure.features if isinstance(structure, LogLinearModel) else structure
+    spoken = structure.features if isinstance(structure, LogLinearModel) else structure
+    return featuring.features_of(spoken, "pairs" if kind == "pairs" else "cliques")
 
 
 def told(structure: "Structure") -> dict[str, Any]:

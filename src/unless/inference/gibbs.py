@@ -154,7 +154,7 @@ class _Walk:
         arrays, weights = model.plain
         self.mentions = find_mentions(arrays, weights, self.n_levels)
         self._forbidden = find_mentions(
-            chosen(arrays, np.isneginf(weights)),
+            arrays.take(np.isneginf(weights)),
             np.full(int(np.isneginf(weights).sum()), -1.0),
             self.n_levels,
         )
@@ -211,14 +211,6 @@ def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) ->
         np.array(weights, dtype=np.float64),
         np.array(n_levels),
     )
-
-
-def chosen(arrays: FeatureArrays, kept: npt.NDArray[np.bool_]) -> FeatureArrays:
-    """Return the chosen features, in their order."""
-    sizes = np.diff(arrays.start)
-    inside = np.repeat(kept, sizes)
-    start = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-    return FeatureArrays(start, arrays.variable[inside], arrays.level[inside], arrays.equal[inside])
 
 
 def _check_room(n_cells: int, n_chains: int, max_memory: int | str | None) -> None:
