@@ -242,6 +242,7 @@ def test_a_model_offers_them_as_methods():
         lambda: pd.Series([np.nan, np.nan]),
         lambda: pd.array([None, None], "boolean"),
         lambda: pl.Series([None, None], dtype=pl.Float64),
+        lambda: pl.Series([None, None]),
         lambda: pl.Series(["no", None], dtype=pl.Enum(["no"])),
         lambda: pa.nulls(2),
         lambda: pa.array([None, None], pa.float64()),

@@ -33,7 +33,7 @@ def read_cells(domain: Domain, table: object) -> Cells:
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
     with Workshop(how.max_memory) as shop:
-        source = open_source(table, shop, how)
+        source = open_source(_without_blank(table), shop, how)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
@@ -48,6 +48,15 @@ def read_cells(domain: Domain, table: object) -> Cells:
         draft = draft_column(one, spelled[place], codes[:, place], how)
         cells[:, domain.index(one.name)] = _coded(domain[one.name], draft)
     return cells
+
+
+def _without_blank(table: Any) -> Any:
+    """Leave out the columns that polars knows to hold nothing, which no database reads; they are holes."""
+    if not type(table).__module__.startswith("polars."):
+        return table
+    from polars import Null, selectors
+
+    return table.drop(selectors.by_dtype(Null))
 
 
 def _settings(domain: Domain) -> Settings:
@@ -149,11 +158,12 @@ def _fill_polars(column: Any, variable: Variable, rows: Cells, codes: Cells) -> 
     wanted = [called[code] for code in codes.tolist()]
     try:
         made = nw.new_series(column.name, wanted, column.dtype, backend=column.implementation)
+        return column.scatter(rows.tolist(), made)
     except (TypeError, PolarsError):
         # A type that cannot hold the level, such as an Enum of other ones: text can.
-        column, wanted = column.cast(nw.String), [variable.levels[code] for code in codes.tolist()]
-        made = nw.new_series(column.name, wanted, nw.String, backend=column.implementation)
-    return column.scatter(rows.tolist(), made)
+        labels = [variable.levels[code] for code in codes.tolist()]
+        made = nw.new_series(column.name, labels, nw.String, backend=column.implementation)
+        return column.cast(nw.String).scatter(rows.tolist(), made)
 
 
 def _fill_arrow(column: Any, variable: Variable, rows: Cells, codes: Cells) -> Any:
