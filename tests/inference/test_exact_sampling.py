@@ -10,9 +10,15 @@ from unless.data.domain import Domain, Variable
 from unless.errors import MissingExtra, SettingError
 from unless.inference import conditioning, frames
 from unless.inference.model import LogLinearModel
+from unless.inference.queries import sample_codes
 from unless.structures.features import FeatureSet
 
 N_ROWS = 20_000
+
+
+def drawn(model, n, random_state):
+    """Draw rows of codes, in the order they are drawn."""
+    return sample_codes(model, n, random_state, {}, method="exact", max_memory=None)
 
 
 def chi_square_p(observed, probabilities):
@@ -53,7 +59,7 @@ def test_samples_follow_the_exact_probabilities(seed, monkeypatch):
     "model", [csi_model(12), trees_by_context(np.random.default_rng(0))], ids=["csi", "trees"]
 )
 def test_samples_of_gated_models_have_the_right_pairs(model):
-    rows = model._draw(N_ROWS, 7, None, "exact")
+    rows = drawn(model, N_ROWS, 7)
     names = model.domain.names
     for a, b in [(0, len(names) - 1), (3, 4), (1, 9)]:
         observed = np.zeros((2, 2))
@@ -64,11 +70,11 @@ def test_samples_of_gated_models_have_the_right_pairs(model):
 def test_the_random_state_alone_decides():
     model = random_model(np.random.default_rng(0), 6)
     before = np.random.get_state()[1].copy()
-    one, two = model._draw(100, 3, None, "auto"), model._draw(100, np.random.default_rng(3), None, "auto")
+    one, two = drawn(model, 100, 3), drawn(model, 100, np.random.default_rng(3))
     np.testing.assert_array_equal(one, two)
     assert (np.random.get_state()[1] == before).all()
-    assert (model._draw(100, 4, None, "auto") != one).any()
-    np.testing.assert_array_equal(model._draw(10, 3, None, "auto"), one[:10])
+    assert (drawn(model, 100, 4) != one).any()
+    np.testing.assert_array_equal(drawn(model, 10, 3), one[:10])
 
 
 @pytest.mark.parametrize("n", [-1, 2.5, True, "3"])
