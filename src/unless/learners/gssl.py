@@ -1,0 +1,197 @@
+"""GSSL: features drawn from rows at random, the frequent ones weighed (Van Haaren and Davis, AAAI 2012)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory
+from unless.errors import SettingError
+from unless.inference.conditionals import Conditionals
+from unless.inference.model import LogLinearModel
+from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
+from unless.learners.halving import Search
+from unless.learners.selection import JUDGING_TOLERANCE, FeatureLearner, Setting, _Best
+from unless.learners.settings import check_n_jobs
+from unless.learners.working_sets import Weighed, WorkingSets
+from unless.structures.features import FeatureSet
+from unless.weights.fitting import fit
+from unless.weights.priors import Gaussian, Laplace, Prior
+from unless.weights.validating import priors_to_try
+
+Floats = npt.NDArray[np.float64]
+PRIORS = tuple(Gaussian(1.0) + Laplace(l1) for l1 in (10.0, 5.0, 1.0))
+# Draws by default: in a small table every conjunction is met many times; in a large one each row is taken
+# down to short conjunctions, in about as many steps as the logarithm of this number.
+DRAWS_PER_CONJUNCTION = 20
+DRAWS_PER_ROW = 300
+MOST_DRAWS = 5_000_000
+# Iterations that fit the weights which are kept, at most.
+_MOST_ITERATIONS = 1_000
+
+
+class GSSL(FeatureLearner):
+    """Generate conjunctions from the rows of a table at random, and weigh those that come often.
+
+    The set begins as the distinct rows, each a conjunction of all variables that vary. A draw picks one of
+    the set, each with the same chance; drops a number of its variables, uniform on 1 .. size - 1, whichever
+    with the same chance; and puts the result into the set, if it is new, and one on its count. A draw that
+    picks a conjunction of one variable generates nothing. Conjunctions generated fewer than `prune` times
+    are then dropped, except those of one variable, which are all there; and an L1 prior drops the most of
+    the others. It knows no required or forbidden edges.
+
+    Several values of `n_draws`, `prune` and `prior` are judged by unseen rows, by successive halving: all
+    get some features and iterations, the best quarter twice as many, and so on.
+
+    Parameters
+    ----------
+    n_draws
+        Number of draws, or several to choose from; "auto" is 300 for each distinct row, but at most 20 for
+        each conjunction there can be, and 5 million.
+    prune
+        Conjunctions generated fewer times are dropped; one number, or several to choose from.
+    prior
+        One prior with a Laplace part, such as `Gaussian(1) + Laplace(5)`, or several to choose from.
+    validation
+        The share of rows to judge by; `fit(data, validation=table)` judges by a table instead.
+    random_state
+        The seed of the draws and of the split.
+    refit
+        Whether to learn from all rows again, under what was chosen.
+
+    Examples
+    --------
+    >>> import unless
+    >>> est = GSSL(prune=5, prior=unless.Laplace(5)).fit(unless.datasets.load_ucb_admissions())
+    >>> est.structure_.graph().has_edge("Admit", "Dept")
+    True
+    """
+
+    def __init__(
+        self,
+        n_draws: int | str | Sequence[int] = "auto",
+        *,
+        prune: int | Sequence[int] = (2, 5, 10),
+        prior: Prior | Sequence[Prior] = PRIORS,
+        validation: float = 0.3,
+        random_state: Any = 0,
+        refit: bool = True,
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        self.n_draws = n_draws
+        self.prune = prune
+        self.prior = prior
+        self.validation = validation
+        self.random_state = random_state
+        self.refit = refit
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.show_progress = show_progress
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        super().check_settings()
+        check_n_jobs(self.n_jobs)
+        parse_memory(self.max_memory)
+        if not (isinstance(self.n_draws, str) and self.n_draws == "auto"):
+            _whole_numbers("n_draws", self.n_draws, "'auto', ")
+        _whole_numbers("prune", self.prune)
+        for prior in priors_to_try(self.prior):
+            if not prior.l1:
+                raise SettingError(
+                    f"prior={prior!r} lets every feature in, and GSSL selects by an L1 part; give a prior "
+                    "such as Gaussian(1) + Laplace(5)."
+                )
+
+    def _grid(self) -> list[Setting]:
+        draws = ["auto"] if isinstance(self.n_draws, str) else _whole_numbers("n_draws", self.n_draws)
+        return [{"n_draws": n, "prune": p} for n in draws for p in _whole_numbers("prune", self.prune)]
+
+    def _choose(
+        self,
+        training: Dataset,
+        unseen: Dataset,
+        grid: Sequence[Setting],
+        priors: tuple[Prior, ...],
+        step: Callable[[], object],
+    ) -> _Best:
+        told = [_told(training, setting) for setting in grid]
+        limit = parse_memory(self.max_memory)
+        fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
+        working = self._working_sets(training, fitting or told)
+        search = Search(working, unseen.select(sorted(unseen.names)), fitting, priors, step)
+        best = search.run()
+        left_out = [setting for setting in told if setting not in fitting]
+        self.tried_ = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
+        setting, prior, members, here = search.at(best)
+        features, weights = self._converged(training, working, members, prior, here)
+        return _Best(search.scores[best], setting, prior, features, weights)
+
+    def _keep(self, data: Dataset, setting: Setting, prior: Prior) -> None:
+        told = _told(data, setting)
+        working = self._working_sets(data, [told])
+        members = working.generated.chosen(told["n_draws"], told["prune"])
+        features, weights = self._converged(data, working, members, prior, working.start(prior))
+        self._weigh(data, features, prior, weights)
+
+    def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
+        limit = parse_memory(self.max_memory)
+        draws = [setting["n_draws"] for setting in settings]
+        return WorkingSets(generate_features(data, draws, self.random_state, limit), **self._layout())
+
+    def _converged(
+        self, data: Dataset, working: WorkingSets, members: Integers, prior: Prior, start: Weighed
+    ) -> tuple[FeatureSet, Floats]:
+        """Fit to the end, and speak of the columns of the table again, which were in the order of names."""
+        tolerance = JUDGING_TOLERANCE * data.n_rows
+        here, _ = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS)
+        arrays = working.generated.spelled(here.features)
+        columns = np.array([data.domain.index(name) for name in working.generated.data.names], np.int32)
+        moved = arrays._replace(variable=columns[arrays.variable])
+        features = FeatureSet.from_arrays(data.domain, moved)
+        weight_of = dict(zip(map(frozenset, moved.literals()), here.weights.tolist(), strict=True))
+        weights = [weight_of[frozenset(literals)] for literals in features.arrays.literals()]
+        return features, np.array(weights)
+
+    def _weigh(self, data: Dataset, features: FeatureSet, prior: Prior, start: Floats) -> None:
+        """Keep weights that are found already, and tell how near they are to the optimum."""
+        conditionals = Conditionals.of(features.arrays, data, **self._layout())
+        tolerance = JUDGING_TOLERANCE * data.n_rows
+        _, report = fit(
+            features, conditionals, prior, start, tolerance=tolerance, max_iterations=0, step=lambda: None
+        )
+        self.network_ = LogLinearModel(features, start, report=report)
+        self.structure_ = features
+        # No question is asked of the data here: features are judged by what they predict.
+        self.n_tests_ = self.n_distinct_tests_ = 0
+
+
+def default_draws(data: Dataset) -> int:
+    """Return the number of draws that "auto" stands for."""
+    by_conjunctions = DRAWS_PER_CONJUNCTION * n_conjunctions(data)
+    return max(1, min(by_conjunctions, DRAWS_PER_ROW * data.n_distinct, MOST_DRAWS))
+
+
+def _told(data: Dataset, setting: Setting) -> dict[str, Any]:
+    return {**setting, "n_draws": default_draws(data)} if setting["n_draws"] == "auto" else dict(setting)
+
+
+def _left_out(setting: Setting, prior: Prior) -> dict[str, Any]:
+    return {**setting, "prior": repr(prior), "n_features": None, "pseudo_log_likelihood": None, "rung": None}
+
+
+def _whole_numbers(name: str, value: Any, other: str = "") -> list[int]:
+    """Read one whole number from 1 on, or several."""
+    listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    for number in listed:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+            raise SettingError(f"{name}={value!r} must be {other}a whole number of at least 1, or several.")
+    if not listed:
+        raise SettingError(
+            f"{name}={value!r} is empty; give {other}a whole number of at least 1, or several."
+        )
+    return [int(number) for number in listed]

@@ -1,0 +1,127 @@
+"""Successive halving: many settings get a little work each, the better ones more (Jamieson, Talwalkar 2016).
+
+What is counted is work (features let in, iterations), never time: the answer is the same on every machine.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.errors import TooLarge
+from unless.learners.generation import Integers
+from unless.learners.working_sets import Weighed, WorkingSets
+from unless.weights.priors import Prior
+
+# Of so many settings one goes on to the next rung.
+SHARE = 4
+# Features a working set may hold, and iterations it is fitted for, on the first rung; doubled on each next.
+FIRST_FEATURES = 2_000
+FIRST_ITERATIONS = 20
+_ROUNDS = 2
+# On the first rung one look at all features of a setting serves all priors: the most promising of them.
+_SHORTLIST = 4 * FIRST_FEATURES
+
+
+def successive_halving(
+    n_settings: int, advance: Callable[[int, int], float], share: int = SHARE
+) -> tuple[int, list[float], list[int]]:
+    """Return the best setting, and of each its last score and the rung it got to.
+
+    `advance(setting, rung)` works on a setting as much as the rung allows, and returns its score. The first
+    of equals goes on.
+    """
+    scores, rungs = [0.0] * n_settings, [0] * n_settings
+    alive = list(range(n_settings))
+    rung = 0
+    while True:
+        for setting in alive:
+            scores[setting], rungs[setting] = advance(setting, rung), rung
+        ranked = sorted(alive, key=lambda setting: (-scores[setting], setting))
+        if len(ranked) <= share:
+            return ranked[0], scores, rungs
+        alive = sorted(ranked[: -(-len(ranked) // share)])
+        rung += 1
+
+
+class Search:
+    """Numbers of draws, pruning and priors, judged by the pseudo-log-likelihood of unseen rows."""
+
+    def __init__(
+        self,
+        working: WorkingSets,
+        unseen: Dataset,
+        settings: Sequence[Mapping[str, Any]],
+        priors: Sequence[Prior],
+        step: Callable[[], object],
+    ) -> None:
+        self.working, self.unseen, self.priors, self.step = working, unseen, priors, step
+        chosen = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
+        # From few features to many, so that the weights of one setting are a start for the next.
+        order = sorted(range(len(settings)), key=lambda place: (len(chosen[place]), place))
+        self.settings = [settings[place] for place in order]
+        self.members = [chosen[place] for place in order]
+        self.found: dict[int, Weighed] = {}
+        self.shortlist: Integers = np.empty(0, dtype=np.int64)
+        self.scores: list[float] = []
+        self.rungs: list[int] = []
+
+    def run(self) -> int:
+        """Return the place of the best: settings one after another, each under all priors."""
+        n_places = len(self.settings) * len(self.priors)
+        best, self.scores, self.rungs = successive_halving(n_places, self._advance)
+        if best not in self.found:
+            raise TooLarge(
+                f"None of the {n_places:,} settings fits the memory allowed; give larger values of prune=, "
+                "fewer draws, or raise max_memory=."
+            )
+        return best
+
+    def at(self, place: int) -> tuple[Mapping[str, Any], Prior, Integers, Weighed]:
+        """Return the setting, the prior, the features and the weights at a place."""
+        setting, prior = divmod(place, len(self.priors))
+        return self.settings[setting], self.priors[prior], self.members[setting], self.found[place]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Tell what was tried: a setting without a score did not fit the memory allowed."""
+        told = []
+        for place, (score, rung) in enumerate(zip(self.scores, self.rungs, strict=True)):
+            setting, prior = divmod(place, len(self.priors))
+            told.append(
+                {
+                    **self.settings[setting],
+                    "prior": repr(self.priors[prior]),
+                    "n_features": len(self.members[setting]),
+                    "pseudo_log_likelihood": score / self.unseen.n_rows if place in self.found else None,
+                    "rung": rung,
+                }
+            )
+        return told
+
+    def _advance(self, place: int, rung: int) -> float:
+        setting, prior = divmod(place, len(self.priors))
+        belief, members = self.priors[prior], self.members[setting]
+        try:
+            here = self.found[place] if rung else self._begin(place, members, belief)
+            if not rung:
+                members = np.union1d(self.shortlist, here.features)
+            for round_ in range(_ROUNDS):
+                room = (FIRST_FEATURES << rung) - len(here.features)
+                new = self.working.promising(members, belief, here, room // (_ROUNDS - round_))
+                n_iterations = (FIRST_ITERATIONS << rung) // _ROUNDS
+                here = self.working.fit(here.joined(new), belief, n_iterations, 0.0)[0]
+            score = self.working.log_likelihood(here, self.unseen)
+        except TooLarge:
+            return -np.inf
+        self.found[place] = here
+        self.step()
+        return score
+
+    def _begin(self, place: int, members: Integers, prior: Prior) -> Weighed:
+        """Start from the same prior over fewer features, or else from features of one variable."""
+        before = self.found.get(place - len(self.priors))
+        here = self.working.start(prior) if before is None else before.within(members)
+        if place % len(self.priors) == 0:
+            self.shortlist = self.working.promising(members, prior, here, _SHORTLIST)
+        return here

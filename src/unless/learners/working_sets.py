@@ -1,0 +1,171 @@
+"""Weights for the few of very many features that an L1 prior lets in.
+
+At the optimum most weights are zero. So weights are fitted over a working set, which then takes in features
+outside it whose slope exceeds the L1 part, until there are none.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.data.memory import parse_memory, show_memory
+from unless.errors import TooLarge
+from unless.inference.conditionals import Conditionals
+from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
+from unless.learners.generation import Generated, Integers
+from unless.weights.minimise import minimise
+from unless.weights.objective import Objective
+from unless.weights.priors import Prior
+
+Floats = npt.NDArray[np.float64]
+# On the way to the optimum a working set grows by half, and by this many features at least.
+_LEAST_GROWTH = 500
+# A set of which more than this share is new is fitted for a few iterations only.
+_STILL_GROWING = 0.02
+_EARLY = 40
+# Slope that is left, as a share of the rows, where more would not be worth while.
+_ROUGHLY = 1e-4
+# Rows times features in one call of a kernel: some tens of milliseconds.
+_WORK_AT_ONCE = 10_000_000
+
+
+class Weighed(NamedTuple):
+    """Features, by their numbers and sorted, with weights."""
+
+    features: Integers
+    weights: Floats
+
+    def within(self, members: Integers) -> "Weighed":
+        """Keep the features that are members."""
+        inside = np.isin(self.features, members, assume_unique=True)
+        return Weighed(self.features[inside], self.weights[inside])
+
+    def joined(self, new: Integers) -> "Weighed":
+        """Add features with weights of zero."""
+        features = np.concatenate([self.features, new])
+        weights = np.concatenate([self.weights, np.zeros(len(new))])
+        order = np.argsort(features, kind="stable")
+        return Weighed(features[order], weights[order])
+
+
+NOTHING = Weighed(np.empty(0, dtype=np.int64), np.empty(0))
+
+
+class WorkingSets:
+    """Generated features over the rows they came from."""
+
+    def __init__(
+        self, generated: Generated, n_jobs: int | None = None, max_memory: int | str | None = None
+    ) -> None:
+        self.generated = generated
+        self.layout: dict[str, Any] = {"n_jobs": n_jobs, "max_memory": max_memory}
+        data = generated.data
+        _check(data, parse_memory(max_memory))
+        self.first = np.concatenate([[0], np.cumsum(data.domain.n_levels)]).astype(np.int64)
+        n_words = (data.n_distinct + 63) // 64
+        padded = np.zeros((int(self.first[-1]), n_words * 64), dtype=np.bool_)
+        for variable, codes in enumerate(data.rows.T):
+            padded[self.first[variable] + codes.astype(np.int64), np.arange(data.n_distinct)] = True
+        self.has = padded[:, : data.n_distinct]
+        words = np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+        self.sheet = Sheet(generated.codes, self.first[:-1], words, generated.row, generated.kept)
+        self.desk = Desk(
+            np.empty(data.n_variables, dtype=np.int64),
+            np.empty(n_words, dtype=np.uint64),
+            np.empty(n_words, dtype=np.uint64),
+            np.empty(n_words, dtype=np.int64),
+        )
+
+    def start(self, prior: Prior) -> Weighed:
+        """Fit the features of one variable alone, after which slopes speak of dependence."""
+        tolerance = _ROUGHLY * self.generated.data.n_rows
+        return self.fit(NOTHING.joined(np.sort(self.generated.units)), prior, _EARLY, tolerance)[0]
+
+    def converge(
+        self, members: Integers, prior: Prior, start: Weighed, tolerance: float, max_iterations: int
+    ) -> tuple[Weighed, int]:
+        """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
+
+        Returns the weights other than zero, and the iterations taken in all rounds together.
+        """
+        here, n_taken, settled = start, 0, False
+        while n_taken < max_iterations:
+            growth = max(_LEAST_GROWTH, len(here.features) // 2)
+            new = self.promising(members, prior, here, growth, tolerance)
+            if settled and not len(new):
+                break
+            # While the set still grows much, it is not worth while to fit it to the last digit.
+            growing = len(new) > _STILL_GROWING * len(here.features)
+            left = max_iterations - n_taken
+            limit = min(left, _EARLY) if growing else left
+            here, n_more, norm = self.fit(here.joined(new), prior, limit, tolerance)
+            n_taken += n_more
+            settled = norm <= tolerance
+            if n_more == 0 and not settled:
+                # Rounding hides all further progress.
+                break
+        return here, n_taken
+
+    def fit(
+        self, start: Weighed, prior: Prior, max_iterations: int, tolerance: float
+    ) -> tuple[Weighed, int, float]:
+        """Fit a working set; returns weights other than zero, iterations, and the largest slope left."""
+        arrays = self.generated.spelled(start.features)
+        conditionals = Conditionals.of(arrays, self.generated.data, **self.layout)
+        objective = Objective(conditionals, prior, lambda: None)
+        with conditionals.threads():
+            found = minimise(objective, start.weights, tolerance, max_iterations)
+        kept = found.weights != 0
+        return Weighed(start.features[kept], found.weights[kept]), found.n_iterations, found.norm
+
+    def promising(
+        self, members: Integers, prior: Prior, here: Weighed, most: int, tolerance: float = 0.0
+    ) -> Integers:
+        """Return the members outside that promise most: slope beyond the L1 part, squared, by curvature."""
+        outside = np.setdiff1d(members, here.features, assume_unique=True)
+        slopes, bends = self.slopes(outside, here)
+        beyond = np.maximum(np.abs(slopes) - prior.l1 - tolerance, 0.0)
+        gains = beyond**2 / np.maximum(bends + prior.precision, 1e-12)
+        best = np.argsort(-gains, kind="stable")[: max(most, 0)]
+        return outside[best[gains[best] > 0]]
+
+    def slopes(self, features: Integers, here: Weighed) -> tuple[Floats, Floats]:
+        """Return the slope of the loss along each feature, and its curvature, at some weights."""
+        data = self.generated.data
+        excess = np.zeros(self.has.shape)
+        at_once = max(1, _WORK_AT_ONCE // data.n_distinct)
+        for begin in range(0, len(here.features), at_once):
+            some = slice(begin, begin + at_once)
+            add_scores(here.features[some], here.weights[some], self.sheet, self.desk, excess)
+        for low, high in zip(self.first[:-1], self.first[1:], strict=True):
+            part = excess[low:high]
+            part -= part.max(axis=0)
+            np.exp(part, out=part)
+            part /= part.sum(axis=0)
+        spread = excess * (1.0 - excess) * data.counts
+        excess -= self.has
+        excess *= data.counts
+        slopes, bends = np.empty(len(features)), np.empty(len(features))
+        for begin in range(0, len(features), at_once):
+            some = slice(begin, begin + at_once)
+            find_slopes(features[some], self.sheet, self.desk, excess, spread, slopes[some], bends[some])
+        return slopes, bends
+
+    def log_likelihood(self, here: Weighed, data: Dataset) -> float:
+        """Return the pseudo-log-likelihood of a table with the same columns, all rows together."""
+        arrays = self.generated.spelled(here.features)
+        judge = Conditionals.of(arrays, data, **self.layout, once=True)
+        return -float(judge.losses(here.weights).sum())
+
+
+def _check(data: Dataset, max_bytes: int) -> None:
+    # Scores, spread and what is made of them on the way.
+    need = int(data.domain.n_levels.sum()) * data.n_distinct * 40
+    if need > max_bytes:
+        raise TooLarge(
+            f"The probabilities of all levels in {data.n_distinct:,} distinct rows of {data.n_variables:,} "
+            f"columns would need about {show_memory(need)}, more than the {show_memory(max_bytes)} allowed; "
+            "use fewer columns or raise max_memory=."
+        )
