@@ -1,4 +1,4 @@
-"""The generation of features, literally: sets of conditions, whole numbers without limit, one list as the set."""
+"""The generation of features, literally: sets of conditions, whole numbers, one list as the set."""
 
 from collections import Counter
 

@@ -73,7 +73,7 @@ class GSSL(FeatureLearner):
         self,
         n_draws: int | str | Sequence[int] = "auto",
         *,
-        prune: int | Sequence[int] = (2, 5, 10),
+        prune: int | Sequence[int] = (1, 5, 10),
         prior: Prior | Sequence[Prior] = PRIORS,
         validation: float = 0.3,
         random_state: Any = 0,

@@ -110,7 +110,7 @@ class Search:
                 room = (FIRST_FEATURES << rung) - len(here.features)
                 new = self.working.promising(members, belief, here, room // (_ROUNDS - round_))
                 n_iterations = (FIRST_ITERATIONS << rung) // _ROUNDS
-                here = self.working.fit(here.joined(new), belief, n_iterations, 0.0)[0]
+                here = self.working.fit(here.joined(new), belief, n_iterations)[0]
             score = self.working.log_likelihood(here, self.unseen)
         except TooLarge:
             return -np.inf

@@ -15,13 +15,15 @@ from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
 from unless.learners.generation import Generated, Integers
-from unless.weights.minimise import minimise
+from unless.weights.minimise import Minimum, minimise
 from unless.weights.objective import Objective
+from unless.weights.owlqn import Found, owlqn
 from unless.weights.priors import Prior
 
 Floats = npt.NDArray[np.float64]
 # On the way to the optimum a working set grows by half, and by this many features at least.
 _LEAST_GROWTH = 500
+_LOOK_AHEAD = 5
 # A set of which more than this share is new is fitted for a few iterations only.
 _STILL_GROWING = 0.02
 _EARLY = 40
@@ -91,16 +93,21 @@ class WorkingSets:
         Returns the weights other than zero, and the iterations taken in all rounds together.
         """
         here, n_taken, settled = start, 0, False
+        nearby = NOTHING.features
         while n_taken < max_iterations:
             growth = max(_LEAST_GROWTH, len(here.features) // 2)
-            new = self.promising(members, prior, here, growth, tolerance)
+            new = self.promising(nearby, prior, here, growth, tolerance)
+            if not len(new):
+                # One look at all features, which may be millions, yields enough for several rounds.
+                nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance)
+                new = nearby[:growth]
             if settled and not len(new):
                 break
             # While the set still grows much, it is not worth while to fit it to the last digit.
             growing = len(new) > _STILL_GROWING * len(here.features)
             left = max_iterations - n_taken
             limit = min(left, _EARLY) if growing else left
-            here, n_more, norm = self.fit(here.joined(new), prior, limit, tolerance)
+            here, n_more, norm = self.fit(here.joined(new), prior, limit, tolerance, to_the_end=not growing)
             n_taken += n_more
             settled = norm <= tolerance
             if n_more == 0 and not settled:
@@ -109,14 +116,26 @@ class WorkingSets:
         return here, n_taken
 
     def fit(
-        self, start: Weighed, prior: Prior, max_iterations: int, tolerance: float
+        self,
+        start: Weighed,
+        prior: Prior,
+        max_iterations: int,
+        tolerance: float = 0.0,
+        to_the_end: bool = False,
     ) -> tuple[Weighed, int, float]:
-        """Fit a working set; returns weights other than zero, iterations, and the largest slope left."""
+        """Fit a working set; returns weights other than zero, iterations, and the largest slope left.
+
+        `to_the_end` takes Newton steps as well, each of which costs as much as many plain iterations.
+        """
         arrays = self.generated.spelled(start.features)
         conditionals = Conditionals.of(arrays, self.generated.data, **self.layout)
         objective = Objective(conditionals, prior, lambda: None)
         with conditionals.threads():
-            found = minimise(objective, start.weights, tolerance, max_iterations)
+            if to_the_end:
+                found: Minimum | Found = minimise(objective, start.weights, tolerance, max_iterations)
+            else:
+                objective.precondition(start.weights)
+                found = owlqn(objective, start.weights, tolerance, max_iterations)
         kept = found.weights != 0
         return Weighed(start.features[kept], found.weights[kept]), found.n_iterations, found.norm
 
