@@ -181,7 +181,7 @@ def _told(data: Dataset, setting: Setting) -> dict[str, Any]:
 
 
 def _left_out(setting: Setting, prior: Prior) -> dict[str, Any]:
-    return {**setting, "prior": repr(prior), "n_features": None, "pseudo_log_likelihood": None, "rung": None}
+    return {**setting, "prior": repr(prior), "n_features": None, "pseudo_log_likelihood": None, "rung": -1}
 
 
 def _whole_numbers(name: str, value: Any, other: str = "") -> list[int]:

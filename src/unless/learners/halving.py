@@ -20,8 +20,8 @@ SHARE = 4
 FIRST_FEATURES = 2_000
 FIRST_ITERATIONS = 20
 _ROUNDS = 2
-# On the first rung one look at all features of a setting serves all priors: the most promising of them.
-_SHORTLIST = 4 * FIRST_FEATURES
+# So many times the features that a rung allows are shortlisted for it.
+_LOOK_AHEAD = 4
 
 
 def successive_halving(
@@ -63,7 +63,8 @@ class Search:
         self.settings = [settings[place] for place in order]
         self.members = [chosen[place] for place in order]
         self.found: dict[int, Weighed] = {}
-        self.shortlist: Integers = np.empty(0, dtype=np.int64)
+        self.nearby: Integers = np.empty(0, dtype=np.int64)
+        self.looked = (-1, -1)
         self.scores: list[float] = []
         self.rungs: list[int] = []
 
@@ -94,34 +95,42 @@ class Search:
                     "prior": repr(self.priors[prior]),
                     "n_features": len(self.members[setting]),
                     "pseudo_log_likelihood": score / self.unseen.n_rows if place in self.found else None,
-                    "rung": rung,
+                    "rung": rung if place in self.found else -1,
                 }
             )
         return told
 
     def _advance(self, place: int, rung: int) -> float:
         setting, prior = divmod(place, len(self.priors))
-        belief, members = self.priors[prior], self.members[setting]
+        belief = self.priors[prior]
+        most = FIRST_FEATURES << rung
         try:
-            here = self.found[place] if rung else self._begin(place, members, belief)
-            if not rung:
-                members = np.union1d(self.shortlist, here.features)
+            here = self.found[place] if rung else self._begin(place)
+            nearby = self._shortlist(setting, rung, here, _LOOK_AHEAD * most)
             for round_ in range(_ROUNDS):
-                room = (FIRST_FEATURES << rung) - len(here.features)
-                new = self.working.promising(members, belief, here, room // (_ROUNDS - round_))
-                n_iterations = (FIRST_ITERATIONS << rung) // _ROUNDS
-                here = self.working.fit(here.joined(new), belief, n_iterations)[0]
+                room = (most - len(here.features)) // (_ROUNDS - round_)
+                new = self.working.promising(nearby, belief, here, room)
+                here = self.working.fit(here.joined(new), belief, (FIRST_ITERATIONS << rung) // _ROUNDS)[0]
             score = self.working.log_likelihood(here, self.unseen)
         except TooLarge:
+            self.found.pop(place, None)
             return -np.inf
         self.found[place] = here
         self.step()
         return score
 
-    def _begin(self, place: int, members: Integers, prior: Prior) -> Weighed:
+    def _begin(self, place: int) -> Weighed:
         """Start from the same prior over fewer features, or else from features of one variable."""
+        setting, prior = divmod(place, len(self.priors))
         before = self.found.get(place - len(self.priors))
-        here = self.working.start(prior) if before is None else before.within(members)
-        if place % len(self.priors) == 0:
-            self.shortlist = self.working.promising(members, prior, here, _SHORTLIST)
-        return here
+        return (
+            self.working.start(self.priors[prior]) if before is None else before.within(self.members[setting])
+        )
+
+    def _shortlist(self, setting: int, rung: int, here: Weighed, most: int) -> Integers:
+        """Look at all features of a setting, which may be millions, once on each rung for all its priors."""
+        if self.looked != (setting, rung):
+            weakest = min(self.priors, key=lambda prior: prior.l1)
+            self.nearby = self.working.promising(self.members[setting], weakest, here, most)
+            self.looked = (setting, rung)
+        return self.nearby
