@@ -1,6 +1,7 @@
 """GSSL: features drawn from rows at random, the frequent ones weighed (Van Haaren and Davis, AAAI 2012)."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,15 +129,15 @@ class GSSL(FeatureLearner):
         left_out = [setting for setting in told if setting not in fitting]
         self.tried_ = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
         setting, prior, members, here = search.at(best)
-        features, weights = self._converged(training, working, members, prior, here)
-        return _Best(search.scores[best], setting, prior, features, weights)
+        self.network_ = self._converged(training, working, members, prior, here)
+        return _Best(search.scores[best], setting, prior, self.network_.features, self.network_.weights)
 
     def _keep(self, data: Dataset, setting: Setting, prior: Prior) -> None:
         told = _told(data, setting)
         working = self._working_sets(data, [told])
         members = working.generated.chosen(told["n_draws"], told["prune"])
-        features, weights = self._converged(data, working, members, prior, working.start(prior))
-        self._weigh(data, features, prior, weights)
+        self.network_ = self._converged(data, working, members, prior, working.start(prior))
+        self._weigh(data, self.network_.features, prior, self.network_.weights)
 
     def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
         limit = parse_memory(self.max_memory)
@@ -145,27 +146,26 @@ class GSSL(FeatureLearner):
 
     def _converged(
         self, data: Dataset, working: WorkingSets, members: Integers, prior: Prior, start: Weighed
-    ) -> tuple[FeatureSet, Floats]:
+    ) -> LogLinearModel:
         """Fit to the end, and speak of the columns of the table again, which were in the order of names."""
         tolerance = JUDGING_TOLERANCE * data.n_rows
-        here, _ = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS)
+        here, n_iterations = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS)
         arrays = working.generated.spelled(here.features)
         columns = np.array([data.domain.index(name) for name in working.generated.data.names], np.int32)
         moved = arrays._replace(variable=columns[arrays.variable])
         features = FeatureSet.from_arrays(data.domain, moved)
         weight_of = dict(zip(map(frozenset, moved.literals()), here.weights.tolist(), strict=True))
-        weights = [weight_of[frozenset(literals)] for literals in features.arrays.literals()]
-        return features, np.array(weights)
+        weights = np.array([weight_of[frozenset(literals)] for literals in features.arrays.literals()])
+        conditionals = Conditionals.of(features.arrays, data, **self._layout())
+        # No further step: only the report of where these weights are.
+        stay: dict[str, Any] = {"tolerance": tolerance, "max_iterations": 0, "step": lambda: None}
+        _, report = fit(features, conditionals, prior, weights, **stay)
+        return LogLinearModel(features, weights, report=replace(report, n_iterations=n_iterations))
 
     def _weigh(self, data: Dataset, features: FeatureSet, prior: Prior, start: Floats) -> None:
-        """Keep weights that are found already, and tell how near they are to the optimum."""
-        conditionals = Conditionals.of(features.arrays, data, **self._layout())
-        tolerance = JUDGING_TOLERANCE * data.n_rows
-        _, report = fit(
-            features, conditionals, prior, start, tolerance=tolerance, max_iterations=0, step=lambda: None
-        )
-        self.network_ = LogLinearModel(features, start, report=report)
-        self.structure_ = features
+        """Keep the weights that were found: the working set left no feature of weight zero in."""
+        del data, features, prior, start
+        self.structure_ = self.network_.features
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
 

@@ -116,7 +116,6 @@ class Search:
             self.found.pop(place, None)
             return -np.inf
         self.found[place] = here
-        self.step()
         return score
 
     def _begin(self, place: int) -> Weighed:
@@ -133,4 +132,6 @@ class Search:
             weakest = min(self.priors, key=lambda prior: prior.l1)
             self.nearby = self.working.promising(self.members[setting], weakest, here, most)
             self.looked = (setting, rung)
+            if not rung:
+                self.step()
         return self.nearby

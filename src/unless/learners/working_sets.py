@@ -15,7 +15,7 @@ from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
 from unless.learners.generation import Generated, Integers
-from unless.weights.minimise import Minimum, minimise
+from unless.weights.minimise import Limits, Minimum, minimise
 from unless.weights.objective import Objective
 from unless.weights.owlqn import Found, owlqn
 from unless.weights.priors import Prior
@@ -132,7 +132,8 @@ class WorkingSets:
         objective = Objective(conditionals, prior, lambda: None)
         with conditionals.threads():
             if to_the_end:
-                found: Minimum | Found = minimise(objective, start.weights, tolerance, max_iterations)
+                limits = Limits(tolerance, max_iterations)
+                found: Minimum | Found = minimise(objective, start.weights, limits)
             else:
                 objective.precondition(start.weights)
                 found = owlqn(objective, start.weights, tolerance, max_iterations)
