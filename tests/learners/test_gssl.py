@@ -95,12 +95,17 @@ def test_generated_features_and_their_counts_are_those_of_the_literal_twin(data,
     first = data.n_distinct
     assert literals(found, range(first, first + len(twins))) == twins
     assert found.counts[n_draws][first:].tolist() == [counts[twin] for twin in twins]
-    assert not found.counts[n_draws][:first].any()
+    rows = literals(found, range(first))
+    said = [
+        min(int(count), 2**31 - 1) if row else 0 for row, count in zip(rows, found.data.counts, strict=True)
+    ]
+    assert found.counts[n_draws][:first].tolist() == said
     units = {(v, int(level)) for v, column in enumerate(found.data.rows.T) for level in column}
     assert {literal for one in literals(found, found.units) for literal in one} == units
     assert len(found.units) == len(units)
     for prune in (1, 2, 5):
         wanted = {twin for twin in twins if counts[twin] >= prune} | {frozenset([unit]) for unit in units}
+        wanted |= {row for row, count in zip(rows, said, strict=True) if count >= prune}
         assert sorted(map(sorted, literals(found, found.chosen(n_draws, prune)))) == sorted(
             map(sorted, wanted)
         )
@@ -134,7 +139,7 @@ def test_twenty_draws_for_each_conjunction_meet_them_all():
     data = Dataset.from_codes(domain, rows)
     assert default_draws(data) == 20 * 26
     found = generate_features(data, [520], 0, PLENTY)
-    wanted = sum(2**size * len(list(combinations("abc", size))) for size in (1, 2))
+    wanted = sum(2**size * len(list(combinations("abc", size))) for size in (1, 2, 3))
     assert len(found.chosen(520, 1)) == wanted
 
 
@@ -278,6 +283,11 @@ def test_constant_columns_and_single_rows_are_linked_to_nothing():
         assert not GSSL(prune=2, prior=L1).fit(table).structure_.graph().edges
     nothing = Dataset.from_codes(Domain((Variable("one", ("always",)), Variable("two", ("x",)))), [[0, 0]])
     assert len(GSSL(prune=2, prior=L1).fit(nothing).structure_) == 0
+
+
+def test_two_columns_are_enough():
+    est = GSSL(200, prune=2, prior=L1).fit(copies(2))
+    assert est.structure_.graph().edges == {("v00", "v01")}
 
 
 def test_draws_that_do_not_fit_are_left_out_where_others_do():

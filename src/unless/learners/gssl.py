@@ -40,8 +40,8 @@ class GSSL(FeatureLearner):
     the set, each with the same chance; drops a number of its variables, uniform on 1 .. size - 1, whichever
     with the same chance; and puts the result into the set, if it is new, and one on its count. A draw that
     picks a conjunction of one variable generates nothing. Conjunctions generated fewer than `prune` times
-    are then dropped, except those of one variable, which are all there; and an L1 prior drops the most of
-    the others. It knows no required or forbidden edges.
+    (rows that stand in the table fewer times) are then dropped, except those of one variable, which are all
+    there; and an L1 prior drops most of the others. It knows no required or forbidden edges.
 
     Several values of `n_draws`, `prune` and `prior` are judged by unseen rows, by successive halving: all
     get some features and iterations, the best quarter twice as many, and so on.
