@@ -14,7 +14,7 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
-from unless.learners.selection import JUDGING_TOLERANCE, FeatureLearner, Setting, _Best
+from unless.learners.selection import TOLERANCE, FeatureLearner, Setting, _Best
 from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.structures.features import FeatureSet
@@ -124,7 +124,7 @@ class GSSL(FeatureLearner):
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen.select(sorted(unseen.names)), fitting, priors, step)
+        search = Search(working, unseen, fitting, priors, step)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         self.tried_ = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
@@ -147,15 +147,13 @@ class GSSL(FeatureLearner):
     def _converged(
         self, data: Dataset, working: WorkingSets, members: Integers, prior: Prior, start: Weighed
     ) -> LogLinearModel:
-        """Fit to the end, and speak of the columns of the table again, which were in the order of names."""
-        tolerance = JUDGING_TOLERANCE * data.n_rows
+        """Fit to the end, and put the features in the order of sets."""
+        tolerance = TOLERANCE * data.n_rows
         here, n_iterations = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS)
         arrays = working.generated.spelled(here.features)
-        columns = np.array([data.domain.index(name) for name in working.generated.data.names], np.int32)
-        moved = arrays._replace(variable=columns[arrays.variable])
-        features = FeatureSet.from_arrays(data.domain, moved)
-        weight_of = dict(zip(map(frozenset, moved.literals()), here.weights.tolist(), strict=True))
-        weights = np.array([weight_of[frozenset(literals)] for literals in features.arrays.literals()])
+        features = FeatureSet.from_arrays(data.domain, arrays)
+        weight_of = dict(zip(arrays.literals(), here.weights.tolist(), strict=True))
+        weights = np.array([weight_of[literals] for literals in features.arrays.literals()])
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
         # No further step: only the report of where these weights are.
         stay: dict[str, Any] = {"tolerance": tolerance, "max_iterations": 0, "step": lambda: None}
@@ -165,7 +163,6 @@ class GSSL(FeatureLearner):
     def _weigh(self, data: Dataset, features: FeatureSet, prior: Prior, start: Floats) -> None:
         """Keep the weights that were found: the working set left no feature of weight zero in."""
         del data, features, prior, start
-        self.structure_ = self.network_.features
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
 
