@@ -41,7 +41,7 @@ class GSSL(FeatureLearner):
     with the same chance; and puts the result into the set, if it is new, and one on its count. A draw that
     picks a conjunction of one variable generates nothing. Conjunctions generated fewer than `prune` times
     (rows that stand in the table fewer times) are then dropped, except those of one variable, which are all
-    there; and an L1 prior drops most of the others. It knows no required or forbidden edges.
+    there; and an L1 prior drops most of the others. Edges cannot be required or forbidden.
 
     Several values of `n_draws`, `prune` and `prior` are judged by unseen rows, by successive halving: all
     get some features and iterations, the best quarter twice as many, and so on.
