@@ -13,8 +13,8 @@ from benchmarks.result import Entry, Note, as_markdown, as_records, machine
 ITEMS = (
     "startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "learners", "inference", "fuzz",
 )  # fmt: skip
-# Run only when named: it takes a quarter of an hour.
-LONG = ("weights_large",)
+# Run only when named: each takes a quarter of an hour or more.
+LONG = ("weights_large", "gssl_debd")
 HEAD = """# What it costs
 
 Written by `python -m benchmarks --data DIR --write docs/benchmarks.md`; `make bench` prints the same.

@@ -53,8 +53,7 @@ def learn(folder: Path) -> dict[str, object]:
         "peak": peak(),
         "pll": float(est.network_.pseudo_log_likelihood(tables["test"])),
         "features": len(est.structure_),
-        # The last rung's best: scores of different rungs do not compare.
-        "chosen": max(est.tried_, key=lambda tried: (tried["rung"], tried["pseudo_log_likelihood"])),
+        "chosen": est.chosen_,
         "n_tried": len(est.tried_),
     }
 

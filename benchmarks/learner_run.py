@@ -44,8 +44,7 @@ def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[
     except UnlessError as error:
         found["refused"] = str(error)
     if judged and est.tried_:
-        found["chosen"] = max(est.tried_, key=lambda tried: tried["pseudo_log_likelihood"])
-        found["n_tried"] = len(est.tried_)
+        found |= {"chosen": est.chosen_, "n_tried": len(est.tried_)}
     return found
 
 

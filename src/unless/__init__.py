@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unless.learners.files import load as load
     from unless.learners.files import save as save
     from unless.learners.gsmn import GSMN as GSMN
+    from unless.learners.gssl import GSSL as GSSL
     from unless.learners.ibmap import IBMAPHC as IBMAPHC
     from unless.structures.canonical import CanonicalModel as CanonicalModel
     from unless.structures.features import Condition as Condition
@@ -55,6 +56,7 @@ _HOMES = {
     "Feature": "unless.structures.features",
     "FeatureSet": "unless.structures.features",
     "GSMN": "unless.learners.gsmn",
+    "GSSL": "unless.learners.gssl",
     "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",

@@ -20,6 +20,7 @@ QUICK = {
     "CSPC": {"alpha": 0.01, "max_condition": 3},
     "GSMN": {"alpha": 0.01},
     "IBMAPHC": {"max_blanket": 4},
+    "GSSL": {"n_draws": 2000, "prune": 5, "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
     "DTSL": {"kappa": 0.01, "prior": unless.Gaussian(1.5)},
 }
 # What scikit-learn expects and these learners do otherwise, on purpose.
@@ -173,7 +174,7 @@ def test_a_saved_estimator_comes_back_as_it_was(learner, tmp_path):
     assert back.n_jobs is None
     assert (back.n_tests_, back.n_distinct_tests_) == (est.n_tests_, est.n_distinct_tests_)
     assert answer(back) == answer(est)
-    for result in ("tried_", "score_", "assertions_"):
+    for result in ("chosen_", "tried_", "score_", "assertions_"):
         assert getattr(back, result, None) == getattr(est, result, None)
     assert saved(back, tmp_path) == first
 

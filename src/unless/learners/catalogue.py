@@ -6,6 +6,7 @@ from unless.learners.cspc import CSPC
 from unless.learners.dtsl import DTSL
 from unless.learners.estimator import Estimator
 from unless.learners.gsmn import GSMN
+from unless.learners.gssl import GSSL
 from unless.learners.ibmap import IBMAPHC
 
 LEARNERS: dict[str, type[Estimator]] = {
@@ -13,6 +14,7 @@ LEARNERS: dict[str, type[Estimator]] = {
     "CSPC": CSPC,
     "GSMN": GSMN,
     "IBMAPHC": IBMAPHC,
+    "GSSL": GSSL,
     "DTSL": DTSL,
 }
 

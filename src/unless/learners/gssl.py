@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
@@ -14,7 +13,7 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
-from unless.learners.selection import TOLERANCE, FeatureLearner, Setting, _Best
+from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
 from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.structures.features import FeatureSet
@@ -22,7 +21,6 @@ from unless.weights.fitting import fit
 from unless.weights.priors import Gaussian, Laplace, Prior
 from unless.weights.validating import priors_to_try
 
-Floats = npt.NDArray[np.float64]
 PRIORS = tuple(Gaussian(1.0) + Laplace(l1) for l1 in (10.0, 5.0, 1.0))
 # Draws by default: in a small table every conjunction is met many times; in a large one each row is taken
 # down to short conjunctions, in about as many steps as the logarithm of this number.
@@ -65,7 +63,7 @@ class GSSL(FeatureLearner):
     Examples
     --------
     >>> import unless
-    >>> est = GSSL(prune=5, prior=unless.Laplace(5)).fit(unless.datasets.load_ucb_admissions())
+    >>> est = unless.GSSL(prune=5, prior=unless.Laplace(5)).fit(unless.datasets.load_ucb_admissions())
     >>> est.structure_.graph().has_edge("Admit", "Dept")
     True
     """
@@ -119,7 +117,7 @@ class GSSL(FeatureLearner):
         grid: Sequence[Setting],
         priors: tuple[Prior, ...],
         step: Callable[[], object],
-    ) -> _Best:
+    ) -> Choice:
         told = [_told(training, setting) for setting in grid]
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
@@ -127,17 +125,15 @@ class GSSL(FeatureLearner):
         search = Search(working, unseen, fitting, priors, step)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
-        self.tried_ = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
+        tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
         setting, prior, members, here = search.at(best)
-        self.network_ = self._converged(training, working, members, prior, here)
-        return _Best(search.scores[best], setting, prior, self.network_.features, self.network_.weights)
+        return Choice(setting, prior, tried, lambda: self._converged(training, working, members, prior, here))
 
-    def _keep(self, data: Dataset, setting: Setting, prior: Prior) -> None:
+    def _learn_with(self, data: Dataset, setting: Setting, prior: Prior) -> LogLinearModel:
         told = _told(data, setting)
         working = self._working_sets(data, [told])
         members = working.generated.chosen(told["n_draws"], told["prune"])
-        self.network_ = self._converged(data, working, members, prior, working.start(prior))
-        self._weigh(data, self.network_.features, prior, self.network_.weights)
+        return self._converged(data, working, members, prior, working.start(prior))
 
     def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
         limit = parse_memory(self.max_memory)
@@ -159,12 +155,6 @@ class GSSL(FeatureLearner):
         stay: dict[str, Any] = {"tolerance": tolerance, "max_iterations": 0, "step": lambda: None}
         _, report = fit(features, conditionals, prior, weights, **stay)
         return LogLinearModel(features, weights, report=replace(report, n_iterations=n_iterations))
-
-    def _weigh(self, data: Dataset, features: FeatureSet, prior: Prior, start: Floats) -> None:
-        """Keep the weights that were found: the working set left no feature of weight zero in."""
-        del data, features, prior, start
-        # No question is asked of the data here: features are judged by what they predict.
-        self.n_tests_ = self.n_distinct_tests_ = 0
 
 
 def default_draws(data: Dataset) -> int:

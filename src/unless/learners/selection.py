@@ -1,6 +1,7 @@
 """Learners of features: several settings are tried, and what predicts unseen rows best is kept."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,12 +30,13 @@ _MAX_ITERATIONS = 5_000
 
 
 @dataclass(frozen=True)
-class _Best:
-    score: float
+class Choice:
+    """The setting and prior that won, what was tried, and how to get the winner's weights to the end."""
+
     setting: Setting
     prior: Prior
-    features: FeatureSet
-    weights: npt.NDArray[np.float64]
+    tried: list[dict[str, Any]]
+    finish: Callable[[], LogLinearModel]
 
 
 class FeatureLearner(Estimator):
@@ -45,7 +47,8 @@ class FeatureLearner(Estimator):
     are learned from.
 
     Fitted, `structure_` is the FeatureSet without the features of weight zero, `network_` the model of them,
-    and `tried_` one record for each setting and prior, with the pseudo-log-likelihood of a row unseen.
+    `chosen_` the setting and prior that won, and `tried_` one record for each setting and prior, with the
+    pseudo-log-likelihood of a row unseen.
     """
 
     prior: Any
@@ -56,6 +59,7 @@ class FeatureLearner(Estimator):
     n_jobs: int | None
     show_progress: bool | None
     network_: LogLinearModel
+    chosen_: dict[str, Any]
     tried_: list[dict[str, Any]]
 
     def fit(
@@ -87,24 +91,27 @@ class FeatureLearner(Estimator):
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
         # By name: the order of the columns must not decide anything, not even the rounding.
-        self._learn_named(data.select(sorted(data.names)), validation)
-        self.network_ = in_domain(self.network_, data.domain)
+        net, chosen, tried = self._learn_named(data.select(sorted(data.names)), validation)
+        self.network_ = in_domain(net, data.domain)
         self.structure_ = self.network_.features
+        self.chosen_, self.tried_ = chosen, tried
+        # No question is asked of the data here: features are judged by what they predict.
+        self.n_tests_ = self.n_distinct_tests_ = 0
 
-    def _learn_named(self, data: Dataset, validation: object) -> None:
+    def _learn_named(
+        self, data: Dataset, validation: object
+    ) -> tuple[LogLinearModel, dict[str, Any], list[dict[str, Any]]]:
         grid, priors = self._grid(), priors_to_try(self.prior)
         with progress(type(self).__name__, self.show_progress, len(grid)) as step:
             if len(grid) * len(priors) == 1:
-                self.tried_ = []
-                self._keep(data, grid[0], priors[0])
+                net = self._learn_with(data, grid[0], priors[0])
                 step()
-                return
+                return net, _told(grid[0], priors[0]), []
             training, unseen = self._split(data, validation)
             best = self._choose(training, unseen, grid, priors, step)
-        if self.refit and training is not data:
-            self._keep(data, best.setting, best.prior)
-        else:
-            self._weigh(training, best.features, best.prior, best.weights)
+        again = self.refit and training is not data
+        net = self._learn_with(data, best.setting, best.prior) if again else best.finish()
+        return net, _told(best.setting, best.prior), best.tried
 
     def _split(self, data: Dataset, validation: object) -> tuple[Dataset, Dataset]:
         if validation is None:
@@ -121,51 +128,53 @@ class FeatureLearner(Estimator):
         grid: Sequence[Setting],
         priors: tuple[Prior, ...],
         step: Any,
-    ) -> _Best:
-        best: _Best | None = None
-        self.tried_ = []
+    ) -> Choice:
+        """Judge all settings and priors by the rows unseen."""
+        best, best_score = None, -math.inf
+        tried = []
         for setting, features in zip(grid, self._feature_sets(training, grid), strict=True):
             path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
             for prior, (weights, score) in zip(priors, path, strict=True):
-                self.tried_.append(_tried(setting, prior, len(features), score / unseen.n_rows))
-                if best is None or score > best.score:
-                    best = _Best(score, setting, prior, features, weights)
+                told = {"n_features": len(features), "pseudo_log_likelihood": score / unseen.n_rows}
+                tried.append({**_told(setting, prior), **told})
+                if best is None or score > best_score:
+                    best, best_score = (setting, prior, features, weights), score
             step()
         if best is None:
             raise SettingError(f"{type(self).__name__} was given nothing to try.")
-        return best
+        won, belief, kept, start = best
+        return Choice(won, belief, tried, lambda: self._weigh(training, kept, belief, start))
 
-    def _keep(self, data: Dataset, setting: Setting, prior: Prior) -> None:
+    def _learn_with(self, data: Dataset, setting: Setting, prior: Prior) -> LogLinearModel:
+        """Learn from a table with one setting and one prior."""
         features = next(self._feature_sets(data, (setting,)))
-        self._weigh(data, features, prior, np.zeros(len(features)))
+        return self._weigh(data, features, prior, np.zeros(len(features)))
 
     def _weigh(
         self, data: Dataset, features: FeatureSet, prior: Prior, start: npt.NDArray[np.float64]
-    ) -> None:
+    ) -> LogLinearModel:
         """Fit the weights that are kept, and drop the features that got none."""
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
         weights, report = fit(features, conditionals, prior, start, **_effort(data))
         kept = weights != 0 if prior.l1 else np.ones(len(weights), dtype=np.bool_)
-        self.network_ = LogLinearModel(features.take(kept), weights[kept], report=report)
-        # No question is asked of the data here: features are judged by what they predict.
-        self.n_tests_ = self.n_distinct_tests_ = 0
+        return LogLinearModel(features.take(kept), weights[kept], report=report)
 
     def _layout(self) -> dict[str, Any]:
         return {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
 
     def _kept(self) -> tuple[LogLinearModel, dict[str, Any]]:
-        return self.network_, {"tried": self.tried_}
+        return self.network_, {"chosen": [self.chosen_], "tried": self.tried_}
 
     def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
         if not isinstance(structure, LogLinearModel):
             raise SettingError("its structure has no weights")
         self.network_ = structure
         self.structure_ = structure.features
-        self.tried_ = results["tried"]
+        (self.chosen_,), self.tried_ = results["chosen"], results["tried"]
 
 
-def _tried(setting: Setting, prior: Prior, n_features: int, score: float) -> dict[str, Any]:
-    return {**setting, "prior": repr(prior), "n_features": n_features, "pseudo_log_likelihood": score}
+def _told(setting: Setting, prior: Prior) -> dict[str, Any]:
+    return {**setting, "prior": repr(prior)}
 
 
 def in_domain(net: LogLinearModel, domain: Domain) -> LogLinearModel:
