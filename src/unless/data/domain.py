@@ -44,7 +44,10 @@ class Variable:
     def code(self, value: object) -> int:
         """Return the position of a level, given by its label or by the scalar it came from."""
         label = to_label(value)
-        for spelling in (label, *_other_spellings(value, label)):
+        # Nearly always so, and asked for in every query.
+        if label in self.levels:
+            return self.levels.index(label)
+        for spelling in _other_spellings(value, label):
             if spelling in self.levels:
                 return self.levels.index(spelling)
         raise UnknownLevel(

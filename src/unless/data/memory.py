@@ -24,7 +24,7 @@ def parse_memory(amount: int | str | None) -> int:
         return max(LEAST, min(int(0.6 * _machine()), MOST_BY_DEFAULT))
     number = _bytes(amount)
     if number < LEAST:
-        raise SettingError(f"max_memory={amount!r} is below 64 MB, the least that reading needs; give more.")
+        raise SettingError(f"max_memory={amount!r} is below 64 MB, the least that is needed; give more.")
     return number
 
 
