@@ -28,7 +28,7 @@ DRAWS_PER_CONJUNCTION = 20
 DRAWS_PER_ROW = 300
 MOST_DRAWS = 5_000_000
 # Iterations that fit the weights which are kept, at most.
-_MOST_ITERATIONS = 1_000
+_MOST_ITERATIONS = 500
 
 
 class GSSL(FeatureLearner):

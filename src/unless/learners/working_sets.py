@@ -27,6 +27,8 @@ _LOOK_AHEAD = 5
 # A set of which more than this share is new is fitted for a few iterations only.
 _STILL_GROWING = 0.02
 _EARLY = 40
+# Steps of a pass above which hundreds of passes for one Newton step are too many.
+_CHEAP_PASS = 20_000_000
 # Slope that is left, as a share of the rows, where more would not be worth while.
 _ROUGHLY = 1e-4
 # Rows times features in one call of a kernel: some tens of milliseconds.
@@ -125,13 +127,13 @@ class WorkingSets:
     ) -> tuple[Weighed, int, float]:
         """Fit a working set; returns weights other than zero, iterations, and the largest slope left.
 
-        `to_the_end` takes Newton steps as well, each of which costs as much as many plain iterations.
+        `to_the_end` takes Newton steps as well where they are cheap: each may cost hundreds of passes.
         """
         arrays = self.generated.spelled(start.features)
         conditionals = Conditionals.of(arrays, self.generated.data, **self.layout)
         objective = Objective(conditionals, prior, lambda: None)
         with conditionals.threads():
-            if to_the_end:
+            if to_the_end and conditionals.work <= _CHEAP_PASS:
                 limits = Limits(tolerance, max_iterations)
                 found: Minimum | Found = minimise(objective, start.weights, limits)
             else:
