@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from unless.data.domain import Domain as Domain
     from unless.data.domain import Variable as Variable
     from unless.data.read import read as read
+    from unless.evaluation.comparison import compare_structures as compare_structures
     from unless.evaluation.divergence import kl_divergence as kl_divergence
     from unless.formats.catalogue import read_model as read_model
     from unless.formats.catalogue import write_model as write_model
@@ -67,6 +68,7 @@ _HOMES = {
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",
     "ask": "unless.independence.query",
+    "compare_structures": "unless.evaluation.comparison",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
     "fit_weights": "unless.weights.fitting",

@@ -1,0 +1,273 @@
+"""How far one structure is from another, pair by pair and context by context; weights do not matter."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isnan, log10, nan, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Counts, Dataset, Rows
+from unless.data.domain import Code, Domain, shorten
+from unless.errors import SettingError
+from unless.evaluation.boxes import Box, Counting, Work
+from unless.evaluation.interactions import (
+    Bools,
+    By,
+    ByContexts,
+    Recoding,
+    Side,
+    check_same,
+    domain_of,
+    row_keys,
+    side_of,
+)
+from unless.structures.pairs import Edge, n_pairs, pair_names
+
+Contexts = Dataset | Iterable[Mapping[str, object]] | None
+# Up to so many contexts are gone through one by one; beyond, the partial contexts of features are counted.
+MAX_CONTEXTS = 2**20
+# Answers held at once for one structure, a byte each.
+_ANSWERS = 2**26
+_PRODUCT = 2**20
+_MAX_BLOCK, _MIN_BLOCK = 2**16, 64
+_Sides = tuple[Side, Side]
+# Rows, and what each is worth; None: one each.
+_Block = tuple[Rows, Counts | None]
+# For each pair: contexts in which it interacts in the first, in the second, in both.
+_Found = list[tuple[int, int, int]]
+
+
+class PairCounts(NamedTuple):
+    """In how many contexts a pair interacts in both, only in the second, only in the first, in neither."""
+
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+
+
+@dataclass(frozen=True, repr=False)
+class StructureComparison:
+    """Pairs and contexts in which a learned structure is right or wrong about a true one.
+
+    `tp`, `fp`, `fn` and `tn` add up to the number of contexts times the number of pairs; `pairs` has them
+    pair by pair, by sorted names. `n_left_out` contexts had no answer on one side. A share of nothing is NaN.
+    """
+
+    by: str
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+    n_contexts: int
+    n_left_out: int
+    pairs: Mapping[Edge, PairCounts] = field(compare=False)
+
+    @property
+    def distance(self) -> int:
+        """FP + FN: a pseudo-metric between structures, 0 where they interact alike."""
+        return self.fp + self.fn
+
+    @property
+    def precision(self) -> float:
+        """The share of the interactions drawn that are there."""
+        return _share(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float:
+        """The share of the interactions there that are drawn."""
+        return _share(self.tp, self.tp + self.fn)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        return _share(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+    @property
+    def false_positive_rate(self) -> float:
+        """The share of the absent interactions that are drawn."""
+        return _share(self.fp, self.fp + self.tn)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as what JSON knows; NaN becomes None."""
+        shares = {
+            name: None if isnan(getattr(self, name)) else getattr(self, name)
+            for name in ("f1", "precision", "recall", "false_positive_rate")
+        }
+        numbers = ("tp", "fp", "fn", "tn", "distance", "n_contexts", "n_left_out")
+        pairs = [{"pair": list(pair), **counts._asdict()} for pair, counts in self.pairs.items()]
+        return {"by": self.by, **{name: getattr(self, name) for name in numbers}, **shares, "pairs": pairs}
+
+    def __repr__(self) -> str:
+        left_out = f" ({_number(self.n_left_out)} left out)" if self.n_left_out else ""
+        return (
+            f"<StructureComparison by {self.by}: F1 {self.f1:.3f}, precision {self.precision:.3f}, "
+            f"recall {self.recall:.3f}, false positive rate {self.false_positive_rate:.3f}; "
+            f"{_number(self.fp)} too many and {_number(self.fn)} missed in {_number(self.n_contexts)} "
+            f"contexts{left_out} x {len(self.pairs):,} pairs>"
+        )
+
+
+def compare_structures(
+    a: Any, b: Any, *, by: By = "graphs", contexts: Contexts = None, weighted: bool = False
+) -> StructureComparison:
+    """Compare a learned structure b with a true one a: which pairs interact in which contexts.
+
+    Parameters
+    ----------
+    a, b
+        A CanonicalModel, Graph, FeatureSet or LogLinearModel each, of the same variables and levels in any
+        order. A pair interacts in a context if it is an edge of the graph, or if some feature that
+        speaks of both holds there (in a LogLinearModel, one whose weight is not 0).
+    by
+        "graphs" asks a canonical model for the graph of the context, so that it answers only for contexts
+        it has; "features" takes the features of its cliques, which also hold in contexts they were not
+        learned from. For the other kinds both are the same.
+    contexts
+        All complete contexts (None), the distinct rows of a Dataset, or a list of complete contexts. Those
+        that one of the two cannot answer are left out and counted.
+    weighted
+        Count each context as often as `contexts` shows it, and not once.
+
+    >>> from unless.datasets import make_csi
+    >>> from unless.structures.graph import Graph
+    >>> truth = make_csi(6, random_state=0)
+    >>> found = compare_structures(truth, Graph(truth.domain, truth.edges({"W": 0})))
+    >>> found.tp, found.fp, found.fn, found.tn
+    (640, 320, 0, 0)
+    """
+    if by not in ("graphs", "features"):
+        raise SettingError(f"by={by!r} is not known; use 'graphs' or 'features'.")
+    domain = domain_of(a)
+    check_same(domain, domain_of(b), "structures")
+    sides = side_of(a, by, domain), side_of(b, by, domain)
+    if contexts is None:
+        if weighted:
+            raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
+        counts, n_contexts, n_left_out = _in_all(domain, sides)
+    else:
+        counts, n_contexts, n_left_out = _in_some(_observed(contexts, domain), sides, weighted)
+    return _comparison(by, domain, counts, n_contexts, n_left_out)
+
+
+def _comparison(
+    by: str, domain: Domain, found: _Found, n_contexts: int, n_left_out: int
+) -> StructureComparison:
+    counts = [
+        PairCounts(both, second - both, first - both, n_contexts - first - second + both)
+        for first, second, both in found
+    ]
+    named = zip(pair_names(domain, np.arange(len(found))), counts, strict=True)
+    tp, fp, fn, tn = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
+    return StructureComparison(by, tp, fp, fn, tn, n_contexts, n_left_out, dict(sorted(named)))
+
+
+def _in_all(domain: Domain, sides: _Sides) -> tuple[_Found, int, int]:
+    n_contexts = prod(domain.n_levels.tolist())
+    known = [side.contexts for side in sides if isinstance(side, ByContexts)]
+    if known:
+        rows = known[0][_answered(known[0], sides)]
+        return _in_rows(_blocks(rows), sides), len(rows), n_contexts - len(rows)
+    if n_contexts <= MAX_CONTEXTS:
+        return _in_rows(_all_blocks(domain, n_contexts), sides), n_contexts, 0
+    first, second = (side.boxes() for side in sides if not isinstance(side, ByContexts))
+    return _in_boxes(domain, first, second, n_contexts), n_contexts, 0
+
+
+def _in_some(data: Dataset, sides: _Sides, weighted: bool) -> tuple[_Found, int, int]:
+    kept = _answered(data.rows, sides)
+    rows, counts = data.rows[kept], data.counts[kept]
+    if not weighted:
+        return _in_rows(_blocks(rows), sides), len(rows), len(data.rows) - len(rows)
+    n_contexts = int(counts.sum())
+    return _in_rows(_blocks(rows, counts), sides), n_contexts, data.n_rows - n_contexts
+
+
+def _in_boxes(
+    domain: Domain, first: dict[int, list[Box]], second: dict[int, list[Box]], n_contexts: int
+) -> _Found:
+    work = Work(n_pairs(len(domain)), n_contexts)
+    counting = Counting(domain.n_levels, work)
+    found = []
+    for pair in range(work.n_pairs):
+        found.append(counting.count(first.get(pair, []), second.get(pair, [])))
+        work.n_done += 1
+    return found
+
+
+def _in_rows(blocks: Iterable[_Block], sides: _Sides) -> _Found:
+    """Count in rows that both sides know."""
+    found: Any = 0
+    for rows, counts in blocks:
+        first, second = (side.links(rows) for side in sides)
+        found = found + np.stack([_total(links, counts) for links in (first, second, first & second)], axis=1)
+    return [(one, two, both) for one, two, both in found.tolist()]
+
+
+def _total(links: Bools, counts: Counts | None) -> npt.NDArray[np.int64]:
+    if counts is None:
+        return np.asarray(np.count_nonzero(links, axis=1))
+    # A product makes eight bytes of each answer.
+    step = max(1, _PRODUCT // max(1, len(counts)))
+    parts = [links[begin : begin + step] @ counts for begin in range(0, len(links), step)]
+    return np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
+
+
+def _blocks(rows: Rows, counts: Counts | None = None) -> Iterator[_Block]:
+    size = _block_size(rows.shape[1])
+    # At least one block, so that without any row all counts are zero.
+    for begin in range(0, max(1, len(rows)), size):
+        part = slice(begin, begin + size)
+        yield rows[part], None if counts is None else counts[part]
+
+
+def _all_blocks(domain: Domain, n_contexts: int) -> Iterator[_Block]:
+    shape = tuple(domain.n_levels.tolist())
+    size = _block_size(len(domain))
+    for begin in range(0, n_contexts, size):
+        numbers = np.arange(begin, min(begin + size, n_contexts))
+        yield np.column_stack(np.unravel_index(numbers, shape)).astype(Code), None
+
+
+def _block_size(n_variables: int) -> int:
+    return max(_MIN_BLOCK, min(_MAX_BLOCK, _ANSWERS // max(1, n_pairs(n_variables))))
+
+
+def _answered(rows: Rows, sides: _Sides) -> Bools:
+    answered = np.ones(len(rows), dtype=np.bool_)
+    for side in sides:
+        if isinstance(side, ByContexts):
+            known = set(row_keys(side.contexts))
+            answered &= np.fromiter((key in known for key in row_keys(rows)), np.bool_, len(rows))
+    return answered
+
+
+def _observed(contexts: Any, domain: Domain) -> Dataset:
+    """Say contexts in the coding of a domain."""
+    if isinstance(contexts, Dataset):
+        rows = Recoding(contexts.domain, domain, "tables").rows(contexts.rows)
+        return Dataset.from_codes(domain, rows, contexts.counts)
+    given = None if isinstance(contexts, str | Mapping) or not isinstance(contexts, Iterable) else [*contexts]
+    if given is None or not all(isinstance(context, Mapping) for context in given):
+        raise SettingError(
+            "contexts= is a Dataset or a list of contexts that map names to labels; read a table with "
+            "unless.read."
+        )
+    for context in given:
+        missing = [name for name in domain.names if name not in context]
+        if missing:
+            raise SettingError(
+                f"A context gives no value to {shorten(missing)}; give it to all, or contexts=None."
+            )
+    codes = [list(domain.encode(context).values()) for context in given]
+    return Dataset.from_codes(domain, np.array(codes, dtype=np.int64).reshape(-1, len(domain)))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else nan
+
+
+def _number(number: int) -> str:
+    return f"{number:,}" if number < 10**15 else f"about 10^{log10(number):.0f}"
