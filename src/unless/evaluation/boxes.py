@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -15,10 +16,8 @@ Box = tuple[tuple[int, int], ...]
 Boxes = frozenset[Box]
 # What is left of a pair is counted cell by cell once it has no more cells than this.
 MAX_CELLS = 2**14
-# Rewriting one partial context takes about as long as this many cells.
-BOX_STEPS = 2**9
-# About half a minute.
-MAX_STEPS = 2**34
+# A step is a condition of a partial context that is looked at: half a minute of them, at most.
+MAX_STEPS = 2**25
 
 
 class Work:
@@ -62,12 +61,15 @@ class Counting:
         self._n_levels: list[int] = n_levels.tolist()
         self._n_contexts = prod(self._n_levels)
         self._work = work
+        self._known: dict[tuple[Boxes, Boxes], tuple[int, int, int]] = {}
 
     def count(self, first: Sequence[Box], second: Sequence[Box]) -> tuple[int, int, int]:
         """Return the numbers of contexts in the first, in the second and in both."""
-        seen: dict[tuple[Boxes, Boxes], tuple[int, tuple[int, int, int]]] = {}
-        n_inside, found = self._count(_reduced(first), _reduced(second), seen)
-        return _times(found, self._n_contexts // n_inside)
+        asked = _reduced(first), _reduced(second)
+        if asked not in self._known:
+            n_inside, found = self._count(*asked, {})
+            self._known[asked] = _times(found, self._n_contexts // n_inside)
+        return self._known[asked]
 
     def _count(
         self,
@@ -82,7 +84,7 @@ class Counting:
         mentions = Counter(variable for box in (*first, *second) for variable, _ in box)
         variables = sorted(mentions)
         n_inside = prod(self._n_levels[variable] for variable in variables)
-        self._work.spend(BOX_STEPS * (len(first) + len(second) + 1))
+        self._work.spend(mentions.total() + len(first) + len(second) + 1)
         if n_inside <= MAX_CELLS:
             found = self._by_cells(first, second, variables)
         else:
@@ -106,20 +108,34 @@ class Counting:
         return [(levels[0], len(levels)) for levels in kinds.values()]
 
     def _by_cells(self, first: Boxes, second: Boxes, variables: list[int]) -> tuple[int, int, int]:
-        shape = tuple(self._n_levels[variable] for variable in variables)
-        self._work.spend(3 * prod(shape))
-        axis = {variable: position for position, variable in enumerate(variables)}
-        tables = np.zeros((2, *shape), dtype=np.bool_)
-        # With "..." a table of no variables is still a table.
-        one, other = tables[0, ...], tables[1, ...]
-        for table, boxes in ((one, first), (other, second)):
+        """Hold a bit for each context of the variables, all of them in one number."""
+        sizes = [self._n_levels[variable] for variable in variables]
+        n_cells = prod(sizes)
+        # How many cells lie between one level of a variable and the next.
+        strides = {variable: prod(sizes[axis + 1 :]) for axis, variable in enumerate(variables)}
+        unions = []
+        for boxes in (first, second):
+            union = 0
             for box in boxes:
-                axes: list[Sequence[int]] = [range(size) for size in shape]
+                cells = (1 << n_cells) - 1
                 for variable, levels in box:
-                    size = self._n_levels[variable]
-                    axes[axis[variable]] = [level for level in range(size) if levels >> level & 1]
-                table[np.ix_(*axes)] = True
-        return int(one.sum()), int(other.sum()), int((one & other).sum())
+                    cells &= _cells(n_cells, strides[variable], self._n_levels[variable], levels)
+                union |= cells
+            unions.append(union)
+        one, other = unions
+        return one.bit_count(), other.bit_count(), (one & other).bit_count()
+
+
+@lru_cache(maxsize=2**12)
+def _cells(n_cells: int, stride: int, n_levels: int, levels: int) -> int:
+    """Return the cells in which a variable has one of some levels."""
+    run = (1 << stride) - 1
+    bits = sum(run << level * stride for level in range(n_levels) if levels >> level & 1)
+    width = stride * n_levels
+    while width < n_cells:
+        bits |= bits << width
+        width *= 2
+    return bits & ((1 << n_cells) - 1)
 
 
 def _reduced(boxes: Iterable[Box]) -> Boxes:
