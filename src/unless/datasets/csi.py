@@ -122,6 +122,13 @@ def make_csi(
     draw = rng.standard_normal if law == "normal" else rng.random
     if (w, n_gates, shape) == ("last", 1, "complete") and set(sizes) == {2}:
         return _as_published(n_variables, draw, balance)
+    return _of_shape(sizes, n_gates, w, shape, draw, balance)
+
+
+def _of_shape(
+    sizes: list[int], n_gates: int, w: Place, shape: Shape, draw: Callable[..., Any], balance: bool
+) -> GatedDomain:
+    n_variables = len(sizes) + n_gates
     gates = range(n_gates) if w == "first" else range(n_variables - n_gates, n_variables)
     others = range(n_gates, n_variables) if w == "first" else range(n_variables - n_gates)
     domain = _domain(sizes, n_gates, w)
