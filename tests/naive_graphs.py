@@ -63,8 +63,8 @@ def naive_log_probabilities(tables):
 
 
 def settled(value):
-    """Keep nine digits: rounding must not break a tie."""
-    return float(f"{round(float(value), 9):.9g}")
+    """Keep nine digits of a multiple that is no half of a whole number: rounding must not break a tie."""
+    return float(f"{round(1.6180339887 * float(value), 9):.9g}")
 
 
 class NaivePooledAsker:

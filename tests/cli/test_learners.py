@@ -65,6 +65,8 @@ def test_settings_are_judged_by_another_table(unless, berkeley_csv, tmp_path):
         ("--learner gsmn --blankets shared", "GSMN has no setting 'blankets'"),
         ("--learner dtsl --set kappa=2", "kappa=2"),
         ("--learner dtsl --set kappa", "NAME=LABEL"),
+        ("--learner dtsl --set random_state=abc", "'abc' must be None or a whole number"),
+        ("--learner csgs --alpha 0.1 --set alpha=0.2", "alpha is given by its own option and by --set"),
         ("--learner dtsl --set kappa=.1 --set kappa=.2", "--set names 'kappa' twice"),
         ("--learner dtsl --set prior=Weak(1)", "'Weak(1)' is no prior"),
         ("--learner csgs --validation TABLE", "--validation is of no use"),

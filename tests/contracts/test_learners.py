@@ -20,9 +20,11 @@ QUICK = {
     "CSPC": {"alpha": 0.01, "max_condition": 3},
     "GSMN": {"alpha": 0.01},
     "IBMAPHC": {"max_blanket": 4},
-    "GSSL": {"n_draws": 2000, "prune": 5, "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
-    "DTSL": {"kappa": 0.01, "prior": unless.Gaussian(1.5)},
+    "GSSL": {"n_draws": 2000, "prune": [2, 5], "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
+    "DTSL": {"kappa": [0.01, 0.1], "prior": unless.Gaussian(1.5)},
 }
+# One setting, where several could not be judged: there is a single row.
+SINGLE = {"GSSL": {"prune": 2}, "DTSL": {"kappa": 0.01}}
 # What scikit-learn expects and these learners do otherwise, on purpose.
 EXCEPTIONS = {
     "check_estimators_nan_inf": "missing values are refused, but infinity is a label like any other",
@@ -60,6 +62,8 @@ BAD_SETTINGS = [
     ({"prior": "weak"}, SettingError, "prior"),
     ({"validation": 1.0}, SettingError, "validation"),
     ({"validation": 0}, SettingError, "validation"),
+    ({"random_state": -1}, SettingError, "random_state"),
+    ({"random_state": "dice"}, SettingError, "random_state"),
     ({"max_memory": "lots"}, SettingError, "lots"),
     ({"n_jobs": 0}, SettingError, "n_jobs"),
 ]
@@ -112,7 +116,7 @@ def answer(est):
     """Return what was learned, whatever the order of the columns."""
     if is_of_features(type(est)):
         weights = est.network_.weights.tolist()
-        return {feature: round(weight, 6) for feature, weight in zip(est.structure_, weights, strict=True)}
+        return dict(zip(est.structure_, weights, strict=True))
     if isinstance(est.structure_, unless.CanonicalModel):
         return {frozenset(context.items()): graph.edges for context, graph in est.structure_}
     return est.structure_.edges
@@ -191,7 +195,7 @@ def test_constant_columns_are_linked_to_nothing(learner):
 def test_degenerate_tables_give_empty_graphs(learner):
     one_row = pd.DataFrame({"a": ["x"], "b": ["y"]})
     for frame in (one_row, pd.concat([one_row] * 5)):
-        est = quick(learner).fit(frame)
+        est = quick(learner, **SINGLE.get(learner.__name__, {})).fit(frame)
         assert linked(est.structure_) == frozenset()
 
 
@@ -294,7 +298,8 @@ def test_an_empty_dataset_is_refused(learner):
 @EVERY
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_finds_an_estimator(learner):
-    results = check_estimator(quick(learner), expected_failed_checks=EXCEPTIONS, on_fail=None, on_skip=None)
+    single = quick(learner, **SINGLE.get(learner.__name__, {}))
+    results = check_estimator(single, expected_failed_checks=EXCEPTIONS, on_fail=None, on_skip=None)
     failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
     assert failed == {}
     assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(EXCEPTIONS)
@@ -304,3 +309,29 @@ def test_a_learner_is_found_by_name_in_any_case():
     assert learner_named("csgs") is unless.CSGS
     with pytest.raises(UnknownName, match="PC"):
         learner_named("PC")
+
+
+@pytest.mark.parametrize("learner", [one for one in LEARNERS.values() if is_of_features(one)])
+def test_a_table_to_judge_by_may_have_no_names(learner):
+    frame = chain(4, 600)[["v02", "v00", "v03", "v01"]]
+    first, second = frame[:400], frame[400:]
+    named = quick(learner).fit(first, validation=second)
+    assert quick(learner).fit(first, validation=second.to_numpy()).tried_ == named.tried_
+
+
+def test_numbers_of_numpy_are_settings_like_others(tmp_path):
+    est = unless.DTSL(kappa=list(np.logspace(-3, -1, 2)), min_rows=np.int64(5), prior=unless.Gaussian(1))
+    saved(est.fit(chain(4)), tmp_path)
+    assert unless.load(tmp_path / "model.unless").kappa == pytest.approx([0.001, 0.1])
+
+
+def test_a_file_whose_structure_is_not_what_its_learner_learns_is_refused(tmp_path):
+    from unless.formats.record import Record, save_record
+    from unless.learners.files import make_record
+
+    told = make_record(unless.GSMN().fit(chain(4)))
+    for name in ("CSGS", "CSPC", "DTSL", "GSSL"):
+        settings = make_record(quick(LEARNERS[name]).fit(chain(4))).settings
+        save_record(Record(told.structure, name, settings, told.results), tmp_path / "m.unless")
+        with pytest.raises(unless.errors.FileFormatError, match="structure"):
+            unless.load(tmp_path / "m.unless")

@@ -56,4 +56,4 @@ def test_what_is_no_share_is_refused(share):
 
 def test_a_side_without_rows_is_refused():
     with pytest.raises(DataError, match="leaves none"):
-        hold_out(unless.read({"a": ["x"]}), 0.3)
+        hold_out(unless.read({"a": ["x"], "b": ["y"]}), 0.3)

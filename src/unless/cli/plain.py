@@ -14,9 +14,13 @@ from unless.structures.graph import Graph
 from unless.structures.pairs import Edge, n_pairs
 
 
-def say_structure(structure: Graph | FeatureSet | LogLinearModel, context: Mapping[str, str]) -> None:
-    """Print the pairs a structure links."""
+def say_structure(
+    structure: Graph | FeatureSet | LogLinearModel, context: Mapping[str, str], title: str = ""
+) -> None:
+    """Print the pairs a structure links, or refuse a context before anything is printed."""
     links = _links(structure, context)
+    if title:
+        say(title)
     columns = count(len(structure.domain), "column")
     pairs = of(len(links), n_pairs(len(structure.domain)), "pair")
     headers: tuple[str, ...] = ("Pair",)
@@ -25,8 +29,8 @@ def say_structure(structure: Graph | FeatureSet | LogLinearModel, context: Mappi
         rows: list[tuple[str, ...]] = [(edge_text(edge),) for edge in sorted(links)]
     else:
         where = f" where {context_text(context)}" if context else ""
-        features = count(len(_features(structure)), "feature")
-        say(f"{features} over {columns}: {pairs} together in a feature{where}.")
+        features = count(_features(structure).n_compatible(context), "feature")
+        say(f"{features} over {columns}{where}: {pairs} together in a feature.")
         headers = ("Pair", "Features with both")
         ranked = sorted(links, key=lambda edge: (-links[edge], edge))
         rows = [(edge_text(edge), f"{links[edge]:,}") for edge in ranked]
@@ -57,7 +61,7 @@ def structure_document(
         "format": "unless-features",
         **common,
         "context": dict(context),
-        "n_features": len(_features(structure)),
+        "n_features": _features(structure).n_compatible(context),
         "links": [{"pair": list(edge), "n_features": links[edge]} for edge in sorted(links)],
     }
 

@@ -16,7 +16,7 @@ Integers = npt.NDArray[np.int64]
 # Logarithms of factorials beyond this are computed one by one.
 _MOST_FACTORIALS = 2**20
 # Rows read between two returns to Python: a few tenths of a second, so that Ctrl-C is heard.
-_PATIENCE = 10**8
+_PATIENCE = 25_000_000
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,16 @@ def hold_out(data: Dataset, share: float, random_state: Any = None) -> tuple[Dat
     """
     check_share(share)
     n_aside = round(share * data.n_rows)
-    if not 0 < n_aside < data.n_rows:
+    by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
+    order = np.lexsort(data.rows[:, by_name[::-1]].T)
+    aside = np.empty_like(data.counts)
+    if data.n_rows:
+        aside[order] = _draw(np.random.default_rng(random_state), data.counts[order], n_aside)
+    if not 0 < aside.sum() < data.n_rows:
         raise DataError(
             f"Setting {share:g} of {data.n_rows:,} rows aside leaves none on one side; give more rows, "
             "another share, or a single setting that needs no judging."
         )
-    by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
-    order = np.lexsort(data.rows[:, by_name[::-1]].T)
-    aside = np.empty_like(data.counts)
-    aside[order] = _draw(np.random.default_rng(random_state), data.counts[order], n_aside)
     return _take(data, data.counts - aside), _take(data, aside)
 
 

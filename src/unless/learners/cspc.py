@@ -55,6 +55,8 @@ class CSPC(Estimator):
     False
     """
 
+    kept_structure = CanonicalModel
+
     def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         alpha: float = 0.05,

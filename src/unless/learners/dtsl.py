@@ -89,9 +89,7 @@ class DTSL(FeatureLearner):
         super().check_settings()
         _kappas(self.kappa)
         check_choice("features", self.features, ("leaves", "pruned", "nonzero"))
-        if self.min_rows is None:
-            raise SettingError("min_rows=None must be a whole number of at least 1.")
-        check_at_least("min_rows", self.min_rows, 1)
+        check_at_least("min_rows", self.min_rows, 1, optional=False)
         check_at_least("max_depth", self.max_depth, 0)
         check_n_jobs(self.n_jobs)
 

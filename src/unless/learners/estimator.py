@@ -25,6 +25,9 @@ class Estimator:
     # Settings that cannot change the answer, and are not kept with it.
     machine_settings: ClassVar[frozenset[str]] = frozenset({"n_jobs", "show_progress", "max_memory"})
 
+    # What files keep of the answer.
+    kept_structure: ClassVar[type] = object
+
     structure_: Any
     n_tests_: int
     n_distinct_tests_: int
@@ -68,6 +71,9 @@ class Estimator:
         return self.structure_, {}
 
     def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:  # noqa: ARG002
+        if not isinstance(structure, self.kept_structure):
+            kinds = type(structure).__name__, self.kept_structure.__name__
+            raise SettingError(f"its structure is a {kinds[0]} and no {kinds[1]}")
         self.structure_ = structure
 
     @staticmethod

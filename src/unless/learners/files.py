@@ -84,12 +84,12 @@ def _number(record: Record, name: str) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Write priors as text; everything else is plain already."""
+    """Write priors as text and numpy's numbers as numbers; everything else is plain already."""
     if isinstance(value, Prior):
         return repr(value)
-    if isinstance(value, list | tuple) and value and all(isinstance(one, Prior) for one in value):
-        return [repr(one) for one in value]
-    return value
+    if isinstance(value, list | tuple):
+        return [_plain(one) if isinstance(one, Prior | np.generic) else one for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _rich(name: str, value: Any) -> Any:

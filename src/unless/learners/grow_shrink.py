@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from unless.independence.pooled import Associations
 from unless.independence.verdict import Answer
+from unless.learners.cohorts import ticker
 
 Links = npt.NDArray[np.bool_]
-Question = tuple[int, int, frozenset[int]]
+# Two variables, and those given as bits.
+Question = tuple[int, int, int]
 
 
 class Asker(Protocol):
@@ -75,8 +77,13 @@ class Notebook:
     def _ask(self, a: int, b: int, given: Iterable[int]) -> Answer:
         conditions = frozenset(given)
         self.n_asked += 1
-        self.asked.add((min(a, b), max(a, b), conditions))
+        self.asked.add(_name(a, b, conditions))
         return self.asker.ask(a, b, conditions)
+
+
+def _name(a: int, b: int, given: Iterable[int]) -> Question:
+    """Name a question in little room: there may be hundreds of thousands, given tens of variables each."""
+    return min(a, b), max(a, b), sum(1 << c for c in given)
 
 
 def learn_graph(
@@ -96,7 +103,7 @@ def learn_graph(
     asked = set().union(*(notebook.asked for notebook in notebooks))
     if needs_associations:
         n_tests += n * (n - 1) // 2
-        asked.update((a, b, frozenset()) for a in range(n) for b in range(a + 1, n))
+        asked.update(_name(a, b, ()) for a in range(n) for b in range(a + 1, n))
     joined = blankets & blankets.T if strategy.join_both else blankets | blankets.T
     edges = [(int(a), int(b)) for a, b in np.argwhere(np.triu(joined))]
     return Learned(edges, n_tests, len(asked))
@@ -158,9 +165,13 @@ def visiting_order(found: Associations) -> list[int]:
     return sorted(range(n), key=lambda a: means[a])
 
 
+_ODD = 1.6180339887
+
+
 def settled(value: float) -> float:
     """Drop the digits that rounding may have made: they must not break a tie."""
-    return float(f"{round(float(value), 9):.9g}")
+    # Whole counts put statistics just halfway between two roundings; scaled by an odd number they are not.
+    return float(f"{round(_ODD * float(value), 9):.9g}")
 
 
 def _candidates(a: int, n: int, found: Associations | None, strategy: Strategy) -> list[int]:
@@ -188,9 +199,10 @@ def _learn_apart(
 
     n = asker.n_variables
     parts = [range(place, n, n_workers) for place in range(n_workers)]
+    tick = ticker(step, n_workers, n, n)
     # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
-    done = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")(
-        delayed(_blankets_of)(part, asker, strategy, candidates) for part in parts
+    done = Parallel(n_jobs=n_workers, prefer="threads")(
+        delayed(_blankets_of)(part, asker, strategy, candidates, tick) for part in parts
     )
     blankets = np.zeros((n, n), dtype=np.bool_)
     notebooks = []
@@ -198,12 +210,15 @@ def _learn_apart(
         notebooks.append(notebook)
         for a, blanket in zip(part, learned, strict=True):
             blankets[a, blanket] = True
-            step()
     return blankets, notebooks
 
 
 def _blankets_of(
-    variables: Sequence[int], asker: Asker, strategy: Strategy, candidates: list[list[int]]
+    variables: Sequence[int],
+    asker: Asker,
+    strategy: Strategy,
+    candidates: list[list[int]],
+    tick: Callable[[], object] | None,
 ) -> tuple[list[list[int]], Notebook]:
     notebook = Notebook(asker.fresh(), strategy.keeps_undecided)
     limit = asker.n_variables if strategy.max_blanket is None else strategy.max_blanket
@@ -214,6 +229,8 @@ def _blankets_of(
         grow(a, candidates[a], blanket, notebook, limit)
         shrink(a, candidates[a], blanket, notebook, required)
         blankets.append(blanket)
+        if tick is not None:
+            tick()
     return blankets, notebook
 
 

@@ -62,6 +62,8 @@ class GSMN(Estimator):
     [('Admit', 'Dept'), ('Admit', 'Gender'), ('Dept', 'Gender')]
     """
 
+    kept_structure = Graph
+
     def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         alpha: float = 0.05,

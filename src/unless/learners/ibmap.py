@@ -67,6 +67,7 @@ class IBMAPHC(Estimator):
     ('dependent', ('Dept',))
     """
 
+    kept_structure = Graph
     score_: float
     assertions_: dict[Edge, Assertion]
 
@@ -93,9 +94,7 @@ class IBMAPHC(Estimator):
 
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""
-        if self.n_restarts is None:
-            raise SettingError("n_restarts=None must be a whole number of at least 0.")
-        check_at_least("n_restarts", self.n_restarts, 0)
+        check_at_least("n_restarts", self.n_restarts, 0, optional=False)
         check_at_least("max_blanket", self.max_blanket, 0)
         check_n_jobs(self.n_jobs)
         check_at_least("random_state", self.random_state, 0)
@@ -111,11 +110,11 @@ class IBMAPHC(Estimator):
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         best = self._climb(scorer, must, limits)
-        self.structure_ = Graph(
-            data.domain, ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
-        )
-        self.score_ = best.score
-        self.assertions_ = _assertions(table, self.structure_, named.names)
+        edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
+        graph = Graph(data.domain, edges)
+        # Asks tests too: nothing is set before all is known.
+        self.assertions_ = _assertions(table, graph, named.names)
+        self.structure_, self.score_ = graph, best.score
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.tally.n_distinct
 
@@ -129,6 +128,8 @@ class IBMAPHC(Estimator):
 
     def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
         super()._bring_back(structure, results)
+        if not isinstance(results["score"], float):
+            raise SettingError("its score is no number")
         self.score_ = results["score"]
         self.assertions_ = {
             (one["variable"], one["other"]): _assertion(

@@ -17,6 +17,7 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import read_rows
 from unless.learners.estimator import Estimator
+from unless.learners.settings import check_at_least
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.priors import Prior
@@ -46,11 +47,12 @@ class FeatureLearner(Estimator):
     `refit` and the three of every machine. With a single setting and prior nothing is judged, and all rows
     are learned from.
 
-    Fitted, `structure_` is the FeatureSet without the features of weight zero, `network_` the model of them,
-    `chosen_` the setting and prior that won, and `tried_` one record for each setting and prior, with the
-    pseudo-log-likelihood of a row unseen.
+    Fitted, `structure_` is the FeatureSet (a Laplace prior drops those of weight zero), `network_` the model
+    of them, `chosen_` the setting and prior that won, and `tried_` one record for each setting and prior,
+    with the pseudo-log-likelihood of a row unseen.
     """
 
+    kept_structure = LogLinearModel
     prior: Any
     validation: float
     random_state: Any
@@ -76,6 +78,7 @@ class FeatureLearner(Estimator):
         """Refuse settings that are wrong whatever the table."""
         check_share(self.validation)
         priors_to_try(self.prior)
+        check_at_least("random_state", self.random_state, 0)
         if not isinstance(self.refit, bool | np.bool_):
             raise SettingError(f"refit={self.refit!r} must be True or False.")
 
@@ -90,8 +93,13 @@ class FeatureLearner(Estimator):
     def _learn(self, data: Dataset, validation: object = None) -> None:
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
+        # Read with the columns in their own order, in which a table without names would have them.
+        unseen = None if validation is None else read_rows(data.domain, validation)
+        if unseen is not None and not unseen.n_rows:
+            raise DataError("The table to judge settings by has no rows.")
         # By name: the order of the columns must not decide anything, not even the rounding.
-        net, chosen, tried = self._learn_named(data.select(sorted(data.names)), validation)
+        by_name = sorted(data.names)
+        net, chosen, tried = self._learn_named(data.select(by_name), unseen and unseen.select(by_name))
         self.network_ = in_domain(net, data.domain)
         self.structure_ = self.network_.features
         self.chosen_, self.tried_ = chosen, tried
@@ -99,7 +107,7 @@ class FeatureLearner(Estimator):
         self.n_tests_ = self.n_distinct_tests_ = 0
 
     def _learn_named(
-        self, data: Dataset, validation: object
+        self, data: Dataset, judge: Dataset | None
     ) -> tuple[LogLinearModel, dict[str, Any], list[dict[str, Any]]]:
         grid, priors = self._grid(), priors_to_try(self.prior)
         with progress(type(self).__name__, self.show_progress, len(grid)) as step:
@@ -107,19 +115,13 @@ class FeatureLearner(Estimator):
                 net = self._learn_with(data, grid[0], priors[0])
                 step()
                 return net, _told(grid[0], priors[0]), []
-            training, unseen = self._split(data, validation)
+            training, unseen = (
+                hold_out(data, self.validation, self.random_state) if judge is None else (data, judge)
+            )
             best = self._choose(training, unseen, grid, priors, step)
         again = self.refit and training is not data
         net = self._learn_with(data, best.setting, best.prior) if again else best.finish()
         return net, _told(best.setting, best.prior), best.tried
-
-    def _split(self, data: Dataset, validation: object) -> tuple[Dataset, Dataset]:
-        if validation is None:
-            return hold_out(data, self.validation, self.random_state)
-        unseen = read_rows(data.domain, validation)
-        if not unseen.n_rows:
-            raise DataError("The table to judge settings by has no rows.")
-        return data, unseen
 
     def _choose(
         self,
@@ -166,11 +168,12 @@ class FeatureLearner(Estimator):
         return self.network_, {"chosen": [self.chosen_], "tried": self.tried_}
 
     def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        if not isinstance(structure, LogLinearModel):
-            raise SettingError("its structure has no weights")
-        self.network_ = structure
-        self.structure_ = structure.features
-        (self.chosen_,), self.tried_ = results["chosen"], results["tried"]
+        super()._bring_back(structure, results)
+        chosen, tried = results["chosen"], results["tried"]
+        if not isinstance(chosen, list) or not isinstance(tried, list) or len(chosen) != 1:
+            raise SettingError("what was tried is no list of records")
+        self.network_, self.structure_ = structure, structure.features
+        self.chosen_, self.tried_ = chosen[0], tried
 
 
 def _told(setting: Setting, prior: Prior) -> dict[str, Any]:

@@ -35,12 +35,13 @@ def check_between(name: str, value: object, low: float, high: float) -> None:
         raise SettingError(f"{name}={value!r} must be a number between {low} and {high}, both excluded.")
 
 
-def check_at_least(name: str, value: object, low: int) -> None:
-    """Refuse anything but None and whole numbers from `low` on."""
-    if value is None:
+def check_at_least(name: str, value: object, low: int, *, optional: bool = True) -> None:
+    """Refuse anything but whole numbers from `low` on, and None where it is allowed."""
+    if value is None and optional:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise SettingError(f"{name}={value!r} must be None or a whole number of at least {low}.")
+        either = "None or " if optional else ""
+        raise SettingError(f"{name}={value!r} must be {either}a whole number of at least {low}.")
 
 
 def check_n_jobs(n_jobs: object) -> None:

@@ -141,8 +141,9 @@ class _Field:
             threshold=int(-math.log(given.kappa) * self.unit),
             # Two scores of 2 (levels + 1) terms each, each term within two units.
             noise=8 * (n_levels + 1),
-            min_rows=int(given.min_rows),
-            max_depth=2**31 - 1 if given.max_depth is None else int(given.max_depth),
+            # No table has more rows, no path more splits.
+            min_rows=min(int(given.min_rows), 2**53),
+            max_depth=2**31 - 1 if given.max_depth is None else min(int(given.max_depth), 2**31 - 1),
         )
 
     def _nodes(self) -> Nodes:

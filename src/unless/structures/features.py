@@ -122,6 +122,10 @@ class FeatureSet:
         graph = self._graph(self._compatible(codes))
         return graph._as(InstantiatedGraph, context=self.domain.decode(codes))
 
+    def n_compatible(self, context: Mapping[str, object] | None = None) -> int:
+        """Count the features that a context does not contradict."""
+        return int(self._compatible(self.domain.encode(context)).sum())
+
     def pair_counts(self, context: Mapping[str, object] | None = None) -> dict[Edge, int]:
         """Count, for every two variables linked in `given(context)`, the features that speak of both."""
         together = self._together(self._compatible(self.domain.encode(context)))

@@ -179,7 +179,10 @@ def _learner(options: dict[str, Any], quiet: bool) -> "Estimator":
     from unless.learners.catalogue import learner_named
 
     given = {name: options[name] for name in LEARNING if options[name] not in (None, ())}
-    given.update(gathered("--set", options["more"]))
+    more = gathered("--set", options["more"])
+    if twice := sorted(given.keys() & more.keys()):
+        raise click.UsageError(f"{twice[0]} is given by its own option and by --set")
+    given.update(more)
     if quiet:
         given["show_progress"] = False
     return learner_named(options["learner"])().set_params(**given)

@@ -71,16 +71,14 @@ def command(model: str, context: tuple[tuple[str, str], ...], as_json: bool) -> 
 
 
 def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
-    from unless.cli.display import say, say_json
+    from unless.cli.display import say_json
     from unless.cli.plain import say_structure, structure_document
 
     if as_json:
         about = record.learner, record.settings, record.results
         say_json(structure_document(record.structure, context, *about))
         return
-    if record.learner:
-        say(f"Learned by {record.learner}.")
-    say_structure(record.structure, context)
+    say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
 
 def _tell_whole(view: Any, record: Any) -> None:
