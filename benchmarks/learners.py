@@ -96,5 +96,5 @@ def _learn(options: Options, table: str, learner: str, settings: dict) -> dict |
         [sys.executable, "-m", "benchmarks.learner_run", *words], capture_output=True, text=True, check=False
     )
     if child.returncode:
-        return child.stderr.strip().splitlines()[-1]
+        return (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1]
     return json.loads(child.stdout.strip().splitlines()[-1])
