@@ -68,7 +68,7 @@ def _targets(options: Options, found: dict) -> Iterator[Line]:
         if trees and draws:
             share = draws["pll"] / trees["pll"]
             yield Line(f"{table}: GSSL's test PLL as a share of DTSL's", share, "times", at_most=1.02)
-            yield Line(f"{table}: GSSL, whole grid, CPU", draws["learn"] / 60, "min", at_most=30)
+            yield Line(f"{table}: GSSL, default settings, CPU", draws["learn"] / 60, "min", at_most=30)
     if ("plants", "CSGS") in found:
         yield Line("plants: CSGS, peak", found["plants", "CSGS"]["peak"] / 1e6, "MB", at_most=2000)
 
