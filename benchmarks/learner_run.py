@@ -26,10 +26,10 @@ def read_debd(folder: Path, part: str) -> unless.Dataset:
 
 def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[str, object]:
     """Learn, weigh, score; each step with its CPU time."""
+    from unless.inference.priors import parse_prior
     from unless.learners.catalogue import learner_named
     from unless.learners.selection import TOLERANCE, FeatureLearner
     from unless.structures.featuring import features_of
-    from unless.weights.priors import parse_prior
 
     if "prior" in settings:
         settings = {**settings, "prior": parse_prior(settings["prior"])}

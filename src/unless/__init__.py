@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from unless.independence.query import ask as ask
     from unless.independence.verdict import Verdict as Verdict
     from unless.inference.model import LogLinearModel as LogLinearModel
+    from unless.inference.priors import Gaussian as Gaussian
+    from unless.inference.priors import Laplace as Laplace
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.cspc import CSPC as CSPC
     from unless.learners.dtsl import DTSL as DTSL
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from unless.structures.graph import Graph as Graph
     from unless.weights.fitting import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
-    from unless.weights.priors import Gaussian as Gaussian
-    from unless.weights.priors import Laplace as Laplace
 
 __version__ = "0.1.0"
 
@@ -58,10 +58,10 @@ _HOMES = {
     "FeatureSet": "unless.structures.features",
     "GSMN": "unless.learners.gsmn",
     "GSSL": "unless.learners.gssl",
-    "Gaussian": "unless.weights.priors",
+    "Gaussian": "unless.inference.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
-    "Laplace": "unless.weights.priors",
+    "Laplace": "unless.inference.priors",
     "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.pearson",

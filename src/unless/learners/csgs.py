@@ -6,7 +6,6 @@ from typing import Literal
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
 from unless.data.progress import progress
-from unless.errors import DataError
 from unless.learners.cohorts import Strategy
 from unless.learners.estimator import Estimator
 from unless.learners.graphs import learn_graphs, memory_left
@@ -105,8 +104,6 @@ class CSGS(Estimator):
         check_n_jobs(self.n_jobs)
 
     def _learn(self, data: Dataset) -> None:
-        if not data.n_distinct:
-            raise DataError("The table has no rows; there is nothing to learn from.")
         max_bytes = parse_memory(self.max_memory)
         memory_left(data, max_bytes, self.n_jobs)
         order = resolve_order(data, self.order)

@@ -6,7 +6,6 @@ from typing import Literal
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
 from unless.data.progress import progress
-from unless.errors import DataError
 from unless.learners.estimator import Estimator
 from unless.learners.graphs import learn_pc_graphs, pc_memory_left
 from unless.learners.settings import (
@@ -94,8 +93,6 @@ class CSPC(Estimator):
         check_n_jobs(self.n_jobs)
 
     def _learn(self, data: Dataset) -> None:
-        if not data.n_distinct:
-            raise DataError("The table has no rows; there is nothing to learn from.")
         max_bytes = parse_memory(self.max_memory)
         pc_memory_left(data, max_bytes, self.n_jobs)
         order = resolve_order(data, self.order)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.errors import NotFitted, SettingError
-from unless.weights.priors import Gaussian, Prior
+from unless.errors import DataError, NotFitted, SettingError
+from unless.inference.priors import Gaussian, Prior
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -42,6 +42,8 @@ class Estimator:
     def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
         self.check_settings()
         data = self._dataset(X, sample_weight)
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
         self._learn(data, **beside)
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables

@@ -8,9 +8,9 @@ import numpy as np
 from unless.errors import FileFormatError, SettingError, UnlessError
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
+from unless.inference.priors import Prior, parse_prior
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.estimator import Estimator
-from unless.weights.priors import Prior, parse_prior
 
 Path = str | os.PathLike[str]
 

@@ -7,7 +7,7 @@ from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
-from unless.errors import DataError, TooLarge
+from unless.errors import TooLarge
 from unless.independence.pooled import PooledAsker
 from unless.learners.estimator import Estimator
 from unless.learners.grow_shrink import Strategy, learn_graph
@@ -137,8 +137,6 @@ class GSMN(Estimator):
         """Return the number of workers, or refuse with the estimate before any work."""
         from joblib import effective_n_jobs
 
-        if not data.n_distinct:
-            raise DataError("The table has no rows; there is nothing to learn from.")
         n_workers = max(1, min(int(effective_n_jobs(self.n_jobs)), data.n_variables))
         # Per pair: associations as they are found and settled, and a few questions by name.
         need = bytes_to_count(data, n_workers) + 1000 * data.n_variables**2

@@ -11,6 +11,7 @@ from unless.data.memory import parse_memory
 from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
+from unless.inference.priors import Gaussian, Laplace, Prior
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
 from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
@@ -18,7 +19,6 @@ from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
-from unless.weights.priors import Gaussian, Laplace, Prior
 from unless.weights.validating import priors_to_try
 
 PRIORS = tuple(Gaussian(1.0) + Laplace(l1) for l1 in (10.0, 5.0, 1.0))

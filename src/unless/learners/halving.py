@@ -10,9 +10,9 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
+from unless.inference.priors import Prior
 from unless.learners.generation import Integers
 from unless.learners.working_sets import Weighed, WorkingSets
-from unless.weights.priors import Prior
 
 # Of so many settings one goes on to the next rung.
 SHARE = 4

@@ -11,7 +11,7 @@ from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
-from unless.errors import DataError, SettingError, TooLarge
+from unless.errors import SettingError, TooLarge
 from unless.independence.assertions import terms_at
 from unless.learners.climbing import Climb, Limits, Links, Scorer, climb, perturbed, tolerance
 from unless.learners.estimator import Estimator
@@ -156,8 +156,6 @@ class IBMAPHC(Estimator):
         """Return the number of workers, or refuse with the estimate before any work."""
         from joblib import effective_n_jobs
 
-        if not data.n_distinct:
-            raise DataError("The table has no rows; there is nothing to learn from.")
         n = data.n_variables
         n_workers = max(1, int(effective_n_jobs(self.n_jobs)))
         # The first step asks n - 1 questions for each ordered pair; half of them are different, and their

@@ -15,12 +15,12 @@ from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
+from unless.inference.priors import Prior
 from unless.inference.rows import read_rows
 from unless.learners.estimator import Estimator
 from unless.learners.settings import check_at_least
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
-from unless.weights.priors import Prior
 from unless.weights.validating import prior_path, priors_to_try
 
 Setting = Mapping[str, Any]
@@ -91,8 +91,6 @@ class FeatureLearner(Estimator):
         raise NotImplementedError
 
     def _learn(self, data: Dataset, validation: object = None) -> None:
-        if not data.n_distinct:
-            raise DataError("The table has no rows; there is nothing to learn from.")
         # Read with the columns in their own order, in which a table without names would have them.
         unseen = None if validation is None else read_rows(data.domain, validation)
         if unseen is not None and not unseen.n_rows:

@@ -13,12 +13,12 @@ from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
+from unless.inference.priors import Prior
 from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
 from unless.learners.generation import Generated, Integers
 from unless.weights.minimise import Limits, Minimum, minimise
 from unless.weights.objective import Objective
 from unless.weights.owlqn import Found, owlqn
-from unless.weights.priors import Prior
 
 Floats = npt.NDArray[np.float64]
 # On the way to the optimum a working set grows by half, and by this many features at least.
