@@ -1,0 +1,176 @@
+"""The paper's claims in its own words, held against what was measured."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unless.experiments.plan import Study
+from unless.experiments.readings import CANONICAL, HEADLINE, REFERENCES, RIVALS
+from unless.experiments.results import Floats, Results, curve
+
+LEVEL = 0.05
+# Two divergences are similar where neither is more than a quarter above the other.
+SIMILAR = 1.25
+
+# For each size (rows) and network (columns): above 0 speaks for the claim, below against it.
+Margins = Callable[[Results, Study, str, int], Floats]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, one comparison it makes, and how a cell speaks for or against it."""
+
+    key: str
+    words: str
+    compares: str
+    margins: Margins
+
+
+class Tally(NamedTuple):
+    """Cells for and against a claim by their means, the sign test, and the cells that ten networks settle."""
+
+    n_for: int
+    n_against: int
+    p: float
+    settled_for: int
+    settled_against: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a claim under one reading."""
+
+    claim: Claim
+    reading: str
+    tally: Tally
+    verdict: str
+
+
+SIMILAR_WORDS = "the structures learned by CSGS reach similar divergences in most cases to CSPC"
+BETTER_WORDS = (
+    "in most cases, the divergences obtained by CSGS and CSPC are better than those obtained by the other "
+    "structure learners"
+)
+CLOSER_WORDS = (
+    "the divergences of CSGS and CSPC are closer to the divergences obtained by the underlying structure"
+)
+FEWER_WORDS = "the number of tests performed by CSGS is smaller than those performed by CSPC"
+GROWING_WORDS = "The difference between both dramatically increases as data increases"
+
+
+def all_claims() -> list[Claim]:
+    """List the claims of the paper's section 4.3, one comparison each."""
+    claims = [
+        Claim("similar", SIMILAR_WORDS, f"CSGS within {SIMILAR} times CSPC, either way", _similar),
+        Claim("no-worse", SIMILAR_WORDS, f"CSGS at most {SIMILAR} times CSPC", _no_worse),
+    ]
+    for ours in CANONICAL:
+        for rival in RIVALS:
+            words = f"{ours} below {rival}"
+            claims.append(Claim(f"{ours}-{rival}", BETTER_WORDS, words, _lower("kl", ours, rival)))
+    for reference in REFERENCES:
+        for ours in CANONICAL:
+            for rival in RIVALS:
+                words = f"{ours} nearer than {rival} to the {_REFERENCE_WORDS[reference]}"
+                key = f"{ours}-{rival}-{reference}"
+                claims.append(Claim(key, CLOSER_WORDS, words, _nearer(ours, rival, reference)))
+    claims += [
+        Claim("fewer", FEWER_WORDS, "questions of CSGS below CSPC", _lower("n_tests", "CSGS", "CSPC")),
+        Claim(
+            "fewer-distinct",
+            FEWER_WORDS,
+            "distinct tables of CSGS below CSPC",
+            _lower("n_distinct_tests", "CSGS", "CSPC"),
+        ),
+        Claim("growing", GROWING_WORDS, "CSPC - CSGS questions, above the size before", _growing),
+    ]
+    return claims
+
+
+_REFERENCE_WORDS = {"generating": "generating features", "canonical": "true canonical graphs"}
+
+
+def find(claim: Claim, results: Results, study: Study, reading: str = HEADLINE.name) -> Finding:
+    """Count the cells for and against a claim, and pass the verdict."""
+    margins = np.stack([claim.margins(results, study, reading, n) for n in study.n_variables])
+    tally = _tally(margins)
+    return Finding(claim, reading, tally, _verdict(margins, study, tally))
+
+
+def readings_of(claim: Claim, results: Results, study: Study) -> Iterator[Finding]:
+    """Try a claim under every other reading."""
+    for reading in study.readings:
+        if reading != HEADLINE.name:
+            yield find(claim, results, study, reading)
+
+
+def sign_test(n_for: int, n_against: int) -> float:
+    """Return the two-sided p of this many signs each way, were both as likely."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(n_for, n_for + n_against).pvalue) if n_for + n_against else 1.0
+
+
+def _tally(margins: Floats) -> Tally:
+    """Count cells (n_variables x sizes), each with a margin for every network."""
+    means = margins.mean(axis=-1)
+    n_for, n_against = int((means > 0).sum()), int((means < 0).sum())
+    settled = [0, 0]
+    for cell in margins.reshape(-1, margins.shape[-1]):
+        signs = int((cell > 0).sum()), int((cell < 0).sum())
+        if sign_test(*signs) < LEVEL:
+            settled[signs[0] < signs[1]] += 1
+    return Tally(n_for, n_against, sign_test(n_for, n_against), *settled)
+
+
+def _verdict(margins: Floats, study: Study, tally: Tally) -> str:
+    """Say: holds, holds from a size (one of several looked at, and paying for it), or does not hold."""
+    if tally.n_for > tally.n_against and tally.p < LEVEL:
+        return "holds"
+    means = margins.mean(axis=-1)
+    for first, size in enumerate(study.sizes[1:], 1):
+        n_for, n_against = int((means[:, first:] > 0).sum()), int((means[:, first:] < 0).sum())
+        if n_for > n_against and sign_test(n_for, n_against) < LEVEL / len(study.sizes):
+            return f"holds from N = {size:,}"
+    return "does not hold"
+
+
+def _of(results: Results, study: Study, reading: str, n: int, contestant: str, field: str) -> Floats:
+    return curve(results, study, reading, "complete", n, contestant, field)
+
+
+def _lower(field: str, ours: str, other: str) -> Margins:
+    def margins(results: Results, study: Study, reading: str, n: int) -> Floats:
+        mine, theirs = (_of(results, study, reading, n, one, field) for one in (ours, other))
+        return theirs - mine
+
+    return margins
+
+
+def _nearer(ours: str, rival: str, reference: str) -> Margins:
+    def margins(results: Results, study: Study, reading: str, n: int) -> Floats:
+        mine, theirs, best = (_of(results, study, reading, n, one, "kl") for one in (ours, rival, reference))
+        return np.abs(theirs - best) - np.abs(mine - best)
+
+    return margins
+
+
+def _similar(results: Results, study: Study, reading: str, n: int) -> Floats:
+    mine, theirs = (_of(results, study, reading, n, one, "kl") for one in CANONICAL)
+    ratio = np.log(mine) - np.log(theirs)
+    # How far the networks of a cell are off in the direction in which their mean is.
+    return np.asarray(np.log(SIMILAR) - np.sign(ratio.mean(axis=1, keepdims=True)) * ratio)
+
+
+def _no_worse(results: Results, study: Study, reading: str, n: int) -> Floats:
+    mine, theirs = (_of(results, study, reading, n, one, "kl") for one in CANONICAL)
+    return np.asarray(np.log(SIMILAR) - (np.log(mine) - np.log(theirs)))
+
+
+def _growing(results: Results, study: Study, reading: str, n: int) -> Floats:
+    mine, theirs = (_of(results, study, reading, n, one, "n_tests") for one in CANONICAL)
+    gap = theirs - mine
+    # The first size has none before it and says nothing.
+    return np.concatenate([np.zeros_like(gap[:1]), np.diff(gap, axis=0)])

@@ -1,0 +1,41 @@
+"""Go through a plan: tables side by side, finished cells left alone."""
+
+from itertools import groupby
+from pathlib import Path
+
+from unless.data.progress import progress
+from unless.experiments.measuring import measure
+from unless.experiments.plan import Cell, Plan
+from unless.experiments.store import Store
+
+
+def run_cells(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | None = None) -> int:
+    """Measure the cells that have no file yet and return how many there were.
+
+    A run that was stopped, however, goes on where it was when it is started again.
+    """
+    from joblib import Parallel, delayed
+
+    store = Store(folder)
+    missing = [cell for cell in plan.cells() if not store.has(cell)]
+    if not missing:
+        return 0
+    # Kernels are compiled once, by the first cells, before several processes would all compile them.
+    by_contestant = {cell.contestant: cell for cell in reversed(missing)}
+    measure_cells(list(by_contestant.values()), folder)
+    tables = [list(cells) for _, cells in groupby(missing, key=lambda cell: cell.site)]
+    # The long ones last a while: begun first, they do not hold up the end.
+    tables.sort(key=lambda cells: -cells[0].site.size * cells[0].site.n_variables)
+    with progress("tables", show_progress, len(tables)) as step:
+        run = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+        for _ in run(delayed(measure_cells)(cells, folder) for cells in tables):
+            step()
+    return len(missing)
+
+
+def measure_cells(cells: list[Cell], folder: Path) -> None:
+    """Measure those cells that are still missing, and keep each as soon as it is done."""
+    store = Store(folder)
+    for cell in cells:
+        if not store.has(cell):
+            store.write(cell, *measure(cell))
