@@ -8,7 +8,7 @@ JOBS ?= auto
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench golden lock clean
+.PHONY: help demo test test-slow check format bench paper golden lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,6 +44,9 @@ format: $(READY) ## let ruff rewrite what it can
 
 bench: $(READY) ## measure, in ratios from one run (DATA=folder with the data to measure on)
 	@$(BIN)/python -m benchmarks --data $(DATA)
+
+paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
+	@$(BIN)/unless paper --out $(if $(QUICK),build/paper --quick,docs/paper)
 
 golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
 	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden

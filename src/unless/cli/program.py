@@ -19,6 +19,7 @@ COMMANDS = {
     "sample": "Draw rows from a model, as CSV.",
     "score": "Say how probable a table is under a model.",
     "convert": "Write a model or a graph in another format.",
+    "paper": "Repeat the experiments of the paper behind CSGS, and say which of its claims hold.",
     "datasets": "List the bundled tables, or write one as CSV.",
 }
 

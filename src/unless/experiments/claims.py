@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Claim:
     words: str
     compares: str
     margins: Margins
+    speaks_of: frozenset[str]
 
 
 class Tally(NamedTuple):
@@ -47,6 +49,11 @@ class Finding:
     tally: Tally
     verdict: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        claim = {"key": self.claim.key, "words": self.claim.words, "compared": self.claim.compares}
+        return {**claim, "reading": self.reading, **self.tally._asdict(), "verdict": self.verdict}
+
 
 SIMILAR_WORDS = "the structures learned by CSGS reach similar divergences in most cases to CSPC"
 BETTER_WORDS = (
@@ -62,34 +69,38 @@ GROWING_WORDS = "The difference between both dramatically increases as data incr
 
 def all_claims() -> list[Claim]:
     """List the claims of the paper's section 4.3, one comparison each."""
+    both = frozenset(CANONICAL)
     claims = [
-        Claim("similar", SIMILAR_WORDS, f"CSGS within {SIMILAR} times CSPC, either way", _similar),
-        Claim("no-worse", SIMILAR_WORDS, f"CSGS at most {SIMILAR} times CSPC", _no_worse),
+        Claim("similar", SIMILAR_WORDS, f"CSGS within {SIMILAR} times CSPC, either way", _similar, both),
+        Claim("no-worse", SIMILAR_WORDS, f"CSGS at most {SIMILAR} times CSPC", _no_worse, both),
     ]
-    for ours in CANONICAL:
-        for rival in RIVALS:
-            words = f"{ours} below {rival}"
-            claims.append(Claim(f"{ours}-{rival}", BETTER_WORDS, words, _lower("kl", ours, rival)))
-    for reference in REFERENCES:
-        for ours in CANONICAL:
-            for rival in RIVALS:
-                words = f"{ours} nearer than {rival} to the {_REFERENCE_WORDS[reference]}"
-                key = f"{ours}-{rival}-{reference}"
-                claims.append(Claim(key, CLOSER_WORDS, words, _nearer(ours, rival, reference)))
-    claims += [
-        Claim("fewer", FEWER_WORDS, "questions of CSGS below CSPC", _lower("n_tests", "CSGS", "CSPC")),
-        Claim(
-            "fewer-distinct",
-            FEWER_WORDS,
-            "distinct tables of CSGS below CSPC",
-            _lower("n_distinct_tests", "CSGS", "CSPC"),
-        ),
-        Claim("growing", GROWING_WORDS, "CSPC - CSGS questions, above the size before", _growing),
-    ]
-    return claims
+    pairs = [(ours, rival) for ours in CANONICAL for rival in RIVALS]
+    for ours, rival in pairs:
+        lower = _lower("kl", ours, rival)
+        spoken = frozenset((ours, rival))
+        claims.append(Claim(f"{ours}-{rival}", BETTER_WORDS, f"{ours} below {rival}", lower, spoken))
+    for reference, (ours, rival) in product(REFERENCES, pairs):
+        words = f"{ours} nearer than {rival} to the {_REFERENCE_WORDS[reference]}"
+        spoken = frozenset((ours, rival, reference))
+        nearer = _nearer(ours, rival, reference)
+        claims.append(Claim(f"{ours}-{rival}-{reference}", CLOSER_WORDS, words, nearer, spoken))
+    for key, field, what in (("fewer", "n_tests", "questions"), ("fewer-distinct", *_DISTINCT)):
+        lower = _lower(field, "CSGS", "CSPC")
+        claims.append(Claim(key, FEWER_WORDS, f"{what} of CSGS below CSPC", lower, both))
+    words = "CSPC - CSGS questions, above the size before"
+    return [*claims, Claim("growing", GROWING_WORDS, words, _growing, both)]
 
 
+_DISTINCT = ("n_distinct_tests", "distinct tables")
 _REFERENCE_WORDS = {"generating": "generating features", "canonical": "true canonical graphs"}
+
+
+def findings(results: Results) -> list[Finding]:
+    """Judge every claim whose contestants were all in the run, under the headline's reading."""
+    study = results.plan.main
+    return [
+        find(claim, results, study) for claim in all_claims() if claim.speaks_of <= set(study.contestants)
+    ]
 
 
 def find(claim: Claim, results: Results, study: Study, reading: str = HEADLINE.name) -> Finding:
@@ -116,13 +127,17 @@ def sign_test(n_for: int, n_against: int) -> float:
 def _tally(margins: Floats) -> Tally:
     """Count cells (n_variables x sizes), each with a margin for every network."""
     means = margins.mean(axis=-1)
-    n_for, n_against = int((means > 0).sum()), int((means < 0).sum())
+    n_for, n_against = _signs(means)
     settled = [0, 0]
     for cell in margins.reshape(-1, margins.shape[-1]):
-        signs = int((cell > 0).sum()), int((cell < 0).sum())
+        signs = _signs(cell)
         if sign_test(*signs) < LEVEL:
             settled[signs[0] < signs[1]] += 1
     return Tally(n_for, n_against, sign_test(n_for, n_against), *settled)
+
+
+def _signs(margins: Floats) -> tuple[int, int]:
+    return int((margins > 0).sum()), int((margins < 0).sum())
 
 
 def _verdict(margins: Floats, study: Study, tally: Tally) -> str:
@@ -130,9 +145,10 @@ def _verdict(margins: Floats, study: Study, tally: Tally) -> str:
     if tally.n_for > tally.n_against and tally.p < LEVEL:
         return "holds"
     means = margins.mean(axis=-1)
-    for first, size in enumerate(study.sizes[1:], 1):
-        n_for, n_against = int((means[:, first:] > 0).sum()), int((means[:, first:] < 0).sum())
-        if n_for > n_against and sign_test(n_for, n_against) < LEVEL / len(study.sizes):
+    for first, size in enumerate(study.sizes):
+        n_for, n_against = _signs(means[:, first:])
+        begins = np.greater(*_signs(means[:, first]))
+        if begins and n_for > n_against and sign_test(n_for, n_against) < LEVEL / len(study.sizes):
             return f"holds from N = {size:,}"
     return "does not hold"
 

@@ -195,7 +195,13 @@ def _drawing(path: Path, n_panels: int, x: str, y: str, n_wide: int = 2) -> Iter
         for panel in panels[:n_panels]:
             panel.set_xlabel(x)
             panel.set_ylabel(y)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+        # A contestant may be missing in one panel and drawn in another.
+        shown = [panel.get_legend_handles_labels() for panel in panels]
+        by_label = {
+            label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)
+        }
+        figure.legend(
+            by_label.values(), by_label, loc="outside lower center", ncols=min(5, 2 * n_wide + 1), fontsize=8
+        )
         with replacing(path) as stream:
             figure.savefig(stream, format="svg", metadata={"Date": None})

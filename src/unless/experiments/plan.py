@@ -1,6 +1,6 @@
 """Which cells a run consists of: a reading, a truth, a size and a contestant each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
@@ -12,6 +12,8 @@ Shape = Literal["complete", "chain", "grid"]
 SIZES = (20, 40, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 # One sample a network, of which a size is the first rows.
 SAMPLE = SIZES[-1]
+# Divergences and comparisons go through all states.
+MAX_VARIABLES = 14
 
 
 @dataclass(frozen=True)
@@ -91,33 +93,31 @@ QUICK = Plan(
 def make_plan(
     *,
     quick: bool = False,
-    sizes: tuple[int, ...] | None = None,
+    sizes: Sequence[int] | None = None,
     n_networks: int | None = None,
-    contestants: tuple[str, ...] | None = None,
-    n_variables: tuple[int, ...] | None = None,
+    contestants: Sequence[str] | None = None,
+    n_variables: Sequence[int] | None = None,
 ) -> Plan:
     """Return the full or the quick plan; one that is narrowed is the paper's study alone."""
     plan = QUICK if quick else FULL
     wishes: dict[str, Any] = {
-        "sizes": _checked_sizes(sizes),
-        "n_networks": n_networks,
+        "sizes": _in_range("sizes", sizes, 10, SAMPLE),
+        "n_variables": _in_range("n_variables", n_variables, 3, MAX_VARIABLES),
         "contestants": _checked_contestants(contestants),
-        "n_variables": n_variables,
+        "n_networks": None if n_networks is None else _in_range("n_networks", [n_networks], 1, 1_000)[0],
     }
     given = {name: value for name, value in wishes.items() if value is not None}
-    if n_networks is not None and n_networks < 1:
-        raise SettingError(f"n_networks={n_networks!r} must be 1 or more.")
     return Plan(replace(plan.main, **given), None) if given else plan
 
 
-def _checked_sizes(sizes: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    for size in sizes or ():
-        if not 10 <= size <= SAMPLE:
-            raise SettingError(f"sizes={size} must be from 10 to {SAMPLE:,} rows.")
-    return tuple(sorted(set(sizes))) if sizes else None
+def _in_range(setting: str, numbers: Sequence[int] | None, least: int, most: int) -> Any:
+    for number in numbers or ():
+        if not least <= number <= most:
+            raise SettingError(f"{setting}={number} must be from {least} to {most:,}.")
+    return tuple(sorted(set(numbers))) if numbers else None
 
 
-def _checked_contestants(contestants: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _checked_contestants(contestants: Sequence[str] | None) -> tuple[str, ...] | None:
     known = {one.lower(): one for one in CONTESTANTS}
     for one in contestants or ():
         if one.lower() not in known:

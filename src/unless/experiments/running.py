@@ -17,6 +17,7 @@ def run_cells(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | 
     from joblib import Parallel, delayed
 
     store = Store(folder)
+    store.clear_drafts()
     missing = [cell for cell in plan.cells() if not store.has(cell)]
     if not missing:
         return 0

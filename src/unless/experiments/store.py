@@ -18,8 +18,14 @@ class Store:
     """A folder of results, and one of the times they took."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.results = folder / "cells"
         self.times = folder / "times"
+
+    def clear_drafts(self) -> None:
+        """Remove what a run that was killed had begun to write; a folder belongs to one run at a time."""
+        for draft in self.folder.rglob(".*.part"):
+            draft.unlink(missing_ok=True)
 
     def has(self, cell: Cell) -> bool:
         """Tell whether a cell was finished, by this protocol."""

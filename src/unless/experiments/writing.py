@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unless.experiments.claims import Claim, Finding, all_claims, find, readings_of
+from unless.experiments.claims import Claim, Finding, findings, readings_of
 from unless.experiments.complexity import costs
 from unless.experiments.plan import Site, Study
 from unless.experiments.readings import CONTESTANTS, HEADLINE, reading_named
@@ -15,9 +15,9 @@ from unless.experiments.results import Results, mean_and_sd
 def claims_page(results: Results) -> str:
     """Write the table of claims, and for those that fail, what becomes of them under other readings."""
     study = results.plan.main
-    findings = [find(claim, results, study) for claim in all_claims() if _can_be_told(claim, study)]
-    parts = ["## Claims\n", _claims_table(findings, study)]
-    failed = [finding.claim for finding in findings if finding.verdict == "does not hold"]
+    found = findings(results)
+    parts = ["## Claims\n", _claims_table(found, study)]
+    failed = [finding.claim for finding in found if finding.verdict == "does not hold"]
     if failed and len(study.readings) > 1:
         parts += ["\n## Under other readings\n", _readings_table(failed, results, study)]
     parts += ["\n## Questions: CSPC / CSGS, and the bound\n", _cost_table(results, study)]
@@ -36,17 +36,13 @@ def numbers_page(results: Results) -> str:
     return "## KL(truth || learned), nats: mean (standard deviation)\n\n" + _table(["n", "N", *shown], lines)
 
 
-def _can_be_told(claim: Claim, study: Study) -> bool:
-    """Tell whether the contestants that a claim speaks of were in the run."""
-    spoken = {one for one in CONTESTANTS if "-" not in one and one in f"{claim.compares} {claim.key}"}
-    return spoken <= set(study.contestants)
-
-
-def _claims_table(findings: list[Finding], study: Study) -> str:
+def _claims_table(found: list[Finding], study: Study) -> str:
     n_cells = len(study.n_variables) * len(study.sizes)
     lines = []
-    for before, finding in zip([None, *findings], findings, strict=False):
-        words = finding.claim.words if before is None or before.claim.words != finding.claim.words else ""
+    said = ""
+    for finding in found:
+        # A sentence that makes several comparisons stands at the first of them.
+        words, said = "" if finding.claim.words == said else finding.claim.words, finding.claim.words
         tally = finding.tally
         lines.append(
             [
