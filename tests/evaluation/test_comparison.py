@@ -357,7 +357,7 @@ def domain_with(**levels):
         ({"b": Graph(domain_with(a="01"))}, SettingError, "variable 'b'"),
         ({"b": Graph(domain_with(a="01", b="01", c="01"))}, SettingError, "variable 'c'"),
         ({"b": Graph(domain_with(a="01", b="02"))}, SettingError, "levels of 'b'"),
-        ({"b": "graph"}, SettingError, "str cannot be compared"),
+        ({"b": "graph"}, SettingError, "str is no structure"),
         ({"b": unless.CSGS()}, SettingError, "structure_"),
         ({"weighted": True}, SettingError, "contexts="),
         ({"contexts": {"a": 0, "b": 1}}, SettingError, "list of contexts"),

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import TooLarge
-from unless.structures.conditions import Literal
+from unless.structures.conditions import Box
 
-# Variable and the levels it may have, as the bits of a number, by variable; what may be anything is left out.
-Box = tuple[tuple[int, int], ...]
 Boxes = frozenset[Box]
 # What is left of a pair is counted cell by cell once it has no more cells than this.
 MAX_CELLS = 2**14
@@ -38,20 +36,6 @@ class Work:
                 f"Comparing in all 2^{self.n_contexts.bit_length() - 1} contexts needs about {estimate:.1g} "
                 f"steps, more than the {MAX_STEPS:.1g} allowed; give contexts=, such as the table."
             )
-
-
-def box_of(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> Box:
-    """Turn the conditions of a feature into the levels they leave."""
-    left: dict[int, int] = {}
-    for variable, level, equal in literals:
-        everything = (1 << int(n_levels[variable])) - 1
-        allowed = 1 << level if equal else everything & ~(1 << level)
-        left[variable] = left.get(variable, everything) & allowed
-    return tuple(
-        (variable, levels)
-        for variable, levels in sorted(left.items())
-        if levels != (1 << int(n_levels[variable])) - 1
-    )
 
 
 class Counting:

@@ -11,18 +11,10 @@ import numpy.typing as npt
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.errors import SettingError
-from unless.evaluation.boxes import Box, Counting, Work
-from unless.evaluation.interactions import (
-    Bools,
-    By,
-    ByContexts,
-    Recoding,
-    Side,
-    check_same,
-    domain_of,
-    row_keys,
-    side_of,
-)
+from unless.evaluation.boxes import Counting, Work
+from unless.inference.interactions import domain_of, side_of
+from unless.structures.conditions import Box
+from unless.structures.interactions import Bools, By, ByContexts, Recoding, Side, check_same, row_keys
 from unless.structures.pairs import Edge, n_pairs, pair_names
 
 Contexts = Dataset | Iterable[Mapping[str, object]] | None

@@ -12,6 +12,8 @@ from unless.structures.distinct import Positions, row_set
 
 # position of the variable, code of the level, equal or not equal
 Literal = tuple[int, int, bool]
+# Variable and the levels it may have, as the bits of a number, by variable; what may be anything is left out.
+Box = tuple[tuple[int, int], ...]
 
 
 class FeatureArrays(NamedTuple):
@@ -158,3 +160,17 @@ def _sorted_set(arrays: FeatureArrays) -> FeatureArrays:
         part = FeatureArrays.of_equals(rows[:, :size], rows[:, size:] >> 1)
         parts.append(part._replace(equal=(rows[:, size:] & 1 == 0).ravel()))
     return FeatureArrays.joined(parts)
+
+
+def box_of(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> Box:
+    """Turn the conditions of a feature into the levels they leave."""
+    left: dict[int, int] = {}
+    for variable, level, equal in literals:
+        everything = (1 << int(n_levels[variable])) - 1
+        allowed = 1 << level if equal else everything & ~(1 << level)
+        left[variable] = left.get(variable, everything) & allowed
+    return tuple(
+        (variable, levels)
+        for variable, levels in sorted(left.items())
+        if levels != (1 << int(n_levels[variable])) - 1
+    )

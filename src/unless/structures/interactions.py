@@ -15,10 +15,8 @@ import numpy.typing as npt
 from unless.data.dataset import Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.errors import SettingError
-from unless.evaluation.boxes import Box, box_of
-from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
-from unless.structures.conditions import FeatureArrays
+from unless.structures.conditions import Box, FeatureArrays, box_of
 from unless.structures.conditions import Literal as Spoken
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
@@ -164,21 +162,7 @@ def side_of(structure: Any, by: By, domain: Domain) -> Side:
         return ByGraph(structure, domain)
     if isinstance(structure, CanonicalModel):
         return ByContexts(structure, domain) if by == "graphs" else ByFeatures(structure.features(), domain)
-    if isinstance(structure, LogLinearModel):
-        # A weight of zero leaves every probability as it is: its feature is not there.
-        return ByFeatures(structure.features, domain, structure.weights != 0)
     return ByFeatures(structure, domain)
-
-
-def domain_of(structure: Any) -> Domain:
-    """Return the domain of a structure; refuse what is none."""
-    if isinstance(structure, CanonicalModel | FeatureSet | Graph | LogLinearModel):
-        return structure.domain
-    hint = " (of a learner, its structure_)" if hasattr(structure, "fit") else ""
-    raise SettingError(
-        f"A {type(structure).__name__} cannot be compared; give a CanonicalModel, Graph, FeatureSet or "
-        f"LogLinearModel{hint}."
-    )
 
 
 def check_same(first: Domain, second: Domain, what: str) -> None:
