@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel as LogLinearModel
     from unless.inference.priors import Gaussian as Gaussian
     from unless.inference.priors import Laplace as Laplace
+    from unless.knowledge.explaining import explain as explain
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.cspc import CSPC as CSPC
     from unless.learners.dtsl import DTSL as DTSL
@@ -71,6 +72,7 @@ _HOMES = {
     "compare_structures": "unless.evaluation.comparison",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
+    "explain": "unless.knowledge.explaining",
     "fit_weights": "unless.weights.fitting",
     "kl_divergence": "unless.evaluation.divergence",
     "load": "unless.learners.files",

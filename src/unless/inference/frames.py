@@ -1,6 +1,7 @@
 """Rows of codes as a table of the kinds of values its columns had before they became labels."""
 
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,12 +22,7 @@ def to_frame(domain: Domain, rows: Rows, backend: str | None = None, method: str
     `backend` names one of them, or "dict" for numpy arrays by name. `method`, how the rows came about, is
     noted where a frame has a place for it.
     """
-    if backend not in (None, "dict", *BACKENDS):
-        raise SettingError(f"There is no backend {backend!r}; use 'pandas', 'polars', 'pyarrow' or 'dict'.")
-    installed = [name for name in BACKENDS if find_spec(name)]
-    chosen = backend or (installed[0] if installed else "dict")
-    if chosen != "dict" and chosen not in installed:
-        raise MissingExtra(f"{chosen} is not installed; install it or choose another backend=.")
+    chosen = _chosen(backend)
     columns = {variable.name: (variable, rows[:, i]) for i, variable in enumerate(domain)}
     build: dict[str, Callable[[dict[str, tuple[Variable, Rows]]], Any]] = {
         "pandas": _pandas,
@@ -40,6 +36,25 @@ def to_frame(domain: Domain, rows: Rows, backend: str | None = None, method: str
     if method is not None and chosen == "pyarrow":
         return frame.replace_schema_metadata({"method": method})
     return frame
+
+
+def columns_to_frame(columns: dict[str, list[Any]], backend: str | None = None) -> Any:
+    """Return columns of plain values as the same kinds of frames; None is a missing value."""
+    chosen = _chosen(backend)
+    if chosen == "dict":
+        return dict(columns)
+    module = import_module(chosen)
+    return module.table(columns) if chosen == "pyarrow" else module.DataFrame(columns)
+
+
+def _chosen(backend: str | None) -> str:
+    if backend not in (None, "dict", *BACKENDS):
+        raise SettingError(f"There is no backend {backend!r}; use 'pandas', 'polars', 'pyarrow' or 'dict'.")
+    installed = [name for name in BACKENDS if find_spec(name)]
+    chosen = backend or (installed[0] if installed else "dict")
+    if chosen != "dict" and chosen not in installed:
+        raise MissingExtra(f"{chosen} is not installed; install it or choose another backend=.")
+    return chosen
 
 
 def values(variable: Variable, codes: npt.NDArray[np.uint16]) -> npt.NDArray[Any]:

@@ -9,9 +9,12 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.errors import DataError, NotFitted, SettingError
 from unless.inference.priors import Gaussian, Prior
+from unless.structures.canonical import CanonicalModel
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
+    from unless.knowledge.asking import Asked
+    from unless.knowledge.statements import Statements
 
 
 class Estimator:
@@ -28,7 +31,13 @@ class Estimator:
     # What files keep of the answer.
     kept_structure: ClassVar[type] = object
 
+    # Settings of a learner that its statements share with it, where it has them.
+    statement_settings: ClassVar[frozenset[str]] = frozenset({"alpha", "fdr", "effect", "max_gate"})
+
     structure_: Any
+    # The distinct rows learned from; a file keeps them only where they are part of the structure.
+    data_: Dataset
+    _statements: "Statements | None"
     n_tests_: int
     n_distinct_tests_: int
 
@@ -48,6 +57,7 @@ class Estimator:
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
+        self.data_, self._statements = data, None
         return self
 
     def network(
@@ -68,6 +78,46 @@ class Estimator:
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
         return network(self.structure_, data, prior, features, **settings)
 
+    @property
+    def statements_(self) -> "Statements":
+        """What was learned, in sentences with evidence from the same table (see `unless.explain`)."""
+        from unless.knowledge.explaining import explain
+
+        data = self._remembered("unless.explain(est.structure_, data)")
+        if self._statements is None:
+            self._statements = explain(self.structure_, data, **self._statement_settings())
+        return self._statements
+
+    def ask(
+        self,
+        a: str,
+        b: str,
+        *,
+        given: Iterable[str] = (),
+        context: Mapping[str, object] | None = None,
+        data: object = None,
+    ) -> "Asked":
+        """Ask the data and the structure whether a and b are independent given some variables in a context.
+
+        `data` is the table to ask, if it is not the one learned from.
+        """
+        from unless.knowledge.asking import ask
+
+        table = self._remembered("est.ask(..., data=data)") if data is None else data
+        shared = {
+            name: value for name, value in self._statement_settings().items() if name in ("alpha", "effect")
+        }
+        return ask(self.structure_, table, a, b, given=given, context=context, **shared)
+
+    def _statement_settings(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params().items() if name in self.statement_settings}
+
+    def _remembered(self, way_out: str) -> Dataset:
+        self.check_fitted()
+        if not hasattr(self, "data_"):
+            raise NotFitted(f"The file this {type(self).__name__} came from keeps no rows; call {way_out}.")
+        return self.data_
+
     def _kept(self) -> tuple[Any, dict[str, Any]]:
         """Return what files keep of the answer: a structure and plain results, for `_bring_back`."""
         return self.structure_, {}
@@ -76,7 +126,10 @@ class Estimator:
         if not isinstance(structure, self.kept_structure):
             kinds = type(structure).__name__, self.kept_structure.__name__
             raise SettingError(f"its structure is a {kinds[0]} and no {kinds[1]}")
-        self.structure_ = structure
+        self.structure_, self._statements = structure, None
+        if isinstance(structure, CanonicalModel):
+            # Its contexts are the distinct rows it was learned from.
+            self.data_ = Dataset(structure.domain, structure.rows, structure.counts)
 
     @staticmethod
     def _dataset(X: object, sample_weight: Any) -> Dataset:

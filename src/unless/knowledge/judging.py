@@ -1,0 +1,184 @@
+"""What a structure links and what the data say, pair by pair."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain
+from unless.knowledge.evidence import Evidence, Levels, bootstrap_support, settle, weigh
+from unless.knowledge.gates import SURELY, SURELY_NOT, Gate, GateFinder, Leaf, read_tree
+from unless.knowledge.levels import Box, holds
+from unless.knowledge.measures import Correction, corrected
+from unless.knowledge.presence import Bools, Presence
+from unless.knowledge.sentences import length, sentence
+from unless.knowledge.statements import Claim, Statement
+from unless.knowledge.strata import Counter
+from unless.structures.pairs import n_pairs, pair_nodes
+from unless.structures.regions import Region
+
+# A neighbour is who is linked in at least this share of the rows looked at.
+NEIGHBOUR = 0.25
+# Of more pairs than this, those that are never linked are not tested.
+MOST_PAIRS = 20_000
+
+
+@dataclass(frozen=True)
+class Found:
+    """A pair, what the structure says of it and what the data say."""
+
+    pair: tuple[int, int]
+    gate: Gate | bool
+    share: float
+    agreement: float
+    linked: Evidence | None
+    unlinked: Evidence | None
+    support: float | None = None
+
+    def said(self, domain: Domain, n_rows: int, target: str | None) -> Statement:
+        """Put it into words."""
+        names = (domain.names[self.pair[0]], domain.names[self.pair[1]])
+        claim: Claim = "gated" if isinstance(self.gate, Gate) else "linked" if self.gate else "never"
+        spoken = names[::-1] if target == names[1] else names
+        return Statement(
+            pair=names,
+            claim=claim,
+            gate=self.gate if isinstance(self.gate, Gate) else None,
+            share=self.share,
+            agreement=self.agreement,
+            linked=self.linked,
+            unlinked=self.unlinked,
+            n_rows=n_rows,
+            sentence=sentence((spoken[0], spoken[1]), self.gate, self.linked, self.unlinked, domain, n_rows),
+            support=self.support,
+        )
+
+
+class Judge:
+    """Works out what to say about each pair of a table."""
+
+    def __init__(
+        self, data: Dataset, presence: Presence, gates: list[int], levels: Levels, correction: Correction
+    ) -> None:
+        self.data = data
+        self.gate_variables = gates
+        self.presence = presence
+        self.levels = levels
+        self.correction = correction
+        self.counter = Counter(data)
+
+    def pairs(self, target: str | None, held: set[str]) -> tuple[list[int], str]:
+        """Return the pairs to speak of, and a sentence about those left out."""
+        still = {*self.data.constant_names} | held
+        names, n = self.data.names, self.data.n_variables
+        first, second = pair_nodes(np.arange(n_pairs(n)), n)
+        numbers = [
+            number
+            for number, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+            if target in (None, names[a], names[b]) and names[a] not in still and names[b] not in still
+        ]
+        if len(numbers) <= MOST_PAIRS:
+            return numbers, ""
+        kept = [number for number in numbers if self.presence.shares[number] > 0]
+        return kept, (
+            f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= to "
+            "test those of one variable."
+        )
+
+    def found(self, pairs: list[int], max_gate: int) -> list[Found]:
+        """Find the gate of each pair and count what speaks for and against it."""
+        domain = self.data.domain
+        found = []
+        for number, tree in GateFinder(self.presence, self.gate_variables, max_gate).trees(pairs):
+            a, b = (int(side[0]) for side in pair_nodes(np.array([number]), len(domain)))
+
+            def is_linked(leaf: Leaf, box: Box, a: int = a, b: int = b) -> bool:
+                if not SURELY_NOT <= leaf.share < SURELY:
+                    return leaf.share >= SURELY
+                return self._evidence(a, b, [box], tuple(box)).p < self.levels.alpha
+
+            gate = read_tree(tree, domain, is_linked)
+            found.append(self._judged(number, (a, b), gate))
+        return found
+
+    def _judged(self, number: int, pair: tuple[int, int], gate: Gate | bool) -> Found:
+        share = float(self.presence.shares[number])
+        if isinstance(gate, bool):
+            evidence = self._evidence(*pair, None, ())
+            agreement = share if gate else 1 - share
+            return Found(pair, gate, share, agreement, evidence if gate else None, None if gate else evidence)
+        deciding = tuple(self.data.domain.index(name) for name in gate.names)
+        chosen = self._n_choices(pair, gate)
+        sides = [
+            self._evidence(*pair, gate.linked, deciding, chosen),
+            # Chosen because little is seen there, which needs no correction.
+            self._evidence(*pair, gate.unlinked, deciding),
+        ]
+        said = self._mask(gate.linked, self.presence.rows)
+        agrees = self.presence.linked(number) == said
+        agreement = float(self.presence.counts[agrees].sum()) / float(self.presence.counts.sum())
+        return Found(pair, gate, share, agreement, sides[0], sides[1])
+
+    def _n_choices(self, pair: tuple[int, int], gate: Gate) -> int:
+        """Count the descriptions that name as many levels, of all variables that may be named."""
+        domain = self.data.domain
+        n_named = min(length(side, domain)[-1] for side in (gate.linked, gate.unlinked))
+        n_levels = sum(int(domain.n_levels[one]) for one in self.gate_variables if one not in pair)
+        return max(1, math.comb(n_levels, n_named))
+
+    def _evidence(
+        self, a: int, b: int, where: Any, deciding: tuple[int, ...], n_choices: int = 1
+    ) -> Evidence:
+        inside = None if where is None else self._mask(where, self.data.rows)
+        nearby = None if where is None else self._mask(where, self.presence.rows)
+        blankets = [
+            [c for c in self.presence.neighbours(end, nearby, NEIGHBOUR) if c not in (a, b)] for end in (a, b)
+        ]
+        blanket = min(blankets, key=lambda one: float(np.log(self.data.domain.n_levels[one]).sum()))
+        counted = self.counter.count_within_bounds(a, b, [deciding, blanket], inside)
+        return weigh(counted, (a, b), self.data.domain, self.levels, n_choices)
+
+    def _mask(self, where: Any, rows: Any) -> Bools:
+        masks = [
+            one.holds(self.data.domain, rows)
+            if isinstance(one, Region)
+            else holds(one, rows, self.data.domain)
+            for one in where
+        ]
+        return np.asarray(np.logical_or.reduce(masks))
+
+    def settled(self, found: list[Found]) -> list[Found]:
+        """Give all tests their q, and with it their answers.
+
+        Links that are claimed and links that are denied are two families: the many pairs that are linked
+        nowhere do not hide those that are.
+        """
+        return [
+            replace(one, linked=linked, unlinked=unlinked)
+            for one, linked, unlinked in zip(
+                found,
+                self._settled([one.linked for one in found]),
+                self._settled([one.unlinked for one in found]),
+                strict=True,
+            )
+        ]
+
+    def _settled(self, family: list[Evidence | None]) -> list[Evidence | None]:
+        tested = [place for place, side in enumerate(family) if side is not None and side.df]
+        paid = [min(1.0, side.p * side.n_choices) for side in family if side is not None and side.df]
+        q = dict(zip(tested, corrected(paid, self.correction), strict=True))
+        return [side and settle(side, q.get(place, 1.0), self.levels) for place, side in enumerate(family)]
+
+    def supported(self, found: list[Found], n_resamples: int, rng: np.random.Generator) -> list[Found]:
+        """Resample each test."""
+        supported = []
+        for one in sorted(found, key=lambda one: one.pair):
+            shares = [
+                bootstrap_support(side, self.data.n_rows, self.levels, n_resamples, rng)
+                for side in (one.linked, one.unlinked)
+                if side is not None
+            ]
+            supported.append(replace(one, support=min(shares)))
+        return supported

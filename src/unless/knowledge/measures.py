@@ -1,0 +1,99 @@
+"""How strong a dependence is, pooled over strata: information, odds ratios, limits; and false discoveries."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from unless.independence.likelihood_ratio import likelihood_ratio_statistic
+
+Integers = npt.NDArray[np.int64]
+Correction = Literal["benjamini-hochberg", "benjamini-yekutieli"]
+CORRECTIONS: tuple[Correction, ...] = ("benjamini-hochberg", "benjamini-yekutieli")
+# Limits and intervals hold with this confidence.
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class OddsRatio:
+    """The odds ratio of two levels each after Mantel and Haenszel; interval of Robins, Breslow and Greenland.
+
+    It is the factor by which the odds of `levels[0]` grow from its first to its second level as the other
+    variable goes from its first to its second. None stands for a limit that the table does not give.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    levels: tuple[tuple[str, str], tuple[str, str]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; an infinite ratio is null."""
+        value = self.value if math.isfinite(self.value) else None
+        return {
+            "value": value,
+            "low": self.low,
+            "high": self.high,
+            "levels": [list(one) for one in self.levels],
+        }
+
+
+def information(tables: npt.ArrayLike) -> float:
+    """Return the mutual information of two variables given the stratum, in bits, as the tables show it."""
+    counts = np.asarray(tables)
+    total = float(counts.sum())
+    if not total:
+        return 0.0
+    return float(likelihood_ratio_statistic(counts)[0].sum()) / (2 * total * math.log(2))
+
+
+def odds_ratio(tables: Integers) -> tuple[float, float | None, float | None] | None:
+    """Return the ratio and its interval for strata of two by two; None where no stratum has any say."""
+    cells = tables.astype(np.float64).reshape(-1, 4)
+    total = cells.sum(axis=1)
+    cells, total = cells[total > 0], total[total > 0]
+    a, b, c, d = cells.T
+    concordant, discordant = a * d / total, b * c / total
+    top, bottom = float(concordant.sum()), float(discordant.sum())
+    if not top and not bottom:
+        return None
+    if not top or not bottom:
+        return (math.inf if top else 0.0), None, None
+    along, across = (a + d) / total, (b + c) / total
+    variance = (
+        float((along * concordant).sum()) / (2 * top**2)
+        + float((along * discordant + across * concordant).sum()) / (2 * top * bottom)
+        + float((across * discordant).sum()) / (2 * bottom**2)
+    )
+    ratio = top / bottom
+    factor = math.exp(min(float(special.ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(variance), 700.0))
+    return ratio, ratio / factor, ratio * factor
+
+
+def largest_noncentrality(statistic: float, df: int) -> float:
+    """Return the largest noncentrality that would still give so small a statistic one time in twenty."""
+    if not df or float(special.chdtr(df, statistic)) <= 1 - CONFIDENCE:
+        return 0.0
+    return max(float(np.nan_to_num(special.chndtrinc(statistic, df, 1 - CONFIDENCE))), 0.0)
+
+
+def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
+    """Turn p into q: the smallest rate of false discoveries at which each would be one.
+
+    >>> corrected([0.01, 0.04, 0.03], "benjamini-hochberg")
+    [0.03, 0.04, 0.04]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not len(p):
+        return []
+    order = np.argsort(p, kind="stable")
+    ranks = np.arange(1, len(p) + 1)
+    factor = float((1.0 / ranks).sum()) if correction == "benjamini-yekutieli" else 1.0
+    raised = p[order] * (len(p) * factor / ranks)
+    q = np.empty_like(p)
+    q[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
+    return [float(value) for value in q]
