@@ -29,8 +29,8 @@ def test_a_summary_a_file_and_what_to_do_next(unless, berkeley_csv, tmp_path):
     assert result.exit_code == 0
     assert "4,526 rows of 3 columns: 24 contexts, 2 different graphs" in result.stdout
     assert "196 tests, 12 of them distinct" in result.stdout
-    assert "3 pairs: 2 linked everywhere, 1 in some contexts, 0 nowhere" in result.stdout
-    assert "only where Dept = A" in result.stdout
+    assert "3 pairs: 2 linked, 1 linked in some contexts, 0 undecided, 0 not linked" in result.stdout
+    assert "only when Dept = A" in result.stdout
     assert f"unless show {tmp_path}/m.unless" in result.stderr
     assert library.load(tmp_path / "m.unless").n_tests_ == 196
 
@@ -123,8 +123,7 @@ def test_names_are_shown_as_they_are(unless, table, tmp_path):
         "--columns", "[red]x[/red],c:d", "--columns", "e\x1b[31m,日本",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    assert r"[red]x[/red] - a,b" in result.stdout
-    assert r"only where e\x1b[31m = on" in result.stdout
+    assert r"[red]x[/red] depends on a,b only when e\x1b[31m = on (" in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
 
 

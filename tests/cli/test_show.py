@@ -6,37 +6,44 @@ import pytest
 
 import unless as library
 
+GATED = "Admit depends on Gender only when Dept = A (933 of 4,526 rows, V = .14, q = 2e-4)."
+
 
 def test_all_pairs(unless, berkeley):
     lines = unless("show", berkeley).stdout.splitlines()
-    assert lines[0] == "CSGS, 4,526 rows, 3 columns, 24 contexts, 2 different graphs"
-    assert [line.split("  ")[0] for line in lines[3:6]] == ["Admit - Dept", "Dept - Gender", "Admit - Gender"]
-    assert lines[-1] == "Every pair is linked somewhere."
+    assert lines[:2] == ["CSGS, 4,526 rows, 3 columns, 24 contexts, 2 different graphs", ""]
+    assert lines[2] == GATED
+    assert {line.partition(" (")[0] for line in lines[3:5]} == {
+        "Dept depends on Gender",
+        "Admit depends on Dept",
+    }
     assert lines == [line.rstrip() for line in lines]
 
 
 def test_a_context_where_a_link_is_absent(unless, berkeley):
-    result = unless("show", berkeley, "--context", "Dept=B", "-c", "Gender=Male")
+    result = unless("show", berkeley, "--context", "Dept=B")
     assert result.exit_code == 0
-    assert "Where Gender = Male, Dept = B: 560 of 4,526 rows, 2 of 24 contexts" in result.stdout
-    here, _, elsewhere = result.stdout.partition("Not linked here, though elsewhere:")
-    assert "Admit - Gender" in elsewhere
-    assert "Admit - Gender" not in here
-    assert "Admit - Dept" in here
+    assert "Where Dept = B: 585 of 4,526 rows" in result.stdout
+    assert "Admit and Gender are never linked (585 rows, p = .61, V at most .09)." in result.stdout
 
 
-def test_a_context_where_nothing_is_absent(unless, berkeley):
-    result = unless("show", berkeley, "--context", "Dept=A")
-    assert "Every link of the whole table is found here." in result.stdout
+def test_a_context_where_it_is_present(unless, berkeley):
+    assert "Admit depends on Gender (933 rows," in unless("show", berkeley, "--context", "Dept=A").stdout
 
 
-def test_a_complete_context(unless, berkeley):
-    told = json.loads(
-        unless("show", berkeley, "-c", "Dept=C", "-c", "Gender=Male", "-c", "Admit=Rejected", "--json").stdout
-    )
+def test_what_matters_for_one_column(unless, berkeley):
+    shown = unless("show", berkeley, "--target", "Gender").stdout
+    assert "Gender depends on Admit only when Dept = A" in shown
+    assert "Admit depends on Dept" not in shown
+    assert unless("show", berkeley, "--target", "Gendre").exit_code == 2
+
+
+def test_a_complete_context_leaves_nothing_to_say(unless, berkeley):
+    words = ("-c", "Dept=C", "-c", "Gender=Male", "-c", "Admit=Rejected")
+    told = json.loads(unless("show", berkeley, *words, "--json").stdout)
     graph = library.load(berkeley).structure_.graph(told["context"])
-    assert told["here"] == {"n_contexts": 1, "n_graphs": 1, "n_rows": graph.n_rows}
-    assert {tuple(link["pair"]) for link in told["links"] if link["here"]["share"]} == graph.edges
+    assert (told["n_rows"], told["statements"]) == (graph.n_rows, [])
+    assert told["note"] in unless("show", berkeley, *words).stdout
 
 
 @pytest.mark.parametrize(
@@ -64,11 +71,18 @@ def test_a_context_never_seen(unless, tmp_path):
 
 
 def test_no_links_at_all(unless, tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n0,0\n1,1\n0,1\n1,0\n")
+    (tmp_path / "t.csv").write_text("a,b\n" + "0,0\n1,1\n0,1\n1,0\n" * 50)
     unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m")
-    assert unless("show", tmp_path / "m").stdout.endswith("\n\nLinked nowhere: 1 of 1 pair.\n")
-    assert "No pair is linked here." in unless("show", tmp_path / "m", "-c", "a=0").stdout
-    assert json.loads(unless("show", tmp_path / "m", "--json").stdout)["links"] == []
+    assert "a and b are never linked (200 rows, p = 1, V at most " in unless("show", tmp_path / "m").stdout
+    (said,) = json.loads(unless("show", tmp_path / "m", "--json").stdout)["statements"]
+    assert (said["claim"], said["verdict"]) == ("never", "independent")
+
+
+def test_a_table_too_small_to_speak_of(unless, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n0,0\n1,1\n")
+    learned = unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m")
+    assert "The table has 2 rows; fewer than 5 say nothing about any pair." in learned.stdout
+    assert "fewer than 5" in unless("show", tmp_path / "m").stdout
 
 
 def test_a_structure_without_a_learner(unless, berkeley, tmp_path):
@@ -106,19 +120,19 @@ def test_features_are_counted_by_pair(unless, berkeley, fitted, tmp_path):
 
 
 def test_json_says_what_python_says(unless, berkeley):
-    told = json.loads(unless("show", berkeley, "--json", "-c", "Gender=Male").stdout)
-    model = library.load(berkeley).structure_
-    here, whole = model.link_shares({"Gender": "Male"}), model.link_shares()
-    assert {tuple(link["pair"]): link["here"]["share"] for link in told["links"]} == here
-    assert {tuple(link["pair"]): link["whole"]["share"] for link in told["links"]} == whole
-    assert told["links"] == sorted(told["links"], key=lambda link: link["pair"])
+    told = json.loads(unless("show", berkeley, "--json").stdout)
+    statements = library.load(berkeley).statements_
+    assert told["statements"] == json.loads(json.dumps(statements.to_dict()["statements"]))
+    shares = library.load(berkeley).structure_.link_shares()
+    assert {tuple(one["pair"]): one["share"] for one in told["statements"]} == shares
 
 
 def test_every_key_of_the_json_is_in_the_help(unless, berkeley):
     told = json.loads(unless("show", berkeley, "--json").stdout)
     described = unless("show", "--help").stdout.partition("The JSON document")[2]
-    link = next(link for link in told["links"] if link["gate"])
-    for key in [*told, *told["here"], *link, *link["here"], *link["gate"]]:
+    said = next(one for one in told["statements"] if one["gate"])
+    nested = (said, said["gate"], said["linked"], said["linked"]["odds_ratio"], told["made_by"])
+    for key in [*told, *(key for one in nested for key in one)]:
         assert key in described
 
 

@@ -13,7 +13,8 @@ from unless.cli.failures import answer
 COMMANDS = {
     "demo": "Learn from two small tables and say what depends on what, and when.",
     "learn": "Learn from a table of categories and keep what was learned in a file.",
-    "show": "Show which pairs are linked, everywhere or in a context.",
+    "show": "Say what depends on what in a saved model, everywhere or in a context.",
+    "compare": "Say what two models, or the groups of a table, say differently.",
     "fit": "Fit weights to a structure, so that it can be asked, sampled and scored.",
     "query": "Ask a model how probable something is, or what is most probable.",
     "sample": "Draw rows from a model, as CSV.",

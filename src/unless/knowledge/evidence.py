@@ -11,7 +11,7 @@ from unless.data.domain import Domain
 from unless.independence.pearson import PearsonTest
 from unless.independence.power import ENOUGH_POWER, rows_needed
 from unless.independence.verdict import Answer
-from unless.knowledge.measures import OddsRatio, information, largest_noncentrality, odds_ratio
+from unless.knowledge.measures import OddsRatio, information, largest_noncentrality, odds_ratio, rounded
 from unless.knowledge.strata import Strata
 
 Integers = npt.NDArray[np.int64]
@@ -65,7 +65,7 @@ class Evidence:
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
         plain = {
-            name: getattr(self, name)
+            name: rounded(getattr(self, name))
             for name in (
                 "answer", "n_rows", "rows_used", "statistic", "df", "p", "q", "n_choices", "information",
                 "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows", "small_expectations",
@@ -136,11 +136,11 @@ def critical_p(evidence: Evidence, levels: Levels) -> float:
 def _more_rows(evidence: Evidence, levels: Levels) -> int:
     """Say how many more rows give a power of 80 %.
 
-    Against the effect worth seeing; where that would have been seen and yet p lies between alpha and what the
-    correction asks for, against the effect that was seen, at the level that the correction asks for.
+    Against the effect worth seeing; where p lies between alpha and what the correction asks for, against the
+    effect that was seen, at the level that the correction asks for.
     """
     level, effect = levels.alpha, levels.effect
-    if evidence.power >= ENOUGH_POWER:
+    if evidence.p < levels.alpha:
         # Chance alone gives a statistic of one for each degree of freedom.
         beyond_chance = max(evidence.statistic - evidence.df, 1.0) / evidence.rows_used
         level, effect = max(critical_p(evidence, levels), 1e-300), math.sqrt(beyond_chance)

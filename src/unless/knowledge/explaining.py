@@ -16,7 +16,10 @@ from unless.knowledge.judging import Judge
 from unless.knowledge.measures import CORRECTIONS, Correction
 from unless.knowledge.presence import Bools, Presence
 from unless.knowledge.statements import Statement, Statements
+from unless.structures.canonical import CanonicalModel
 
+# Settings that statements share with the learner whose structure they explain, where it has them.
+SHARED = frozenset({"alpha", "fdr", "effect", "max_gate"})
 # Fewer rows than one cell of a table needs say nothing about any pair.
 LEAST_ROWS = 5
 
@@ -81,6 +84,12 @@ def explain(  # noqa: PLR0913 (one argument a setting)
         found = judge.supported(found, n_bootstrap, np.random.default_rng(random_state))
     said = [one.said(table.domain, table.n_rows, target) for one in found]
     return Statements(tuple(sorted(said, key=_importance)), note, settings)
+
+
+def explain_model(model: CanonicalModel, settings: Mapping[str, Any], **wanted: Any) -> Statements:
+    """Explain a canonical model by its own contexts and counts; `settings` are those of its learner."""
+    shared = {name: value for name, value in settings.items() if name in SHARED}
+    return explain(model, Dataset(model.domain, model.rows, model.counts), **shared, **wanted)
 
 
 def _seen(

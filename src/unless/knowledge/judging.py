@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain
+from unless.data.domain import Domain, shorten
 from unless.knowledge.evidence import Evidence, Levels, bootstrap_support, settle, weigh
 from unless.knowledge.gates import SURELY, SURELY_NOT, Gate, GateFinder, Leaf, read_tree
 from unless.knowledge.levels import Box, holds
@@ -79,13 +79,15 @@ class Judge:
             for number, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
             if target in (None, names[a], names[b]) and names[a] not in still and names[b] not in still
         ]
-        if len(numbers) <= MOST_PAIRS:
-            return numbers, ""
-        kept = [number for number in numbers if self.presence.shares[number] > 0]
-        return kept, (
-            f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= to "
-            "test those of one variable."
-        )
+        notes = _constant_note([name for name in self.data.constant_names if name not in held])
+        kept = numbers
+        if len(numbers) > MOST_PAIRS:
+            kept = [number for number in numbers if self.presence.shares[number] > 0]
+            notes.append(
+                f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= to "
+                "test those of one variable."
+            )
+        return kept, " ".join(notes)
 
     def found(self, pairs: list[int], max_gate: int) -> list[Found]:
         """Find the gate of each pair and count what speaks for and against it."""
@@ -182,3 +184,10 @@ class Judge:
             ]
             supported.append(replace(one, support=min(shares)))
         return supported
+
+
+def _constant_note(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    shown = "shows" if len(names) == 1 else "show"
+    return [f"{shorten(names)} {shown} a single level, so that nothing can be said of pairs with it."]

@@ -33,13 +33,19 @@ class OddsRatio:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; an infinite ratio is null."""
-        value = self.value if math.isfinite(self.value) else None
         return {
-            "value": value,
-            "low": self.low,
-            "high": self.high,
+            "value": rounded(self.value),
+            "low": rounded(self.low),
+            "high": rounded(self.high),
             "levels": [list(one) for one in self.levels],
         }
+
+
+def rounded(value: Any) -> Any:
+    """Round a number to ten digits, which all machines agree on; what is not finite becomes None."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.10g}") if math.isfinite(value) else None
 
 
 def information(tables: npt.ArrayLike) -> float:

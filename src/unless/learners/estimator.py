@@ -31,9 +31,6 @@ class Estimator:
     # What files keep of the answer.
     kept_structure: ClassVar[type] = object
 
-    # Settings of a learner that its statements share with it, where it has them.
-    statement_settings: ClassVar[frozenset[str]] = frozenset({"alpha", "fdr", "effect", "max_gate"})
-
     structure_: Any
     # The distinct rows learned from; a file keeps them only where they are part of the structure.
     data_: Dataset
@@ -81,11 +78,12 @@ class Estimator:
     @property
     def statements_(self) -> "Statements":
         """What was learned, in sentences with evidence from the same table (see `unless.explain`)."""
-        from unless.knowledge.explaining import explain
+        from unless.knowledge.explaining import SHARED, explain
 
+        shared = {name: value for name, value in self.get_params().items() if name in SHARED}
         data = self._remembered("unless.explain(est.structure_, data)")
         if self._statements is None:
-            self._statements = explain(self.structure_, data, **self._statement_settings())
+            self._statements = explain(self.structure_, data, **shared)
         return self._statements
 
     def ask(
@@ -104,13 +102,8 @@ class Estimator:
         from unless.knowledge.asking import ask
 
         table = self._remembered("est.ask(..., data=data)") if data is None else data
-        shared = {
-            name: value for name, value in self._statement_settings().items() if name in ("alpha", "effect")
-        }
+        shared = {name: value for name, value in self.get_params().items() if name in ("alpha", "effect")}
         return ask(self.structure_, table, a, b, given=given, context=context, **shared)
-
-    def _statement_settings(self) -> dict[str, Any]:
-        return {name: value for name, value in self.get_params().items() if name in self.statement_settings}
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()

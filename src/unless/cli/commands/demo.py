@@ -39,32 +39,28 @@ def command(data: str | None, as_json: bool) -> None:
 
 
 def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
-    from unless.cli.links import look
     from unless.cli.telling import document
     from unless.datasets import catalogue
     from unless.learners.csgs import CSGS
 
     described = catalogue()[name]
     learner = CSGS(show_progress=False).fit(described.load())
-    view = look(learner.structure_)
     results = {"n_tests": learner.n_tests_, "n_distinct_tests": learner.n_distinct_tests_}
-    told = document(view, learner.structure_.domain, "CSGS", learner.answer_settings(), results)
-    return described, view, {"dataset": name, **told}
+    about = "CSGS", learner.answer_settings(), results
+    data = learner.data_
+    told = document(learner.statements_, data.domain, data.n_rows, {}, about)
+    return described, learner, {"dataset": name, **told}
 
 
 def _tell(learned: list[tuple[Any, Any, dict[str, Any]]]) -> None:
     from unless.cli.display import say
-    from unless.cli.telling import by_share, say_links, sentence
+    from unless.cli.telling import LEGEND, say_statements
     from unless.cli.wording import count
 
-    say("Two columns are linked where one tells something about the other that no other column tells.")
-    say("A context is a combination of values that occurs in the table; each has links of its own.")
-    for described, view, _ in learned:
-        say(f"\n{described.name}: {described.about}")
-        size = f"{count(view.here.n_rows, 'row')}, {count(view.here.n_contexts, 'context')}"
-        say(f"{described.source}; {size}\n")
-        links = by_share(view.links)
-        say_links(links, view)
-        say("\nIn words:")
-        for link in links:
-            say(f"  {sentence(link, view)}.")
+    for described, learner, _ in learned:
+        say(f"{described.name}: {described.about}")
+        say(f"{described.source}; {count(learner.data_.n_rows, 'row')}\n")
+        say_statements(learner.statements_, "  ")
+        say()
+    say("Two columns depend on each other where one tells of the other what no third column tells.")
+    say(LEGEND)

@@ -10,12 +10,11 @@ from unless.cli.options import QUOTING, Written, assignment, gathered, jobs, nam
 from unless.cli.reading import reading_options
 
 if TYPE_CHECKING:
-    from unless.cli.links import View
     from unless.data.dataset import Dataset
     from unless.learners.estimator import Estimator
 
-# The pairs a summary shows; `unless show` shows all.
-MOST_PAIRS = 10
+# The sentences a summary shows; `unless show` shows all.
+MOST_SENTENCES = 10
 
 # Named as the settings of the learners; what is not given is left to theirs.
 learning_options = stacked(
@@ -146,7 +145,7 @@ def _value(text: str) -> Any:
 @reading_options
 @learning_options
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
-@click.option("--json", "as_json", is_flag=True, help="Print the links as `unless show --json` does.")
+@click.option("--json", "as_json", is_flag=True, help="Print the statements as `unless show --json` does.")
 def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Learn from a table of categories, in one FILE or several with the same columns, and save a model.
 
@@ -159,7 +158,7 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
     from unless.learners.files import save
 
     check_output(output, found_files(files))
-    learner = _learner(options, quiet)
+    learner = learner_of(options, quiet)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
         data = read_files(files, options)
         beside = _judge(options, data)
@@ -171,11 +170,12 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
     if as_json:
         say_json({"model": output, **_document(learner)})
     elif not quiet:
-        _tell(learner, data.n_rows)
-        note(f"\nSaved. See all of it with: unless show {visible(quote(output))}")
+        _tell(learner)
+        note(f"\nSaved. See more of it with: unless show {visible(quote(output))}")
 
 
-def _learner(options: dict[str, Any], quiet: bool) -> "Estimator":
+def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
+    """Make the learner that the options ask for."""
     from unless.learners.catalogue import learner_named
 
     given = {name: options[name] for name in LEARNING if options[name] not in (None, ())}
@@ -202,59 +202,28 @@ def _judge(options: dict[str, Any], data: "Dataset") -> dict[str, Any]:
 
 
 def _document(learner: "Estimator") -> dict[str, Any]:
-    from unless.cli.links import look
-    from unless.cli.plain import structure_document
     from unless.cli.telling import document
     from unless.learners.files import make_record
-    from unless.structures.canonical import CanonicalModel
 
     record = make_record(learner)
     about = record.learner, record.settings, record.results
-    if isinstance(learner.structure_, CanonicalModel):
-        return document(look(learner.structure_), record.domain, *about)
-    return structure_document(learner.structure_, {}, *about)
+    return document(learner.statements_, record.domain, learner.data_.n_rows, {}, about)
 
 
-def _tell(learner: "Estimator", n_rows: int) -> None:
+def _tell(learner: "Estimator") -> None:
     from unless.cli.display import say
-    from unless.cli.links import look
-    from unless.cli.plain import say_structure
+    from unless.cli.telling import say_statements, summary
     from unless.cli.wording import count
     from unless.structures.canonical import CanonicalModel
 
-    table = f"{count(n_rows, 'row')} of {count(learner.n_features_in_, 'column')}"
-    asked = f"It asked {count(learner.n_tests_, 'test')}, {learner.n_distinct_tests_:,} of them distinct."
-    if isinstance(learner.structure_, CanonicalModel):
-        view = look(learner.structure_)
-        say(
-            f"{type(learner).__name__} learned from {table}: {count(view.whole.n_contexts, 'context')}, "
-            f"{count(view.n_graphs, 'different graph')}."
-        )
-        say(asked)
-        _tell_links(view)
-        return
-    say(f"{type(learner).__name__} learned from {table}.")
+    data, structure = learner.data_, learner.structure_
+    table = f"{count(data.n_rows, 'row')} of {count(data.n_variables, 'column')}"
+    size = ""
+    if isinstance(structure, CanonicalModel):
+        size = f": {count(len(structure), 'context')}, {count(structure.n_graphs, 'different graph')}"
+    say(f"{type(learner).__name__} learned from {table}{size}.")
     if learner.n_tests_:
-        say(asked)
-    say_structure(learner.structure_, {})
-
-
-def _tell_links(view: "View") -> None:
-    from unless.cli.display import say
-    from unless.cli.telling import say_links
-    from unless.cli.wording import count, of
-
-    varying = [link for link in view.links if link.whole.n_contexts < view.whole.n_contexts]
-    say(
-        f"{count(view.n_pairs, 'pair')}: {len(view.links) - len(varying):,} linked everywhere, "
-        f"{len(varying):,} in some contexts, {view.n_pairs - len(view.links):,} nowhere."
-    )
-    if varying:
-        shown = sorted(varying, key=lambda link: _interest(link, view))[:MOST_PAIRS]
-        say(f"\nLinks that depend on the context ({of(len(shown), len(varying), 'pair')}):\n")
-        say_links(shown, view)
-
-
-def _interest(link: Any, view: "View") -> tuple[bool, int, Any]:
-    # What one variable decides can be said in words; of the others, those near one half vary the most.
-    return link.gate is None, abs(2 * link.whole.n_rows - view.whole.n_rows), link.pair
+        say(f"It asked {count(learner.n_tests_, 'test')}, {learner.n_distinct_tests_:,} of them distinct.")
+    if learner.statements_:
+        say(f"{summary(learner.statements_)}\n")
+    say_statements(learner.statements_, at_most=MOST_SENTENCES)

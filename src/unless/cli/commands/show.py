@@ -1,4 +1,4 @@
-"""`unless show`: the links in a saved model, everywhere or in a context."""
+"""`unless show`: what a saved model says, everywhere or in a context."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
 
 @click.command(
     "show",
-    short_help="Show which pairs are linked, everywhere or in a context.",
+    short_help="Say what depends on what in a saved model, everywhere or in a context.",
     epilog=f"""
     {QUOTING}
 
@@ -17,22 +17,34 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
     Examples:
       unless show model.unless
       unless show model.unless --context Dept=A --context Gender=Male
+      unless show model.unless --target Admit
       unless show model.unless --json
 
     \b
     The JSON document, keys sorted:
-      format, version   "unless-links", 1
+      format, version   "unless-statements", 1
       learner, settings, results   how the model was learned, at what cost
       variables         name and levels, in their order
       context           the context looked at, {{}} for none
-      here, whole       n_rows, n_contexts, n_graphs: in the context, in all
-      links             each pair linked anywhere, sorted; a pair that is
-                        not listed is linked nowhere:
+      n_rows            the rows looked at
+      made_by           alpha, fdr, correction, effect, max_gate, test and
+                        n_bootstrap of the statements
+      note              why there are none, or what was left out
+      statements        one for each pair, the most telling first:
         pair            two names, sorted
-        here, whole     n_rows and n_contexts in which it is linked, and
-                        its share of the rows
-        gate            null, or the variable whose levels alone decide the
-                        link here: variable, linked, not_linked
+        claim           what the model says: "linked", "gated" or "never"
+        verdict, agrees   what the data say of the claim; whether they agree
+        gate            null, or linked and not_linked: lists of contexts,
+                        each the levels that some variables have
+        share, agreement  of the rows with the link; that are as claimed
+        support         null: no bootstrap
+        sentence        all of this in English
+        linked, not_linked   null, or the test where the claim says so:
+                        answer, n_rows, rows_used, statistic, df, p, q,
+                        n_choices, information (bits), cramers_v,
+                        cramers_v_limit, effect_size, odds_ratio (value,
+                        low, high, levels), power, more_rows, given,
+                        left_out, small_expectations
     A graph (format "unless-graph") lists its links only; a set of features
     ("unless-features") n_features, and with each pair the n_features that
     speak of both.
@@ -46,11 +58,14 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
     multiple=True,
     help="Look only where NAME is LABEL; repeat it to narrow the context.",
 )
+@click.option("--target", metavar="NAME", help="Say only what is about this column.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(model: str, context: tuple[tuple[str, str], ...], as_json: bool) -> None:
-    """Show which pairs are linked in MODEL, everywhere or in a context, and in what share of the rows."""
+def command(model: str, context: tuple[tuple[str, str], ...], target: str | None, as_json: bool) -> None:
+    """Say what depends on what in MODEL, everywhere or in a context, with the evidence of its rows.
+
+    A model without rows, such as a graph, is shown as the pairs that it links.
+    """
     from unless.cli.display import say_json
-    from unless.cli.links import look
     from unless.cli.telling import document
     from unless.formats.record import load_record
     from unless.structures.canonical import CanonicalModel
@@ -61,13 +76,20 @@ def command(model: str, context: tuple[tuple[str, str], ...], as_json: bool) -> 
     if not isinstance(record.structure, CanonicalModel):
         _show_plain(record, where, as_json)
         return
-    view = look(record.structure, where)
+    # Refuses, with the nearest one that is there, a context that it does not know.
+    seen = record.structure.given(where)
+    statements = _explained(record, where, target)
     if as_json:
-        say_json(document(view, record.domain, record.learner, record.settings, record.results))
-    elif view.context:
-        _tell_context(view)
+        about = record.learner, record.settings, record.results
+        say_json(document(statements, record.domain, seen.n_rows, seen.context, about))
     else:
-        _tell_whole(view, record)
+        _tell(statements, record, seen)
+
+
+def _explained(record: Any, context: dict[str, str], target: str | None) -> Any:
+    from unless.knowledge.explaining import explain_model
+
+    return explain_model(record.structure, record.settings, target=target, context=context)
 
 
 def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
@@ -81,50 +103,20 @@ def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
     say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
 
-def _tell_whole(view: Any, record: Any) -> None:
+def _tell(statements: Any, record: Any, seen: Any) -> None:
     from unless.cli.display import say
-    from unless.cli.telling import by_share, say_links
+    from unless.cli.telling import LEGEND, context_text, say_statements
     from unless.cli.wording import count, of
 
-    learner = f"{record.learner}, " if record.learner else ""
-    say(
-        f"{learner}{count(view.whole.n_rows, 'row')}, {count(len(record.domain), 'column')}, "
-        f"{count(view.whole.n_contexts, 'context')}, {count(view.n_graphs, 'different graph')}\n"
-    )
-    if view.links:
-        say_links(by_share(view.links), view)
-        say()
-    n_never = view.n_pairs - len(view.links)
-    say(
-        f"Linked nowhere: {of(n_never, view.n_pairs, 'pair')}."
-        if n_never
-        else "Every pair is linked somewhere."
-    )
-
-
-def _tell_context(view: Any) -> None:
-    from unless.cli.display import say, say_table
-    from unless.cli.telling import by_share, context_text, pair_text, say_links
-    from unless.cli.wording import count, of, percent
-
-    rows = of(view.here.n_rows, view.whole.n_rows, "row")
-    contexts = of(view.here.n_contexts, view.whole.n_contexts, "context")
-    say(f"Where {context_text(view.context)}: {rows}, {contexts}\n")
-    present = by_share(link for link in view.links if link.here.n_contexts)
-    absent = [link for link in view.links if not link.here.n_contexts]
-    if present:
-        say_links(present, view)
+    model = record.structure
+    if seen.context:
+        say(f"Where {context_text(seen.context)}: {of(seen.n_rows, model.n_rows, 'row')}\n")
     else:
-        say("No pair is linked here.")
-    if not absent:
-        say("\nEvery link of the whole table is found here.")
-        return
-    say("\nNot linked here, though elsewhere:")
-    say_table(
-        ("Pair", "Linked in", f"of all {count(view.whole.n_rows, 'row')}"),
-        [
-            (pair_text(link), percent(link.whole.n_rows, view.whole.n_rows), f"{link.whole.n_rows:,}")
-            for link in absent
-        ],
-        numbers=(1, 2),
-    )
+        learner = f"{record.learner}, " if record.learner else ""
+        say(
+            f"{learner}{count(model.n_rows, 'row')}, {count(len(model.domain), 'column')}, "
+            f"{count(len(model), 'context')}, {count(model.n_graphs, 'different graph')}\n"
+        )
+    say_statements(statements)
+    if statements:
+        say(f"\n{LEGEND}")
