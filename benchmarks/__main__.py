@@ -11,7 +11,8 @@ from benchmarks.options import DataError, Options
 from benchmarks.result import Entry, Note, as_markdown, as_records, machine
 
 ITEMS = (
-    "startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "learners", "inference", "fuzz",
+    "startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "learners", "inference",
+    "published", "fuzz",
 )  # fmt: skip
 # Run only when named: each takes a quarter of an hour or more.
 LONG = ("weights_large", "gssl_debd")

@@ -22,7 +22,7 @@ from unless.structures.regions import Region
 # A neighbour is who is linked in at least this share of the rows looked at.
 NEIGHBOUR = 0.25
 # Of more pairs than this, those that are never linked are not tested.
-MOST_PAIRS = 20_000
+MOST_PAIRS = 5_000
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Judge:
         if len(numbers) > MOST_PAIRS:
             kept = [number for number in numbers if self.presence.shares[number] > 0]
             notes.append(
-                f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= to "
-                "test those of one variable."
+                f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= "
+                "to test those of one variable."
             )
         return kept, " ".join(notes)
 

@@ -68,8 +68,10 @@ class Presence:
         rows, counts = self.rows[inside], self.counts[inside]
         if self.is_constant:
             return Presence(self.domain, rows, counts, self.bits, True, self.shares)
-        kept = (np.unpackbits(bits, count=len(inside))[inside] for bits in self.bits)
-        bits = np.stack([np.packbits(one) for one in kept]) if len(self.bits) else self.bits
+        bits = np.zeros((len(self.bits), (len(rows) + 7) // 8), dtype=np.uint8)
+        for part in _blocks(len(bits), len(inside)):
+            links = np.unpackbits(self.bits[part], axis=1, count=len(inside))
+            bits[part] = np.packbits(links[:, inside], axis=1)
         return Presence(self.domain, rows, counts, bits, False, _shares(bits, counts))
 
     def neighbours(self, variable: int, inside: Bools | None, at_least: float) -> list[int]:
@@ -99,11 +101,14 @@ def _packed(side: Side, rows: Rows, counts: Counts, pairs: int) -> tuple[npt.NDA
 def _shares(bits: npt.NDArray[np.uint8], counts: Counts) -> Floats:
     total = float(counts.sum())
     weights, shares = counts.astype(np.float64), np.zeros(len(bits))
-    block = max(1, _ANSWERS // max(1, len(counts)))
-    for begin in range(0, len(bits), block):
-        part = slice(begin, begin + block)
+    for part in _blocks(len(bits), len(counts)):
         shares[part] = np.unpackbits(bits[part], axis=1, count=len(counts)) @ weights
     return shares / total if total else shares
+
+
+def _blocks(n_pairs: int, n_rows: int) -> list[slice]:
+    size = max(1, _ANSWERS // max(1, n_rows))
+    return [slice(begin, begin + size) for begin in range(0, n_pairs, size)]
 
 
 def _check_memory(n_variables: int, n_rows: int, max_memory: int | str | None) -> None:

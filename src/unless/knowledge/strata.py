@@ -56,6 +56,9 @@ class Counter:
                 set(group) - {*given, *left_out}, key=lambda c: (-self._weaker(c, a, b), c)
             ):
                 finer = cut.by(variable)
+                if finer.n_strata == cut.n_strata:
+                    # It has one level wherever the others have theirs.
+                    continue
                 if finer.is_thick():
                     cut = finer
                     given.append(variable)

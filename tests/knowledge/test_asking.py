@@ -1,0 +1,120 @@
+"""One question, two answers; the findings everybody can check in the embedded tables."""
+
+import json
+
+import pytest
+
+import unless
+from unless.errors import SettingError, UnknownContext, UnknownName
+from unless.knowledge.asking import ask
+from unless.knowledge.comparing import compare_statements
+
+# Published statements about the embedded tables: pair, given, context, answer, rows, df and p by Pearson.
+PUBLISHED = [
+    ("titanic", "Age", "Sex", [], {"Class": "Crew"}, "undecided", 885, 0, 1.0),
+    ("titanic", "Age", "Survived", ["Sex"], {"Class": "Crew"}, "undecided", 885, 0, 1.0),
+    ("titanic", "Age", "Survived", [], {"Class": "2nd", "Sex": "Female"}, "independent", 106, 1, 0.1501),
+    ("titanic", "Age", "Survived", [], {"Class": "2nd", "Sex": "Male"}, "dependent", 179, 1, 1.948e-17),
+    ("titanic", "Age", "Class", [], {"Sex": "Female", "Survived": "No"}, "independent", 126, 3, 0.2948),
+    ("titanic", "Age", "Class", [], {"Sex": "Male", "Survived": "No"}, "dependent", 1364, 3, 2.801e-17),
+    ("ucb_admissions", "Admit", "Gender", [], {"Dept": "A"}, "dependent", 933, 1, 3.28e-05),
+    ("ucb_admissions", "Admit", "Gender", [], {"Dept": "B"}, "independent", 585, 1, 0.6145),
+    ("ucb_admissions", "Admit", "Gender", [], {"Dept": "C"}, "independent", 918, 1, 0.3854),
+    ("ucb_admissions", "Admit", "Gender", [], {"Dept": "D"}, "independent", 792, 1, 0.5852),
+    ("ucb_admissions", "Admit", "Gender", [], {"Dept": "E"}, "independent", 584, 1, 0.3171),
+    ("ucb_admissions", "Admit", "Gender", [], {"Dept": "F"}, "independent", 714, 1, 0.5354),
+]
+
+
+@pytest.fixture(scope="module")
+def learned():
+    tables = unless.datasets.catalogue()
+    return {name: unless.CSGS().fit(tables[name].load()) for name in ("titanic", "ucb_admissions")}
+
+
+@pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: f"{case[1]}-{case[2]} {case[4]}")
+def test_published_findings_are_agreed_to(learned, case):
+    name, a, b, given, context, answer, n_rows, df, p = case
+    asked = learned[name].ask(a, b, given=given, context=context)
+    assert (asked.answer, asked.data.n_rows, asked.data.df) == (answer, n_rows, df)
+    assert asked.data.p == pytest.approx(p, rel=1e-3)
+    if df:
+        verdict = unless.ask(unless.datasets.catalogue()[name].load(), a, b, given=given, context=context)
+        assert (verdict.answer, verdict.p) == (asked.answer, asked.data.p)
+
+
+def test_data_and_model_side_by_side(learned):
+    asked = learned["ucb_admissions"].ask("Admit", "Gender", context={"Dept": "A"})
+    assert (asked.separated, asked.share, asked.agrees) == (False, 1.0, True)
+    assert str(asked).splitlines() == [
+        "Admit and Gender where Dept = A",
+        "  data:  dependent (933 of 4,526 rows, V = .14, p = 3e-5, odds ratio 0.35 (0.21 to 0.58))",
+        "  model: dependent (a link in 100 % of these rows)",
+        "",
+        "            Male  Female",
+        "  Admitted   512      89",
+        "  Rejected   313      19",
+    ]
+    elsewhere = learned["ucb_admissions"].ask("Admit", "Gender", context={"Dept": "B"})
+    assert (elsewhere.separated, elsewhere.agrees) == (True, True)
+    told = json.loads(json.dumps(asked.to_dict()))
+    assert told["data"]["tables"] == [{"given": {}, "counts": [[512, 89], [313, 19]]}]
+    assert told["model"] == {"separated": False, "share": 1.0}
+
+
+def test_given_pools_strata_and_a_single_name_is_a_list_of_one(learned):
+    one, other = (
+        learned["ucb_admissions"].ask("Gender", "Admit", given=given) for given in ("Dept", ["Dept"])
+    )
+    assert one.data.df == other.data.df == 6
+    assert str(one).count("Dept = ") == 6
+    assert "Gender and Admit given Dept" in str(one)
+    # In department A the model links them, so that it does not say independent of all departments.
+    assert one.separated is False
+
+
+def test_separation_needs_the_paths_between():
+    data = unless.datasets.load_ucb_admissions()
+    graph = unless.Graph(data.domain, [("Admit", "Dept"), ("Dept", "Gender")])
+    assert ask(graph, data, "Admit", "Gender").separated is False
+    assert ask(graph, data, "Admit", "Gender", given=["Dept"]).separated is True
+    assert ask(graph, data, "Admit", "Gender", context={"Dept": "B"}).agrees is True
+
+
+def test_a_degenerate_question_is_undecided_in_words(learned):
+    asked = learned["titanic"].ask("Age", "Sex", context={"Class": "Crew"})
+    assert asked.agrees is None
+    assert "undecided, for nothing varies (885 of 2,201 rows)" in str(asked)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "sentence"),
+    [
+        ({"a": "Age", "b": "Age"}, SettingError, "'Age' appears twice"),
+        ({"a": "Age", "b": "Sex", "given": ["Sex"]}, SettingError, "'Sex' appears twice"),
+        ({"a": "Age", "b": "Sexx"}, UnknownName, "Sexx"),
+        (
+            {"a": "Sex", "b": "Survived", "context": {"Age": "Child", "Class": "Crew"}},
+            UnknownContext,
+            "No row",
+        ),
+    ],
+)
+def test_wrong_questions_get_one_sentence(learned, words, error, sentence):
+    with pytest.raises(error, match=sentence):
+        learned["titanic"].ask(words.pop("a"), words.pop("b"), **words)
+
+
+def test_what_changes_between_two_sets_of_statements(learned):
+    data = unless.datasets.load_ucb_admissions()
+    gated = learned["ucb_admissions"].statements_
+    plain = unless.explain(learned["ucb_admissions"].structure_, data, gates=[])
+    fewer = unless.explain(learned["ucb_admissions"].structure_, data, target="Dept")
+    assert compare_statements(gated, gated).n_same == 3
+    changes = compare_statements(gated, plain)
+    assert [one.pair for one in changes.changed] == [("Admit", "Gender")]
+    lost, gained = compare_statements(gated, fewer), compare_statements(fewer, gated)
+    assert [one.pair for one in lost.lost] == [one.pair for one in gained.gained] == [("Admit", "Gender")]
+    assert (lost.lost[0].second, lost.n_same, gained.to_dict()["n_same"]) == (None, 2, 2)
+    assert "Lost: Admit - Gender" in str(lost)
+    assert "second: nothing is said." in str(lost)
