@@ -33,8 +33,8 @@ def run(options: Options) -> list[Entry]:
             at_least=len(statements) - LOW_POWER,
         ),
         Note(
-            f"{n_open} of them are degenerate (no degree of freedom) and wanted *undecided*; {LOW_POWER} contexts "
-            "of ALARM have too few rows for the dependence of the generating network to show."
+            f"{n_open} of them are degenerate (no degree of freedom) and wanted *undecided*; {LOW_POWER} "
+            "contexts of ALARM have too few rows for the dependence of the generating network to show."
         ),
     ]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from unless.data.domain import Domain
 from unless.knowledge.levels import Box, as_regions, merged, shortened
 from unless.knowledge.presence import Bools, Floats, Presence
+from unless.structures.distinct import Positions
 from unless.structures.pairs import pair_nodes
 from unless.structures.regions import Region
 
@@ -31,7 +31,9 @@ LEAST_SHARE, LEAST_ROWS = 0.01, 20
 # A part with the link in fewer rows than the first share is without it, in as many as the second with it;
 # between the two the structure is of two minds, and the data decide.
 SURELY_NOT, SURELY = 0.1, 0.5
-# Sums held at once.
+# Of many variables, only those that tell most when asked first are asked.
+MOST_CANDIDATES = 16
+# Numbers held at once.
 _SUMS = 2**22
 
 
@@ -91,69 +93,96 @@ class GateFinder:
         self.max_gate = max_gate
         self.weights = presence.counts.astype(np.float64)
         self.total = float(self.weights.sum())
+        self.least = max(LEAST_SHARE * self.total, LEAST_ROWS)
         n_levels = presence.domain.n_levels
         self.variables = np.array([v for v in variables if n_levels[v] <= MOST_LEVELS], dtype=np.int64)
         self.width = int(n_levels[self.variables].max(initial=1))
-        self.least = max(LEAST_SHARE * self.total, LEAST_ROWS)
-        self._levels = self._indicators()
+        # One below the other: each is asked alone, and often.
+        self.columns = np.ascontiguousarray(presence.rows[:, self.variables].T)
 
     def trees(self, pairs: Sequence[int]) -> Iterator[tuple[int, Tree]]:
         """Give each of these pairs with its tree, a mere leaf where no gate tells enough."""
-        shares, idle = self.presence.shares, not len(self.variables) or not self.max_gate
-        mixed = [] if idle or self.presence.is_constant else [pair for pair in pairs if 0 < shares[pair] < 1]
+        roots = {
+            pair: Leaf(self.total, float(round(self.presence.shares[pair] * self.total))) for pair in pairs
+        }
+        mixed = [pair for pair in pairs if self._may_have_gate(roots[pair])]
         for pair in sorted({*pairs} - {*mixed}):
-            yield pair, Leaf(self.total, float(round(shares[pair] * self.total)))
-        block = max(1, _SUMS // (len(self.weights) + len(self.variables) * self.width))
-        totals = self._sums(self.weights[None], None)[0]
+            yield pair, roots[pair]
+        totals = self.sums(np.arange(len(self.variables)), np.arange(len(self.weights)), self.weights)
+        block = max(1, _SUMS // max(1, self.columns.size // 8 + totals.size))
         for begin in range(0, len(mixed), block):
             part = mixed[begin : begin + block]
-            sums = self._sums(np.stack([self.presence.linked(pair) for pair in part]) * self.weights, None)
-            for pair, linked in zip(part, sums, strict=True):
-                yield pair, self._tree(pair, totals, linked)
+            for pair, linked in zip(part, self._linked_sums(part), strict=True):
+                yield pair, self._tree(pair, roots[pair], totals, linked)
 
-    def _tree(self, pair: int, totals: Floats, sums: Floats) -> Tree:
+    def _may_have_gate(self, root: Leaf) -> bool:
+        """Tell whether rows with the link, and those without, could fill a part large enough to speak of."""
+        if self.presence.is_constant or not len(self.variables) or not self.max_gate:
+            return False
+        return (
+            root.linked >= SURELY_NOT * self.least and root.total - root.linked >= (1 - SURELY) * self.least
+        )
+
+    def _tree(self, pair: int, root: Leaf, totals: Floats, sums: Floats) -> Tree:
         own = [int(side[0]) for side in pair_nodes(np.array([pair]), len(self.presence.domain))]
-        root = Leaf(self.total, float(round(self.presence.shares[pair] * self.total)))
-        grower = _Grower(self, self.presence.linked(pair), np.isin(self.variables, own), _disorder(root))
-        tree, gain, _ = grower.grow(root, None, (totals, sums), self.max_gate)
+        candidates = np.flatnonzero(~np.isin(self.variables, own))
+        grower = _Grower(self, self.presence.linked(pair), _disorder(root), candidates)
+        grower.keep_the_best(root, totals[candidates], sums[candidates])
+        kept = grower.candidates
+        rows = np.arange(len(self.weights))
+        tree, gain, _ = grower.grow(root, rows, (totals[kept], sums[kept]), self.max_gate)
         return tree if gain >= LEAST_GAIN else root
 
-    def _indicators(self) -> Any:
-        """Return rows x (variable, level): which level each variable has."""
-        n_rows, n_variables = len(self.weights), len(self.variables)
-        columns = self.presence.rows[:, self.variables].astype(np.int64) + self.width * np.arange(n_variables)
-        starts = np.arange(n_rows + 1) * n_variables
-        shape = (n_rows, n_variables * self.width)
-        return sparse.csr_array((np.ones(columns.size), columns.ravel(), starts), shape=shape)
+    def sums(self, candidates: Positions, rows: Positions, weights: Floats) -> Floats:
+        """Sum weights of some rows by level, for each of some variables; sums of whole numbers are exact."""
+        found = np.empty((len(candidates), self.width))
+        for place, candidate in enumerate(candidates.tolist()):
+            found[place] = np.bincount(self.columns[candidate][rows], weights=weights, minlength=self.width)
+        return found
 
-    def _sums(self, weights: Floats, inside: npt.NDArray[np.intp] | None) -> Floats:
-        """Sum each of several weights of the rows by variable and level; sums of whole numbers are exact."""
-        levels = self._levels if inside is None else self._levels[inside]
-        sums = np.asarray(levels.T @ weights.T).T
-        return np.ascontiguousarray(sums).reshape(len(weights), len(self.variables), self.width)
+    def _linked_sums(self, pairs: Sequence[int]) -> Floats:
+        """Sum the weights of linked rows by variable and level for many pairs at once."""
+        n_variables, n_rows = self.columns.shape
+        found = np.zeros((len(pairs), n_variables * self.width))
+        offsets = self.width * np.arange(n_variables)[:, None]
+        # Whole bytes of the packed presence.
+        block = max(8, _SUMS // max(1, n_variables * self.width + len(pairs)) // 8 * 8)
+        for begin in range(0, n_rows, block):
+            rows = slice(begin, min(begin + block, n_rows))
+            size = rows.stop - begin
+            levels = np.zeros((size, n_variables * self.width))
+            levels[np.arange(size)[None], self.columns[:, rows] + offsets] = self.weights[rows]
+            bits = self.presence.bits[pairs][:, begin // 8 : (rows.stop + 7) // 8]
+            found += np.unpackbits(bits, axis=1, count=size).astype(np.float64) @ levels
+        return found.reshape(len(pairs), n_variables, self.width)
 
 
 @dataclass
 class _Grower:
+    """Grows one tree; `candidates` are the variables to ask, as positions among those of the finder."""
+
     finder: GateFinder
     linked: Bools
-    is_own: Bools
     disorder: float
+    candidates: Positions
+
+    def keep_the_best(self, root: Leaf, totals: Floats, sums: Floats) -> None:
+        """Ask only those variables that tell most when asked first."""
+        if len(self.candidates) > MOST_CANDIDATES:
+            best = _Cuts.of(self, root, totals, sums).score.max(axis=1, initial=-np.inf)
+            self.candidates = np.sort(self.candidates[np.argsort(-best, kind="stable")[:MOST_CANDIDATES]])
 
     def grow(
-        self, leaf: Leaf, inside: npt.NDArray[np.intp] | None, sums: tuple[Floats, Floats], depth: int
+        self, leaf: Leaf, rows: Positions, sums: tuple[Floats, Floats], depth: int
     ) -> tuple[Tree, float, int]:
         """Return the best tree, the share of the disorder that it removes and its number of questions."""
-        found = self._best(leaf, *sums)
+        found = _Cuts.of(self, leaf, *sums).best()
         if found is None:
             return leaf, 0.0, 0
-        variable, levels, gain, parts = found
+        place, levels, gain, parts = found
         allowed = np.zeros(self.finder.width, dtype=np.bool_)
         allowed[levels] = True
-        place = int(self.finder.variables[variable])
-        column = self.finder.presence.rows[:, place]
-        rows = np.arange(len(column)) if inside is None else inside
-        first = allowed[column[rows]]
+        first = allowed[self.finder.columns[self.candidates[place]][rows]]
         grown = [
             self._deeper(part, rows[side], depth - 1)
             for part, side in zip(parts, (first, ~first), strict=True)
@@ -163,52 +192,74 @@ class _Grower:
         # A deeper question may make up for a shallow one that tells little.
         if gain < GAIN_PER_SPLIT * n_splits:
             return leaf, 0.0, 0
-        return Split(place, frozenset(levels), (grown[0][0], grown[1][0])), gain, n_splits
+        variable = int(self.finder.variables[self.candidates[place]])
+        return Split(variable, frozenset(levels), (grown[0][0], grown[1][0])), gain, n_splits
 
-    def _deeper(self, leaf: Leaf, rows: npt.NDArray[np.intp], depth: int) -> tuple[Tree, float, int]:
-        if not depth or not 0 < leaf.linked < leaf.total or leaf.total < 2 * self.finder.least:
+    def _deeper(self, leaf: Leaf, rows: Positions, depth: int) -> tuple[Tree, float, int]:
+        # What is left of the disorder here is all that more questions could gain.
+        worth = _disorder(leaf) / self.disorder >= GAIN_PER_SPLIT
+        if not depth or not worth or leaf.total < 2 * self.finder.least:
             return leaf, 0.0, 0
         weights = self.finder.weights[rows]
-        sums = self.finder._sums(np.stack([weights, weights * self.linked[rows]]), rows)
+        sums = [
+            self.finder.sums(self.candidates, rows, part) for part in (weights, weights * self.linked[rows])
+        ]
         return self.grow(leaf, rows, (sums[0], sums[1]), depth)
 
-    def _best(
-        self, leaf: Leaf, totals: Floats, sums: Floats
-    ) -> tuple[int, list[int], float, tuple[Leaf, Leaf]] | None:
-        """Find the question that removes most: of each variable, levels by their share of linked rows."""
+
+@dataclass(frozen=True)
+class _Cuts:
+    """All questions to some variables: of each, its levels by their share of linked rows, cut in two."""
+
+    grower: _Grower
+    leaf: Leaf
+    order: npt.NDArray[np.intp]
+    first_total: Floats
+    first_linked: Floats
+    n_seen: npt.NDArray[np.int64]
+    named: npt.NDArray[np.int64]
+    gain: Floats
+    score: Floats
+
+    @classmethod
+    def of(cls, grower: _Grower, leaf: Leaf, totals: Floats, sums: Floats) -> "_Cuts":
+        """Weigh them."""
         seen = totals > 0
         share = np.where(seen, sums / np.where(seen, totals, 1.0), np.inf)
         # Of two levels alike in share the first comes first, and unseen ones last.
         order = np.argsort(share, axis=1, kind="stable")
         first_total = np.cumsum(np.take_along_axis(totals, order, 1), axis=1)[:, :-1]
         first_linked = np.cumsum(np.take_along_axis(sums, order, 1), axis=1)[:, :-1]
-        second_total, second_linked = leaf.total - first_total, leaf.linked - first_linked
-        gain = _disorder(leaf) - _impurity(first_total, first_linked) - _impurity(second_total, second_linked)
-        gain /= self.disorder
+        second_total = leaf.total - first_total
+        left = _impurity(first_total, first_linked) + _impurity(second_total, leaf.linked - first_linked)
+        gain = (_disorder(leaf) - left) / grower.disorder
         n_seen = seen.sum(axis=1)[:, None]
         n_first = np.arange(1, totals.shape[1])[None]
         named = np.minimum(n_first, n_seen - n_first)
         score = np.round(gain - GAIN_PER_LEVEL * (named - 1), 9)
-        fair = np.minimum(first_total, second_total) >= self.finder.least
-        score[~fair | (n_first >= n_seen) | self.is_own[:, None]] = -np.inf
-        best = score.max(initial=-np.inf)
+        unfair = np.minimum(first_total, second_total) < grower.finder.least
+        score[unfair | (n_first >= n_seen)] = -np.inf
+        return cls(grower, leaf, order, first_total, first_linked, n_seen[:, 0], named, gain, score)
+
+    def best(self) -> tuple[int, list[int], float, tuple[Leaf, Leaf]] | None:
+        """Return the best question: place of the variable, levels of the first part, gain and both parts."""
+        best = self.score.max(initial=-np.inf)
         if best <= 0:
             return None
         # Ties: the variable of fewest levels, then the first by name, then the shortest list.
-        variables, cuts = np.nonzero(score == best)
-        chosen = np.lexsort((named[variables, cuts], variables, n_seen[variables, 0]))[0]
-        variable, cut = int(variables[chosen]), int(cuts[chosen])
-        parts = (
-            Leaf(float(first_total[variable, cut]), float(first_linked[variable, cut])),
-            Leaf(float(second_total[variable, cut]), float(second_linked[variable, cut])),
-        )
-        n_levels = int(self.finder.presence.domain.n_levels[self.finder.variables[variable]])
-        ranked = [level for level in order[variable].tolist() if level < n_levels]
-        first = ranked[: cut + 1]
-        if parts[0].total > parts[1].total:
+        places, cuts = np.nonzero(self.score == best)
+        chosen = np.lexsort((self.named[places, cuts], places, self.n_seen[places]))[0]
+        place, cut = int(places[chosen]), int(cuts[chosen])
+        first = Leaf(float(self.first_total[place, cut]), float(self.first_linked[place, cut]))
+        second = Leaf(self.leaf.total - first.total, self.leaf.linked - first.linked)
+        finder = self.grower.finder
+        n_levels = int(finder.presence.domain.n_levels[finder.variables[self.grower.candidates[place]]])
+        ranked = [level for level in self.order[place].tolist() if level < n_levels]
+        levels = ranked[: cut + 1]
+        if first.total > second.total:
             # Levels that do not occur here go with the larger part, so that the smaller is named exactly.
-            first = first + ranked[int(n_seen[variable, 0]) :]
-        return variable, first, float(gain[variable, cut]), parts
+            levels = levels + ranked[int(self.n_seen[place]) :]
+        return place, levels, float(self.gain[place, cut]), (first, second)
 
 
 def _impurity(total: Floats, linked: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """Two variables counted in the strata of others, as many of these as the rows bear."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +33,15 @@ class Counter:
     """Counts a table whose columns are sorted by name, so that their order decides nothing."""
 
     def __init__(self, data: Dataset) -> None:
-        self.data = data
+        # Column by column: each is read alone, and often.
+        self.columns = np.ascontiguousarray(data.rows.T)
+        self.counts = data.counts
+        self.n_levels = [int(n) for n in data.domain.n_levels]
         self._strength: dict[tuple[int, int], float] = {}
 
     def count(self, a: int, b: int, given: Sequence[int], inside: Bools | None = None) -> Strata:
         """Count two variables in every observed stratum of the given ones."""
-        return _Cut.of(self.data, a, b, inside).by(*given).strata(tuple(given))
+        return self._counted(_Rows.of(self, a, b, inside), given, ())
 
     def count_within_bounds(
         self, a: int, b: int, candidates: Sequence[Sequence[int]], inside: Bools | None = None
@@ -46,25 +49,44 @@ class Counter:
         """Count given as many candidates as the rows bear: the first group first, in it the strongest.
 
         A candidate is as strong as the weaker of its mutual informations with a and with b, over the whole
-        table: what explains a dependence away must depend on both.
+        table: what explains a dependence away must depend on both. Once a variable is too much, those with as
+        many levels are not tried.
         """
-        cut = _Cut.of(self.data, a, b, inside)
+        rows = _Rows.of(self, a, b, inside)
+        cut = rows.uncut()
         given: list[int] = []
         left_out: list[int] = []
+        too_many = math.inf
         for group in candidates:
             for variable in sorted(
                 set(group) - {*given, *left_out}, key=lambda c: (-self._weaker(c, a, b), c)
             ):
-                finer = cut.by(variable)
+                if self.n_levels[variable] >= too_many:
+                    left_out.append(variable)
+                    continue
+                finer = rows.cut(cut, variable)
                 if finer.n_strata == cut.n_strata:
                     # It has one level wherever the others have theirs.
                     continue
-                if finer.is_thick():
+                if rows.are_enough_for(finer):
                     cut = finer
                     given.append(variable)
                 else:
                     left_out.append(variable)
-        return cut.strata(tuple(given), tuple(left_out))
+                    too_many = self.n_levels[variable]
+        return self._counted(rows, given, left_out)
+
+    def _counted(self, rows: "_Rows", given: Sequence[int], left_out: Sequence[int]) -> Strata:
+        # Cut by columns in their order: that of strength has no meaning to a reader.
+        ordered, cut = sorted(given), rows.uncut()
+        for variable in ordered:
+            cut = rows.cut(cut, variable)
+        first = np.zeros(cut.n_strata, dtype=np.intp)
+        first[cut.stratum[::-1]] = np.arange(len(cut.stratum))[::-1]
+        codes = np.empty((cut.n_strata, len(ordered)), dtype=np.uint16)
+        for place, variable in enumerate(ordered):
+            codes[:, place] = rows.column(variable)[first]
+        return Strata(rows.tables(cut), tuple(ordered), codes, tuple(sorted(left_out)))
 
     def _weaker(self, c: int, a: int, b: int) -> float:
         return min(self._information(c, a), self._information(c, b))
@@ -72,81 +94,78 @@ class Counter:
     def _information(self, one: int, other: int) -> float:
         pair = (min(one, other), max(one, other))
         if pair not in self._strength:
-            self._strength[pair] = round(information(_Cut.of(self.data, *pair, None).tables()), 12)
+            rows = _Rows.of(self, *pair, None)
+            self._strength[pair] = round(information(rows.tables(rows.uncut())), 12)
         return self._strength[pair]
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """Rows of a table, each with the number of its stratum."""
+    """The number of the stratum of each row; strata are numbered in lexicographic order."""
 
-    data: Dataset
-    a: int
-    b: int
-    rows: npt.NDArray[np.intp]
     stratum: Integers
     n_strata: int
 
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a table that two variables are counted in."""
+
+    counter: Counter
+    a: int
+    b: int
+    # Which rows, all of them if None.
+    chosen: npt.NDArray[np.intp] | None
+    counts: Counts
+    n_rows: int
+
     @classmethod
-    def of(cls, data: Dataset, a: int, b: int, inside: Bools | None) -> "_Cut":
+    def of(cls, counter: Counter, a: int, b: int, inside: Bools | None) -> "_Rows":
         """Take all rows, or some."""
-        return cls.uncut(data, a, b, np.arange(data.n_distinct) if inside is None else np.flatnonzero(inside))
+        chosen = None if inside is None else np.flatnonzero(inside)
+        counts = counter.counts if chosen is None else counter.counts[chosen]
+        return cls(counter, a, b, chosen, counts, int(counts.sum()))
 
-    @classmethod
-    def uncut(cls, data: Dataset, a: int, b: int, rows: npt.NDArray[np.intp]) -> "_Cut":
-        """Take rows as one stratum, if there are any."""
-        return cls(data, a, b, rows, np.zeros(len(rows), dtype=np.int64), min(1, len(rows)))
+    def column(self, variable: int) -> npt.NDArray[np.uint16]:
+        """Return the codes of a variable."""
+        column: npt.NDArray[np.uint16] = self.counter.columns[variable]
+        return column if self.chosen is None else column[self.chosen]
 
-    def by(self, *variables: int) -> "_Cut":
-        """Cut each stratum by variables, one after the other; strata stay in lexicographic order."""
-        stratum, n_strata = self.stratum, self.n_strata
-        for variable in variables:
-            width = int(self.data.domain.n_levels[variable])
-            key = stratum * width + self.data.rows[self.rows, variable]
-            seen = np.zeros(n_strata * width, dtype=np.bool_)
-            seen[key] = True
-            stratum, n_strata = (np.cumsum(seen) - 1)[key], int(seen.sum())
-        return _Cut(self.data, self.a, self.b, self.rows, stratum, n_strata)
+    def uncut(self) -> _Cut:
+        """Take the rows as one stratum, if there are any."""
+        return _Cut(np.zeros(len(self.counts), dtype=np.int64), min(1, len(self.counts)))
 
-    @cached_property
-    def counts(self) -> Counts:
-        """What the rows are worth."""
-        return self.data.counts[self.rows]
+    def cut(self, cut: _Cut, variable: int) -> _Cut:
+        """Cut each stratum by one more variable."""
+        key, seen = self._seen(cut, variable)
+        return _Cut((np.cumsum(seen) - 1)[key], int(np.count_nonzero(seen)))
 
-    def is_thick(self) -> bool:
+    def are_enough_for(self, cut: _Cut) -> bool:
         """Tell whether the cells of the strata, but empty rows and columns, hold enough rows on average."""
-        cells = int((self._n_seen(self.a) * self._n_seen(self.b)).sum())
-        return int(self.counts.sum()) >= ROWS_PER_CELL * cells
+        n_a, n_b = (
+            self._seen(cut, end)[1].reshape(cut.n_strata, self.counter.n_levels[end]).sum(axis=1)
+            for end in (self.a, self.b)
+        )
+        return self.n_rows >= ROWS_PER_CELL * int((n_a * n_b).sum())
 
-    def _n_seen(self, variable: int) -> Integers:
-        """Return the number of levels that each stratum shows."""
-        width = int(self.data.domain.n_levels[variable])
-        key = self.stratum * width + self.data.rows[self.rows, variable]
-        seen = np.zeros(self.n_strata * width, dtype=np.bool_)
+    def _seen(self, cut: _Cut, variable: int) -> tuple[Integers, Bools]:
+        """Return a number for each row's stratum and level, and which of these numbers occur."""
+        width = self.counter.n_levels[variable]
+        key = cut.stratum * width + self.column(variable)
+        seen = np.zeros(cut.n_strata * width, dtype=np.bool_)
         seen[key] = True
-        return np.asarray(seen.reshape(self.n_strata, width).sum(axis=1))
+        return key, seen
 
-    def tables(self) -> Integers:
+    def tables(self, cut: _Cut) -> Integers:
         """Count, exactly."""
-        n_a, n_b = (int(self.data.domain.n_levels[one]) for one in (self.a, self.b))
-        n_cells = self.n_strata * n_a * n_b
+        n_a, n_b = (self.counter.n_levels[end] for end in (self.a, self.b))
+        n_cells = cut.n_strata * n_a * n_b
         if 8 * n_cells > MAX_BYTES:
             raise TooLarge(
-                f"{self.n_strata:,} strata of {n_a:,} x {n_b:,} levels do not fit into "
+                f"{cut.n_strata:,} strata of {n_a:,} x {n_b:,} levels do not fit into "
                 f"{MAX_BYTES / 1e6:,.0f} MB; merge levels with rare= or bins=."
             )
-        row = self.data.rows[self.rows]
-        key = (self.stratum * n_a + row[:, self.a]) * n_b + row[:, self.b]
+        key = (cut.stratum * n_a + self.column(self.a)) * n_b + self.column(self.b)
         # Sums of whole numbers below 2^53, which a Dataset keeps to: exact.
         sums = np.bincount(key, weights=self.counts, minlength=n_cells)
-        return sums.astype(np.int64).reshape(self.n_strata, n_a, n_b)
-
-    def strata(self, given: tuple[int, ...], left_out: tuple[int, ...] = ()) -> Strata:
-        """Count, and name the strata in the order of their variables' columns."""
-        ordered = tuple(sorted(given))
-        # Cut again in this order: that of strength has no meaning to a reader.
-        cut = _Cut.uncut(self.data, self.a, self.b, self.rows).by(*ordered)
-        first = np.zeros(cut.n_strata, dtype=np.intp)
-        first[cut.stratum[::-1]] = self.rows[::-1]
-        codes = self.data.rows[first][:, list(ordered)]
-        return Strata(cut.tables(), ordered, codes, tuple(sorted(left_out)))
+        return sums.astype(np.int64).reshape(cut.n_strata, n_a, n_b)
