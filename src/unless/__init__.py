@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unless.data.read import read as read
     from unless.evaluation.comparison import compare_structures as compare_structures
     from unless.evaluation.divergence import kl_divergence as kl_divergence
+    from unless.evaluation.stability import Stability as Stability
     from unless.formats.catalogue import read_model as read_model
     from unless.formats.catalogue import write_model as write_model
     from unless.formats.peers import to_pgmpy as to_pgmpy
@@ -70,6 +71,7 @@ _HOMES = {
     "Verdict": "unless.independence.verdict",
     "ask": "unless.independence.query",
     "compare_structures": "unless.evaluation.comparison",
+    "Stability": "unless.evaluation.stability",
     "datasets": "unless.datasets",
     "errors": "unless.errors",
     "explain": "unless.knowledge.explaining",

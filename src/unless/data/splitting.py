@@ -1,4 +1,4 @@
-"""Rows set aside to judge by what was learned from the others."""
+"""Rows drawn from a table: set aside to judge by, or to learn from again."""
 
 from typing import Any
 
@@ -19,9 +19,7 @@ def hold_out(data: Dataset, share: float, random_state: Any = None) -> tuple[Dat
     """
     check_share(share)
     n_aside = round(share * data.n_rows)
-    by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
-    order = np.lexsort(data.rows[:, by_name[::-1]].T)
-    aside = np.empty_like(data.counts)
+    order, aside = _settled_order(data), np.empty_like(data.counts)
     if data.n_rows:
         aside[order] = _draw(np.random.default_rng(random_state), data.counts[order], n_aside)
     if not 0 < aside.sum() < data.n_rows:
@@ -32,10 +30,30 @@ def hold_out(data: Dataset, share: float, random_state: Any = None) -> tuple[Dat
     return _take(data, data.counts - aside), _take(data, aside)
 
 
-def check_share(share: object) -> None:
+def resample(data: Dataset, rng: np.random.Generator, share: float | None = None) -> Dataset:
+    """Draw as many rows as there are, each put back; or a share of them, none put back.
+
+    The domain is kept: a level that no row drawn has is still one. The order of the rows and of the columns
+    has no say in the draw.
+    """
+    order, counts = _settled_order(data), np.empty_like(data.counts)
+    settled = data.counts[order]
+    if share is None:
+        counts[order] = rng.multinomial(data.n_rows, settled / data.n_rows)
+    else:
+        counts[order] = _draw(rng, settled, max(1, round(share * data.n_rows)))
+    return _take(data, counts)
+
+
+def _settled_order(data: Dataset) -> npt.NDArray[np.intp]:
+    by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
+    return np.lexsort(data.rows[:, by_name[::-1]].T)
+
+
+def check_share(share: object, setting: str = "validation") -> None:
     """Refuse what is no share of rows."""
     if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 < float(share) < 1:
-        raise SettingError(f"validation={share!r} must be a share of the rows between 0 and 1, such as 0.3.")
+        raise SettingError(f"{setting}={share!r} must be a share of the rows between 0 and 1, such as 0.3.")
 
 
 def _draw(rng: np.random.Generator, counts: npt.NDArray[np.int64], n_aside: int) -> npt.NDArray[np.int64]:

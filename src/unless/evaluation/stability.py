@@ -1,0 +1,200 @@
+"""How often each link and gate comes again when a learner learns from resamples of its table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset, Rows
+from unless.data.domain import Domain
+from unless.data.progress import progress
+from unless.data.splitting import check_share, resample
+from unless.errors import DataError, SettingError
+from unless.knowledge.presence import Presence
+from unless.knowledge.statements import Statement, Statements
+from unless.structures.regions import Region
+
+Floats = npt.NDArray[np.float64]
+# A side of a gate says "linked" if the structure links the pair in at least this share of the side's rows.
+MAJORITY = 0.5
+
+
+class Learner(Protocol):
+    """What can learn again: settings in and out, and a structure."""
+
+    structure_: Any
+
+    def fit(self, X: object) -> Any:
+        """Learn from a table."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """How a statement fared in the resamples: means over those that have rows to tell by.
+
+    `linked` is the share of rows, of those the statement calls linked, in which the pair is linked;
+    `unlinked` the same of those it calls not linked; None where it speaks of no such rows. `support` is the
+    share of resamples that say the same as the statement on both sides, out of `n_told`.
+    """
+
+    linked: float | None
+    unlinked: float | None
+    support: float
+    n_told: int
+
+
+class Stability:
+    """Learn from resamples of a table, and say how often each link and gate comes again.
+
+    Parameters
+    ----------
+    estimator
+        Any learner with its settings; it is not changed.
+    n_resamples
+        How often to learn again.
+    sample_fraction
+        None draws as many rows as there are, each put back (bootstrap); a share draws so many, none put back.
+    random_state
+        The seed of all draws.
+    n_jobs
+        How many resamples are learned from side by side, by joblib.
+
+    Fitted, `statements_` are those of the whole table with their `support`, `supports_` has the numbers
+    behind each, in the same order, and `estimator_` is the learner fitted to the whole table.
+
+    Examples
+    --------
+    >>> import unless
+    >>> data = unless.datasets.load_ucb_admissions()
+    >>> found = unless.Stability(unless.CSGS(), n_resamples=20, random_state=0).fit(data)
+    >>> found.statements_[0].pair, found.statements_[0].support
+    (('Admit', 'Gender'), 1.0)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_resamples: int = 100,
+        *,
+        sample_fraction: float | None = None,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_resamples = n_resamples
+        self.sample_fraction = sample_fraction
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.show_progress = show_progress
+
+    estimator_: Any
+    statements_: Statements
+    supports_: tuple[Support, ...]
+
+    def fit(self, X: object) -> Self:
+        """Learn from a table and from its resamples."""
+        from joblib import Parallel, delayed
+
+        self._check()
+        data = _read(X)
+        self.estimator_ = _again(self.estimator).fit(data)
+        said = self.estimator_.statements_
+        sides = [_sides(one) for one in said]
+        seeds = np.random.SeedSequence(self.random_state).spawn(self.n_resamples)
+        run = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        jobs = (delayed(_told)(self.estimator, data, self.sample_fraction, seed, sides) for seed in seeds)
+        told = []
+        with progress("resamples", self.show_progress, self.n_resamples) as step:
+            for one in run(jobs):
+                told.append(one)
+                step()
+        self.supports_ = tuple(
+            _support(numbers, one) for numbers, one in zip(np.stack(told, axis=1), said, strict=True)
+        )
+        supported = (
+            replace(one, support=support.support) for one, support in zip(said, self.supports_, strict=True)
+        )
+        self.statements_ = replace(said, statements=tuple(supported))
+        return self
+
+    def _check(self) -> None:
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            raise SettingError(f"estimator={self.estimator!r} is no learner; give one such as CSGS().")
+        number = self.n_resamples
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+            raise SettingError(f"n_resamples={number!r} must be a whole number, 1 or more.")
+        if self.sample_fraction is not None:
+            check_share(self.sample_fraction, "sample_fraction")
+
+
+def _read(X: object) -> Dataset:
+    from unless.data.read import read
+
+    data = X if isinstance(X, Dataset) else read(X)
+    if not data.n_rows:
+        raise DataError("The table has no rows; there is nothing to learn from.")
+    return data
+
+
+def _again(estimator: Learner) -> Any:
+    return type(estimator)(**estimator.get_params())
+
+
+# The regions in which a statement says that its pair is linked, and those in which it says that it is not;
+# None: it speaks of no such rows. A region without conditions is all rows.
+_Sides = tuple[tuple[str, str], tuple[Region, ...] | None, tuple[Region, ...] | None]
+
+
+def _sides(one: Statement) -> _Sides:
+    if one.gate is not None:
+        return one.pair, one.gate.linked, one.gate.unlinked
+    everywhere = (Region(),)
+    return (one.pair, everywhere, None) if one.claim == "linked" else (one.pair, None, everywhere)
+
+
+def _told(
+    estimator: Learner,
+    data: Dataset,
+    share: float | None,
+    seed: np.random.SeedSequence,
+    sides: Sequence[_Sides],
+) -> Floats:
+    """Learn from one resample; return, for each statement, the share of rows linked on its two sides."""
+    drawn = resample(data, np.random.default_rng(seed), share)
+    learned = _again(estimator).fit(drawn)
+    presence = Presence.of(learned.structure_, drawn)
+    shares = np.full((len(sides), 2), np.nan)
+    for place, (pair, *regions) in enumerate(sides):
+        a, b = (data.domain.index(name) for name in pair)
+        linked = presence.linked(int(presence.numbers[a, b]))
+        for side, where in enumerate(regions):
+            inside = None if where is None else _inside(where, data.domain, presence.rows)
+            if inside is not None and inside.any():
+                shares[place, side] = np.average(linked[inside], weights=presence.counts[inside])
+    return shares
+
+
+def _inside(regions: tuple[Region, ...], domain: Domain, rows: Rows) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.logical_or.reduce([region.holds(domain, rows) for region in regions]))
+
+
+def _support(shares: Floats, one: Statement) -> Support:
+    """Sum up a statement: `shares` has a line for each resample, NaN on a side without rows."""
+    asked = [side is not None for side in _sides(one)[1:]]
+    # A resample that lost all rows of a side can neither confirm nor deny.
+    told = shares[~np.isnan(shares[:, asked]).any(axis=1)]
+    if not len(told):
+        return Support(None, None, float("nan"), 0)
+    same = np.ones(len(told), dtype=np.bool_)
+    if asked[0]:
+        same &= told[:, 0] >= MAJORITY
+    if asked[1]:
+        same &= told[:, 1] < MAJORITY
+    means = [float(told[:, side].mean()) if asked[side] else None for side in range(2)]
+    return Support(means[0], means[1], float(same.mean()), len(told))

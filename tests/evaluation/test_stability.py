@@ -1,0 +1,127 @@
+"""Stability: the learner learns again, and every statement is held against what it then says."""
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+import unless
+from unless.data.dataset import Dataset
+from unless.data.splitting import resample
+from unless.errors import DataError, SettingError
+
+
+@pytest.fixture(scope="module")
+def berkeley():
+    return unless.datasets.load_ucb_admissions()
+
+
+def naive_support(statement, estimator, data, n_resamples, seed, share=None):
+    """Learn again, and go through the contexts one by one."""
+    same = told = 0
+    for one in np.random.SeedSequence(seed).spawn(n_resamples):
+        drawn = resample(data, np.random.default_rng(one), share)
+        model = type(estimator)(**estimator.get_params()).fit(drawn).structure_
+        sides = {True: [0, 0], False: [0, 0]}
+        for (context, graph), count in zip(model, model.counts.tolist(), strict=True):
+            if statement.gate is None:
+                side = statement.claim == "linked"
+            else:
+                side = any(
+                    all(context[name] in labels for name, labels in region.conditions)
+                    for region in statement.gate.linked
+                )
+            sides[side][0] += count
+            sides[side][1] += count * graph.has_edge(*statement.pair)
+        wanted = (True, False) if statement.gate else (statement.claim == "linked",)
+        if any(sides[side][0] == 0 for side in wanted):
+            continue
+        told += 1
+        same += all((sides[side][1] / sides[side][0] >= 0.5) == side for side in wanted)
+    return same / told, told
+
+
+@pytest.mark.parametrize("share", [None, 0.4])
+def test_support_is_that_of_learning_again_by_hand(berkeley, share):
+    est = unless.CSGS()
+    found = unless.Stability(est, 12, sample_fraction=share, random_state=3).fit(berkeley)
+    assert len(found.statements_) == 3
+    for statement, support in zip(found.statements_, found.supports_, strict=True):
+        assert (support.support, support.n_told) == naive_support(statement, est, berkeley, 12, 3, share)
+        assert statement.support == support.support
+    assert not hasattr(est, "structure_")
+
+
+@pytest.mark.parametrize("learner", [unless.GSMN(), unless.DTSL(kappa=0.01, prior=unless.Gaussian(1.0))])
+def test_graphs_and_features_have_support_too(berkeley, learner):
+    found = unless.Stability(learner, 5, random_state=0).fit(berkeley)
+    assert all(
+        0 <= one.support <= 1 and support.n_told == 5
+        for one, support in zip(found.statements_, found.supports_, strict=True)
+    )
+    assert found.statements_.about("Admit", "Dept").support == 1
+
+
+def test_a_resample_that_loses_a_level_does_not_matter():
+    # One row has the level C of the gate: most subsamples have none.
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2, (400, 3)).astype(np.uint16)
+    rows[:, 1] = np.where(rng.random(400) < 0.9, rows[:, 0], 1 - rows[:, 0])
+    rows[0, 2] = 2
+    domain = unless.Domain(
+        tuple(unless.Variable(name, tuple("abc"[:k])) for name, k in (("x", 2), ("y", 2), ("g", 3)))
+    )
+    data = Dataset.from_codes(domain, rows)
+    found = unless.Stability(unless.CSGS(), 10, sample_fraction=0.3, random_state=1).fit(data)
+    assert found.statements_.about("x", "y").support == 1
+    assert {"x", "y", "g"} == {name for one in found.statements_ for name in one.pair}
+
+
+def test_the_order_of_rows_columns_and_workers_changes_nothing(berkeley):
+    turned = berkeley.select(sorted(berkeley.names, reverse=True))
+    shuffled = Dataset.from_codes(turned.domain, turned.rows[::-1].copy(), turned.counts[::-1].copy())
+    made = [
+        unless.Stability(unless.CSGS(), 6, random_state=5, n_jobs=n_jobs).fit(table)
+        for table, n_jobs in ((berkeley, 1), (shuffled, 2))
+    ]
+    assert [one.sentence for one in made[0].statements_] == [one.sentence for one in made[1].statements_]
+    assert list(map(astuple, made[0].supports_)) == list(map(astuple, made[1].supports_))
+
+
+def test_draws_keep_the_domain_and_the_number_of_rows(berkeley):
+    rng = np.random.default_rng(0)
+    drawn = [resample(berkeley, rng) for _ in range(200)]
+    assert all(one.n_rows == berkeley.n_rows and one.domain == berkeley.domain for one in drawn)
+    mean = np.mean([one.counts.max() for one in drawn])
+    assert mean == pytest.approx(berkeley.counts.max(), rel=0.05)
+    part = resample(berkeley, rng, 0.25)
+    assert part.n_rows == round(0.25 * berkeley.n_rows)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"estimator": unless.CSGS}, "is no learner"),
+        ({"estimator": 3}, "is no learner"),
+        ({"n_resamples": 0}, "n_resamples=0 must be a whole number, 1 or more"),
+        ({"sample_fraction": 2}, "sample_fraction=2 must be a share"),
+    ],
+)
+def test_bad_settings_get_a_sentence(berkeley, settings, sentence):
+    with pytest.raises(SettingError, match=sentence):
+        unless.Stability(**{"estimator": unless.CSGS(), **settings}).fit(berkeley)
+
+
+def test_an_empty_table_is_refused(berkeley):
+    empty = Dataset.from_codes(berkeley.domain, berkeley.rows[:0], berkeley.counts[:0])
+    with pytest.raises(DataError, match="no rows"):
+        unless.Stability(unless.CSGS(), 2).fit(empty)
+
+
+def test_a_table_that_says_nothing_has_no_statements():
+    data = Dataset.from_codes(
+        unless.Domain((unless.Variable("x", ("a", "b")),)), np.array([[0], [1]], dtype=np.uint16)
+    )
+    found = unless.Stability(unless.CSGS(), 2, random_state=0).fit(data)
+    assert len(found.statements_) == len(found.supports_) == 0
+    assert found.statements_.note
