@@ -153,8 +153,8 @@ def test_another_table_than_the_one_learned_from(berkeley):
     assert unless.explain(berkeley.structure_, frame).settings["test"] == "pearson"
 
 
-def test_q_is_over_all_links_claimed_and_pays_for_the_choice_of_a_gate(titanic):
-    tests = [one.linked for one in titanic.statements_ if one.linked is not None]
+def test_q_is_over_all_pairs_and_pays_for_the_choice_of_a_gate(titanic):
+    tests = [one.linked or one.unlinked for one in titanic.statements_]
     paid = [min(1.0, side.p * side.n_choices) for side in tests]
     assert [side.q for side in tests] == pytest.approx(corrected(paid, "benjamini-hochberg"))
     stricter = unless.explain(titanic.structure_, TITANIC, correction="benjamini-yekutieli")
@@ -211,6 +211,8 @@ def test_of_very_many_pairs_only_the_linked_are_tested(monkeypatch):
     said = unless.explain(unless.Graph(data.domain, [("g", "u")]), data)
     assert [one.pair for one in said] == [("g", "u")]
     assert said.note.startswith("9 pairs that are never linked were not tested")
+    # They count all the same: the link was picked from all ten pairs.
+    assert said[0].linked.q == pytest.approx(10 * said[0].linked.p)
 
 
 @pytest.mark.parametrize(

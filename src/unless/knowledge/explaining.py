@@ -78,8 +78,8 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     if note or presence is None:
         return Statements(note=note, settings=settings)
     judge = Judge(table, presence, [place for place in places if place not in held], levels, correction)
-    pairs, note = judge.pairs(target, {table.domain.names[place] for place in held})
-    found = judge.settled(judge.found(pairs, max_gate))
+    pairs, n_untested, note = judge.pairs(target, {table.domain.names[place] for place in held})
+    found = judge.settled(judge.found(pairs, max_gate), n_untested)
     if n_bootstrap:
         found = judge.supported(found, n_bootstrap, np.random.default_rng(random_state))
     said = [one.said(table.domain, table.n_rows, target) for one in found]

@@ -69,8 +69,8 @@ class Judge:
         self.correction = correction
         self.counter = Counter(data)
 
-    def pairs(self, target: str | None, held: set[str]) -> tuple[list[int], str]:
-        """Return the pairs to speak of, and a sentence about those left out."""
+    def pairs(self, target: str | None, held: set[str]) -> tuple[list[int], int, str]:
+        """Return the pairs to speak of, the number of those left out, and a sentence about them."""
         still = {*self.data.constant_names} | held
         names, n = self.data.names, self.data.n_variables
         first, second = pair_nodes(np.arange(n_pairs(n)), n)
@@ -87,7 +87,7 @@ class Judge:
                 f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= "
                 "to test those of one variable."
             )
-        return kept, " ".join(notes)
+        return kept, len(numbers) - len(kept), " ".join(notes)
 
     def found(self, pairs: list[int], max_gate: int) -> list[Found]:
         """Find the gate of each pair and count what speaks for and against it."""
@@ -128,7 +128,8 @@ class Judge:
         domain = self.data.domain
         n_named = min(length(side, domain)[-1] for side in (gate.linked, gate.unlinked))
         n_levels = sum(int(domain.n_levels[one]) for one in self.gate_variables if one not in pair)
-        return max(1, math.comb(n_levels, n_named))
+        # Beyond this a float could not hold it.
+        return min(max(1, math.comb(n_levels, n_named)), 10**300)
 
     def _evidence(
         self, a: int, b: int, where: Any, deciding: tuple[int, ...], n_choices: int = 1
@@ -151,26 +152,24 @@ class Judge:
         ]
         return np.asarray(np.logical_or.reduce(masks))
 
-    def settled(self, found: list[Found]) -> list[Found]:
+    def settled(self, found: list[Found], n_untested: int) -> list[Found]:
         """Give all tests their q, and with it their answers.
 
-        Links that are claimed and links that are denied are two families: the many pairs that are linked
-        nowhere do not hide those that are.
+        A learner chose the links it claims by looking at the same rows, so that all pairs are one family: the
+        test where a pair is claimed to be linked, or everywhere. The far sides of gates are a second one.
         """
+        primary = self._settled([one.linked or one.unlinked for one in found], n_untested)
+        far = self._settled([one.unlinked if one.linked else None for one in found], 0)
         return [
-            replace(one, linked=linked, unlinked=unlinked)
-            for one, linked, unlinked in zip(
-                found,
-                self._settled([one.linked for one in found]),
-                self._settled([one.unlinked for one in found]),
-                strict=True,
-            )
+            replace(one, linked=side, unlinked=other) if one.linked else replace(one, unlinked=side)
+            for one, side, other in zip(found, primary, far, strict=True)
         ]
 
-    def _settled(self, family: list[Evidence | None]) -> list[Evidence | None]:
+    def _settled(self, family: list[Evidence | None], n_more: int) -> list[Evidence | None]:
+        """Correct over a family and as many tests more that were not made."""
         tested = [place for place, side in enumerate(family) if side is not None and side.df]
         paid = [min(1.0, side.p * side.n_choices) for side in family if side is not None and side.df]
-        q = dict(zip(tested, corrected(paid, self.correction), strict=True))
+        q = dict(zip(tested, corrected(paid + [1.0] * n_more, self.correction), strict=False))
         return [side and settle(side, q.get(place, 1.0), self.levels) for place, side in enumerate(family)]
 
     def supported(self, found: list[Found], n_resamples: int, rng: np.random.Generator) -> list[Found]:

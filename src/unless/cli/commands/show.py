@@ -74,6 +74,8 @@ def command(model: str, context: tuple[tuple[str, str], ...], target: str | None
     record = load_record(model)
     where = gathered("--context", context)
     if not isinstance(record.structure, CanonicalModel):
+        if target is not None:
+            raise click.UsageError("--target needs the rows that only a graph for each context keeps")
         _show_plain(record, where, as_json)
         return
     # Refuses, with the nearest one that is there, a context that it does not know.
