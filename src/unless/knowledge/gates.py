@@ -109,7 +109,7 @@ class GateFinder:
         for pair in sorted({*pairs} - {*mixed}):
             yield pair, roots[pair]
         totals = self.sums(np.arange(len(self.variables)), np.arange(len(self.weights)), self.weights)
-        block = max(1, _SUMS // max(1, self.columns.size // 8 + totals.size))
+        block = max(1, _SUMS // max(1, totals.size))
         for begin in range(0, len(mixed), block):
             part = mixed[begin : begin + block]
             for pair, linked in zip(part, self._linked_sums(part), strict=True):
@@ -152,7 +152,7 @@ class GateFinder:
             size = rows.stop - begin
             levels = np.zeros((size, n_variables * self.width))
             levels[np.arange(size)[None], self.columns[:, rows] + offsets] = self.weights[rows]
-            bits = self.presence.bits[pairs][:, begin // 8 : (rows.stop + 7) // 8]
+            bits = self.presence.bits[:, begin // 8 : (rows.stop + 7) // 8][pairs]
             found += np.unpackbits(bits, axis=1, count=size).astype(np.float64) @ levels
         return found.reshape(len(pairs), n_variables, self.width)
 

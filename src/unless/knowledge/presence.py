@@ -18,6 +18,7 @@ from unless.structures.pairs import n_pairs
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.uint8]
 # Answers held at once before they are packed, a byte each.
 _ANSWERS = 2**25
 
@@ -34,7 +35,7 @@ class Presence:
     rows: Rows
     counts: Counts
     # Linked or not, a bit for each row; for a structure that is the same everywhere, one for all rows.
-    bits: npt.NDArray[np.uint8]
+    bits: Bits
     is_constant: bool
     # The share of the rows in which each pair is linked.
     shares: Floats
@@ -56,6 +57,10 @@ class Presence:
     def numbers(self) -> npt.NDArray[np.int64]:
         """The number of each pair, whichever of the two comes first."""
         return pair_numbers(len(self.domain))
+
+    @cached_property
+    def _planes(self) -> list[tuple[int, Bits]]:
+        return _planes(self.counts)
 
     def linked(self, pair: int) -> Bools:
         """Tell, for each row, whether a pair is linked."""
@@ -81,14 +86,13 @@ class Presence:
         if inside is None or self.is_constant or not inside.any():
             shares = self.shares[numbers]
         else:
-            weights = np.where(inside, self.counts, 0).astype(np.float64)
-            links = np.unpackbits(self.bits[numbers], axis=1, count=len(self.rows))
-            # Sums of whole numbers below 2^53: exact.
-            shares = links @ weights / weights.sum()
+            within = np.packbits(inside)
+            sums = _weighed(self.bits[numbers], [(worth, plane & within) for worth, plane in self._planes])
+            shares = sums / float(self.counts[inside].sum())
         return [int(other) for other in others[(shares >= at_least) & (shares > 0)]]
 
 
-def _packed(side: Side, rows: Rows, counts: Counts, pairs: int) -> tuple[npt.NDArray[np.uint8], bool, Floats]:
+def _packed(side: Side, rows: Rows, counts: Counts, pairs: int) -> tuple[Bits, bool, Floats]:
     # Whole bytes in each block, so that blocks can be put side by side.
     block = max(8, _ANSWERS // max(1, pairs) // 8 * 8)
     parts = [
@@ -98,12 +102,24 @@ def _packed(side: Side, rows: Rows, counts: Counts, pairs: int) -> tuple[npt.NDA
     return bits, False, _shares(bits, counts)
 
 
-def _shares(bits: npt.NDArray[np.uint8], counts: Counts) -> Floats:
+def _shares(bits: Bits, counts: Counts) -> Floats:
     total = float(counts.sum())
-    weights, shares = counts.astype(np.float64), np.zeros(len(bits))
-    for part in _blocks(len(bits), len(counts)):
-        shares[part] = np.unpackbits(bits[part], axis=1, count=len(counts)) @ weights
-    return shares / total if total else shares
+    return _weighed(bits, _planes(counts)) / total if total else np.zeros(len(bits))
+
+
+def _planes(counts: Counts) -> list[tuple[int, Bits]]:
+    """Write counts as sums of powers of two: for each power the rows whose count has it."""
+    largest = int(counts.max(initial=0))
+    return [(1 << power, np.packbits((counts >> power) & 1)) for power in range(largest.bit_length())]
+
+
+def _weighed(bits: Bits, planes: list[tuple[int, Bits]]) -> Floats:
+    """Sum the counts of the rows of each pair, by counting bits; sums of whole numbers are exact."""
+    sums = np.zeros(len(bits))
+    for part in _blocks(len(bits), 8 * bits.shape[1]):
+        for worth, plane in planes:
+            sums[part] += worth * np.bitwise_count(bits[part] & plane).sum(axis=1, dtype=np.int64)
+    return sums
 
 
 def _blocks(n_pairs: int, n_rows: int) -> list[slice]:
