@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_statements as naive
+import unless
 from strategies import datasets
 from structures.models import canonical_models, steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.knowledge import gates
+from unless.knowledge import presence as presence_module
 from unless.knowledge.gates import Gate, GateFinder, Leaf, Split, read_tree
 from unless.knowledge.levels import merged, shortened
 from unless.knowledge.presence import Presence
@@ -206,3 +208,32 @@ def test_descriptions_lose_nothing_when_they_get_shorter(data):
     short = shortened(merged(drawn), others, domain)
     assert {cell for cell in cells if any(inside(box, cell) for box in short)} == union
     assert len(short) <= len(drawn)
+
+
+def test_blocks_of_any_size_give_the_same(monkeypatch):
+    data = by_name(unless.datasets.make_csi(6, random_state=0).sample(3000, random_state=0))
+    model = unless.CSGS().fit(data).structure_
+
+    def grown():
+        found = Presence.of(model, data)
+        trees = dict(GateFinder(found, range(len(data.domain)), 3).trees(range(len(found.shares))))
+        return found.bits.tolist(), found.shares.tolist(), trees
+
+    whole = grown()
+    monkeypatch.setattr(gates, "_SUMS", 64)
+    monkeypatch.setattr(presence_module, "_ANSWERS", 200)
+    assert grown() == whole
+    monkeypatch.setattr(gates, "MOST_CANDIDATES", 1)
+    asked = {tree.variable for tree in grown()[2].values() if isinstance(tree, Split)}
+    assert asked
+
+
+def test_too_many_pairs_and_rows_are_refused_beforehand():
+    data = unless.datasets.load_titanic()
+    model = unless.CSGS().fit(data).structure_
+    with pytest.raises(unless.errors.SettingError, match="max_memory"):
+        Presence.of(model, data, "1 KB")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(presence_module, "parse_memory", lambda _: 10)
+        with pytest.raises(unless.errors.TooLarge, match="raise max_memory="):
+            Presence.of(model, data)
