@@ -14,7 +14,6 @@ from unless.experiments.readings import Reading, reading_named
 from unless.experiments.tables import Table, table_of
 from unless.inference.priors import Gaussian
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import FeatureSet
 from unless.structures.featuring import features_of
 from unless.structures.pairs import pair_nodes, unpack
 from unless.weights.fitting import fit_weights
@@ -90,8 +89,6 @@ def _rounded(number: float) -> float:
 def _compared(learned: Learned, table: Table, n_variables: int) -> Record:
     """Count right and wrong interactions: by graphs in the contexts of the table, by features in all."""
     truth, data, found = table.truth, table.data, learned.structure
-    if isinstance(found, CanonicalModel | FeatureSet) and not len(found):
-        return {}
     by_graphs = compare_structures(truth, found, by="graphs", contexts=data)
     everywhere = None if n_variables <= MAX_VARIABLES_COMPARED else data
     by_features = compare_structures(truth, found, by="features", contexts=everywhere)
