@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unless.learners.dtsl import DTSL as DTSL
     from unless.learners.files import load as load
     from unless.learners.files import save as save
+    from unless.learners.ggs import GGS as GGS
     from unless.learners.gsmn import GSMN as GSMN
     from unless.learners.gssl import GSSL as GSSL
     from unless.learners.ibmap import IBMAPHC as IBMAPHC
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from unless.structures.features import Feature as Feature
     from unless.structures.features import FeatureSet as FeatureSet
     from unless.structures.graph import Graph as Graph
+    from unless.structures.labelled import LabelledGraph as LabelledGraph
+    from unless.structures.labelled import Link as Link
+    from unless.structures.regions import Region as Region
     from unless.weights.fitting import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
 
@@ -58,15 +62,19 @@ _HOMES = {
     "Domain": "unless.data.domain",
     "Feature": "unless.structures.features",
     "FeatureSet": "unless.structures.features",
+    "GGS": "unless.learners.ggs",
     "GSMN": "unless.learners.gsmn",
     "GSSL": "unless.learners.gssl",
     "Gaussian": "unless.inference.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
+    "LabelledGraph": "unless.structures.labelled",
     "Laplace": "unless.inference.priors",
     "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
+    "Link": "unless.structures.labelled",
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.pearson",
+    "Region": "unless.structures.regions",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",
     "ask": "unless.independence.query",

@@ -18,6 +18,7 @@ EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 QUICK = {
     "CSGS": {"alpha": 0.01},
     "CSPC": {"alpha": 0.01, "max_condition": 3},
+    "GGS": {"alpha": 0.01},
     "GSMN": {"alpha": 0.01},
     "IBMAPHC": {"max_blanket": 4},
     "GSSL": {"n_draws": 2000, "prune": [2, 5], "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
@@ -44,6 +45,12 @@ BAD_SETTINGS = [
     ({"max_blanket": -1}, SettingError, "max_blanket"),
     ({"max_condition": -1}, SettingError, "max_condition"),
     ({"undecided": "guess"}, SettingError, "undecided"),
+    ({"fdr": 0}, SettingError, "fdr"),
+    ({"max_gate": -1}, SettingError, "max_gate"),
+    ({"effect": 0}, SettingError, "effect"),
+    ({"gates": "v00"}, SettingError, "gates"),
+    ({"gates": ["v99"]}, UnknownName, "v99"),
+    ({"forbidden_gates": "v00"}, SettingError, "forbidden_gates"),
     ({"rule": "xor"}, SettingError, "rule"),
     ({"variant": "gsmn**"}, SettingError, "variant"),
     ({"n_restarts": -1}, SettingError, "n_restarts"),
@@ -119,6 +126,8 @@ def answer(est):
         return dict(zip(est.structure_, weights, strict=True))
     if isinstance(est.structure_, unless.CanonicalModel):
         return {frozenset(context.items()): graph.edges for context, graph in est.structure_}
+    if isinstance(est.structure_, unless.LabelledGraph):
+        return set(est.structure_), est.claims_
     return est.structure_.edges
 
 
@@ -178,7 +187,7 @@ def test_a_saved_estimator_comes_back_as_it_was(learner, tmp_path):
     assert back.n_jobs is None
     assert (back.n_tests_, back.n_distinct_tests_) == (est.n_tests_, est.n_distinct_tests_)
     assert answer(back) == answer(est)
-    for result in ("chosen_", "tried_", "score_", "assertions_"):
+    for result in ("chosen_", "tried_", "score_", "assertions_", "claims_"):
         assert getattr(back, result, None) == getattr(est, result, None)
     assert saved(back, tmp_path) == first
 

@@ -87,6 +87,7 @@ def told(structure: "Structure") -> dict[str, Any]:
     from unless.inference.model import LogLinearModel
     from unless.structures.features import FeatureSet
     from unless.structures.graph import Graph
+    from unless.structures.labelled import LabelledGraph
 
     n_variables = len(structure.domain)
     if isinstance(structure, LogLinearModel):
@@ -95,6 +96,8 @@ def told(structure: "Structure") -> dict[str, Any]:
         return {"kind": "features", "n_variables": n_variables, "n_features": len(structure)}
     if isinstance(structure, Graph):
         return {"kind": "graph", "n_variables": n_variables, "n_edges": structure.n_edges}
+    if isinstance(structure, LabelledGraph):
+        return {"kind": "links", "n_variables": n_variables, "n_links": len(structure)}
     return {"kind": "contexts", "n_variables": n_variables, "n_contexts": len(structure)}
 
 
@@ -104,6 +107,7 @@ def size_text(size: Mapping[str, Any]) -> str:
         "model": ("a model", "n_features", "weight"),
         "features": ("a set of features", "n_features", "feature"),
         "graph": ("a graph", "n_edges", "edge"),
+        "links": ("a graph with gates", "n_links", "link"),
         "contexts": ("a graph for each context", "n_contexts", "context"),
     }
     kind, field, noun = names[size["kind"]]

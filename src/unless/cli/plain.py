@@ -1,4 +1,4 @@
-"""Structures that are the same in every context, a graph or a set of features, in words and as JSON."""
+"""Structures that list no contexts (graphs, labelled graphs, sets of features), in words and as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,16 +7,17 @@ import click
 
 from unless.cli.display import say, say_table
 from unless.cli.telling import context_text, edge_text, variables
-from unless.cli.wording import count, of
+from unless.cli.wording import count, of, visible
 from unless.inference.model import LogLinearModel
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
+from unless.structures.labelled import LabelledGraph
 from unless.structures.pairs import Edge, n_pairs
 
+Plain = Graph | LabelledGraph | FeatureSet | LogLinearModel
 
-def say_structure(
-    structure: Graph | FeatureSet | LogLinearModel, context: Mapping[str, str], title: str = ""
-) -> None:
+
+def say_structure(structure: Plain, context: Mapping[str, str], title: str = "") -> None:
     """Print the pairs a structure links, or refuse a context before anything is printed."""
     links = _links(structure, context)
     if title:
@@ -24,11 +25,15 @@ def say_structure(
     columns = count(len(structure.domain), "column")
     pairs = of(len(links), n_pairs(len(structure.domain)), "pair")
     headers: tuple[str, ...] = ("Pair",)
+    where = f" where {context_text(context)}" if context else ""
     if isinstance(structure, Graph):
         say(f"A graph over {columns}: {pairs} linked, everywhere.")
         rows: list[tuple[str, ...]] = [(edge_text(edge),) for edge in sorted(links)]
+    elif isinstance(structure, LabelledGraph):
+        say(f"A graph with gates over {columns}{where}: {pairs} linked.")
+        headers = ("Pair", "Linked")
+        rows = [(edge_text(edge), visible(_region_text(structure, edge))) for edge in sorted(links)]
     else:
-        where = f" where {context_text(context)}" if context else ""
         features = count(_features(structure).n_compatible(context), "feature")
         say(f"{features} over {columns}{where}: {pairs} together in a feature.")
         headers = ("Pair", "Features with both")
@@ -36,11 +41,11 @@ def say_structure(
         rows = [(edge_text(edge), f"{links[edge]:,}") for edge in ranked]
     if rows:
         say()
-        say_table(headers, rows, numbers=(1,))
+        say_table(headers, rows, numbers=() if isinstance(structure, LabelledGraph) else (1,))
 
 
 def structure_document(
-    structure: Graph | FeatureSet | LogLinearModel,
+    structure: Plain,
     context: Mapping[str, str],
     learner: str | None,
     settings: Mapping[str, Any],
@@ -57,6 +62,12 @@ def structure_document(
     }
     if isinstance(structure, Graph):
         return {"format": "unless-graph", **common, "links": [{"pair": list(edge)} for edge in sorted(links)]}
+    if isinstance(structure, LabelledGraph):
+        told = [
+            {"pair": list(edge), "regions": [region.to_dict() for region in structure.regions(*edge)]}
+            for edge in sorted(links)
+        ]
+        return {"format": "unless-labelled-graph", **common, "context": dict(context), "links": told}
     return {
         "format": "unless-features",
         **common,
@@ -66,12 +77,20 @@ def structure_document(
     }
 
 
-def _links(structure: Graph | FeatureSet | LogLinearModel, context: Mapping[str, str]) -> dict[Edge, int]:
+def _links(structure: Plain, context: Mapping[str, str]) -> dict[Edge, int]:
+    if isinstance(structure, LabelledGraph):
+        return dict.fromkeys(structure.given(context).edges, 1)
     if isinstance(structure, Graph):
         if context:
             raise click.UsageError("a graph is the same in every context; leave out --context")
         return dict.fromkeys(structure.edges, 1)
     return _features(structure).pair_counts(context)
+
+
+def _region_text(graph: LabelledGraph, edge: Edge) -> str:
+    if graph.has_edge(*edge):
+        return "everywhere"
+    return " or ".join(f"where {region}" for region in graph.regions(*edge))
 
 
 def _features(structure: FeatureSet | LogLinearModel) -> FeatureSet:

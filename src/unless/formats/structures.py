@@ -12,8 +12,11 @@ from unless.formats.arrays import from_npy, to_npy
 from unless.formats.reports import read_report, wire_report
 from unless.formats.wire import (
     WireCanonicalModel,
+    WireCondition,
     WireFeatureSet,
     WireGraph,
+    WireLabelledGraph,
+    WireLink,
     WireLogLinearModel,
     WireStructure,
 )
@@ -23,9 +26,11 @@ from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import rows_increase
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
+from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.pairs import is_padded_with_zeros, packed_width
+from unless.structures.regions import Region
 
-Structure = CanonicalModel | Graph | FeatureSet | LogLinearModel
+Structure = CanonicalModel | Graph | FeatureSet | LogLinearModel | LabelledGraph
 FEATURE_MEMBERS = ("equal.npy", "level.npy", "start.npy", "variable.npy")
 Members = Mapping[str, bytes]
 
@@ -38,6 +43,8 @@ def structure_members(structure: Structure) -> tuple[WireStructure, dict[str, by
         return _feature_members(structure)
     if isinstance(structure, LogLinearModel):
         return _model_members(structure)
+    if isinstance(structure, LabelledGraph):
+        return _wire_labelled(structure), {}
     if type(structure) is Graph:
         return WireGraph(), {"links.npy": to_npy(structure.packed, "|u1")}
     raise SettingError(f"{structure!r} cannot be saved; save the model it came from.")
@@ -52,6 +59,8 @@ def read_structure(wire: WireStructure, domain: Domain, members: Members) -> Str
         return _read_features(wire, domain, members)
     if isinstance(wire, WireLogLinearModel):
         return _read_model(wire, domain, members)
+    if isinstance(wire, WireLabelledGraph):
+        return _read_labelled(wire, domain, members)
     return _read_graph(domain, members)
 
 
@@ -89,6 +98,39 @@ def _read_graph(domain: Domain, members: Members) -> Graph:
     packed = from_npy(members, "links.npy", "|u1", (packed_width(len(domain)),))
     _check(is_padded_with_zeros(packed[None], len(domain)), "bits after the last pair are set")
     return Graph.from_packed(domain, packed)
+
+
+def _wire_labelled(graph: LabelledGraph) -> WireLabelledGraph:
+    return WireLabelledGraph(
+        [
+            WireLink(
+                link.pair,
+                [
+                    [WireCondition(name, list(labels)) for name, labels in region.conditions]
+                    for region in link.regions
+                ],
+            )
+            for link in graph
+        ]
+    )
+
+
+def _read_labelled(wire: WireLabelledGraph, domain: Domain, members: Members) -> LabelledGraph:
+    _expect_members(members)
+    links = tuple(
+        Link(link.pair, tuple(_read_region(domain, conditions) for conditions in link.regions))
+        for link in wire.links
+    )
+    graph = LabelledGraph(domain, links)
+    _check(graph.links == links, "links are not distinct and in order")
+    return graph
+
+
+def _read_region(domain: Domain, conditions: list[WireCondition]) -> Region:
+    told = tuple((condition.name, tuple(condition.levels)) for condition in conditions)
+    region = Region.of(domain, dict(told))
+    _check(region.conditions == told, "a region is not said in the usual way")
+    return region
 
 
 def _feature_members(features: FeatureSet) -> tuple[WireStructure, dict[str, bytes]]:
@@ -144,7 +186,8 @@ def _check_index(index: npt.NDArray[np.int32], n_graphs: int) -> None:
 
 
 def _expect_members(members: Members, *names: str) -> None:
-    _check({*members} == {*names, "model.json"}, f"its members are not {', '.join(names)} and model.json")
+    expected = " and ".join([*([", ".join(names)] if names else []), "model.json"])
+    _check({*members} == {*names, "model.json"}, f"its members are not {expected}")
 
 
 def _check(claim: Any, trouble: str) -> None:

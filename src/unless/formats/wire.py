@@ -83,7 +83,27 @@ class WireLogLinearModel(
     fit: WireFit | None = None
 
 
-WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet | WireLogLinearModel
+class WireCondition(msgspec.Struct, forbid_unknown_fields=True):
+    """A variable and the levels it may have."""
+
+    name: str
+    levels: list[str]
+
+
+class WireLink(msgspec.Struct, forbid_unknown_fields=True):
+    """A pair and the regions in which it is linked."""
+
+    pair: tuple[str, str]
+    regions: list[list[WireCondition]]
+
+
+class WireLabelledGraph(msgspec.Struct, forbid_unknown_fields=True, tag="labelled_graph"):
+    """A labelled graph, all of it."""
+
+    links: list[WireLink]
+
+
+WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet | WireLogLinearModel | WireLabelledGraph
 
 
 class WireRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

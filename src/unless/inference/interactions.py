@@ -10,6 +10,7 @@ from unless.structures.canonical import CanonicalModel
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
 from unless.structures.interactions import By, ByFeatures, Side
+from unless.structures.labelled import LabelledGraph
 
 
 def side_of(structure: Any, by: By, domain: Domain) -> Side:
@@ -22,10 +23,10 @@ def side_of(structure: Any, by: By, domain: Domain) -> Side:
 
 def domain_of(structure: Any) -> Domain:
     """Return the domain of a structure; refuse what is none."""
-    if isinstance(structure, CanonicalModel | FeatureSet | Graph | LogLinearModel):
+    if isinstance(structure, CanonicalModel | FeatureSet | Graph | LabelledGraph | LogLinearModel):
         return structure.domain
     hint = " (of a learner, its structure_)" if hasattr(structure, "fit") else ""
     raise SettingError(
-        f"A {type(structure).__name__} is no structure; give a CanonicalModel, Graph, FeatureSet or "
-        f"LogLinearModel{hint}."
+        f"A {type(structure).__name__} is no structure; give a CanonicalModel, LabelledGraph, Graph, "
+        f"FeatureSet or LogLinearModel{hint}."
     )

@@ -5,6 +5,7 @@ from unless.learners.csgs import CSGS
 from unless.learners.cspc import CSPC
 from unless.learners.dtsl import DTSL
 from unless.learners.estimator import Estimator
+from unless.learners.ggs import GGS
 from unless.learners.gsmn import GSMN
 from unless.learners.gssl import GSSL
 from unless.learners.ibmap import IBMAPHC
@@ -12,6 +13,7 @@ from unless.learners.ibmap import IBMAPHC
 LEARNERS: dict[str, type[Estimator]] = {
     "CSGS": CSGS,
     "CSPC": CSPC,
+    "GGS": GGS,
     "GSMN": GSMN,
     "IBMAPHC": IBMAPHC,
     "GSSL": GSSL,

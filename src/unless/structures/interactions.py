@@ -20,7 +20,9 @@ from unless.structures.conditions import Box, FeatureArrays, box_of
 from unless.structures.conditions import Literal as Spoken
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
+from unless.structures.labelled import LabelledGraph
 from unless.structures.pairs import n_pairs, unpack
+from unless.structures.regions import Region
 
 By = Literal["graphs", "features"]
 Bools = npt.NDArray[np.bool_]
@@ -97,6 +99,30 @@ class ByContexts:
         return unpack(self._packed[graphs], self._n_variables)[:, self._order].T
 
 
+class ByLabels:
+    """A labelled graph: each pair in the regions of its link."""
+
+    def __init__(self, graph: LabelledGraph, domain: Domain) -> None:
+        check_same(domain, graph.domain, "structures")
+        # Regions speak of names and labels, so they mean the same in any coding.
+        self._graph = LabelledGraph(domain, graph.links)
+
+    def links(self, rows: Rows) -> Bools:
+        """Tell of each row whether it is in a region of each pair's link."""
+        return self._graph.interacting(rows)
+
+    def boxes(self) -> dict[int, list[Box]]:
+        """Give the levels that the regions of each link leave."""
+        domain, number = self._graph.domain, pair_numbers(len(self._graph.domain))
+        found: dict[int, list[Box]] = {}
+        for link in self._graph.links:
+            a, b = (domain.index(name) for name in link.pair)
+            found[int(number[a, b])] = [
+                box_of(_excluded(domain, region), domain.n_levels) for region in link.regions
+            ]
+        return found
+
+
 class ByFeatures:
     """Features: a pair interacts where some feature that speaks of both holds."""
 
@@ -153,7 +179,7 @@ class ByFeatures:
         return found
 
 
-Side = ByGraph | ByContexts | ByFeatures
+Side = ByGraph | ByContexts | ByFeatures | ByLabels
 
 
 def side_of(structure: Any, by: By, domain: Domain) -> Side:
@@ -162,7 +188,19 @@ def side_of(structure: Any, by: By, domain: Domain) -> Side:
         return ByGraph(structure, domain)
     if isinstance(structure, CanonicalModel):
         return ByContexts(structure, domain) if by == "graphs" else ByFeatures(structure.features(), domain)
+    if isinstance(structure, LabelledGraph):
+        return ByLabels(structure, domain) if by == "graphs" else ByFeatures(structure.features(), domain)
     return ByFeatures(structure, domain)
+
+
+def _excluded(domain: Domain, region: Region) -> list[Spoken]:
+    """Say a region by the levels it leaves out."""
+    return [
+        (domain.index(name), code, False)
+        for name, labels in region.conditions
+        for code, label in enumerate(domain[name].levels)
+        if label not in labels
+    ]
 
 
 def check_same(first: Domain, second: Domain, what: str) -> None:

@@ -85,8 +85,9 @@ def _graph(structure: "Structure") -> "Graph":
     from unless.inference.model import LogLinearModel
     from unless.structures.canonical import CanonicalModel
     from unless.structures.graph import Graph
+    from unless.structures.labelled import LabelledGraph
 
-    if isinstance(structure, CanonicalModel):
+    if isinstance(structure, CanonicalModel | LabelledGraph):
         return structure.given()
     if isinstance(structure, Graph):
         return structure

@@ -45,7 +45,9 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
                         cramers_v_limit, effect_size, odds_ratio (value,
                         low, high, levels), power, more_rows, given,
                         left_out, small_expectations
-    A graph (format "unless-graph") lists its links only; a set of features
+    A graph (format "unless-graph") lists its links only; a graph with gates
+    ("unless-labelled-graph") with each the regions in which it is linked: the
+    levels of each variable with a condition; a set of features
     ("unless-features") n_features, and with each pair the n_features that
     speak of both.
     """,

@@ -1,0 +1,169 @@
+"""From what was found about pairs to claims with p and q, and to the graph they make."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from unless.data.domain import Domain
+from unless.errors import SettingError
+from unless.independence.discovery import adjusted, largest_shift
+from unless.learners.linking import Found, Pair
+from unless.structures.labelled import LabelledGraph, Link
+from unless.structures.pairs import Edge
+from unless.structures.regions import Region
+
+Kind = Literal["linked", "differs", "vanishes"]
+# Arithmetic on other machines may end on other last digits; files should not.
+_DIGITS = 10
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of a pair in a region, and what it rests on.
+
+    "linked": the two depend on each other there, given all else; "differs": they do so differently at the
+    levels of the `gate`. Both are discoveries, with `q` the expected share of false ones among those at least
+    as sure. "vanishes" is none: if they were linked there, it would be by less than `at_most`.
+    `p` is corrected for the search that led to the claim. `effect` and `at_most` are Cramer's V.
+    """
+
+    kind: Kind
+    pair: Edge
+    region: Region
+    gate: str | None
+    statistic: float
+    df: int
+    n_rows: int
+    p: float
+    q: float | None
+    effect: float
+    at_most: float | None = None
+
+    def __str__(self) -> str:
+        where = f" where {self.region}" if self.region.conditions else ""
+        if self.kind == "vanishes":
+            sure = f"V at most {self.at_most:.2g}"
+        else:
+            sure = f"V = {self.effect:.2g}, q = {self.q:.2g}"
+        by = f" between levels of {self.gate}" if self.gate else ""
+        return f"{self.pair[0]} - {self.pair[1]} {self.kind}{by}{where} ({self.n_rows:,} rows, {sure})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**asdict(self), "pair": list(self.pair), "region": self.region.to_dict()}
+
+
+class Notary:
+    """Turns hypotheses about pairs of columns into claims about names."""
+
+    def __init__(self, domain: Domain, fdr: float, effect: float, required: set[Edge]) -> None:
+        self.domain, self.fdr, self.effect, self.required = domain, fdr, effect, required
+
+    def claims(self, pairs: Mapping[tuple[int, int], Pair], n_searched: int) -> list[Claim]:
+        """Keep the discoveries whose q is small enough, and add where they vanish."""
+        n = len(self.domain)
+        linked = [(pair, found) for pair, about in pairs.items() for found in about.linked]
+        n_others = n * (n - 1) // 2 - len({pair for pair, _ in linked})
+        differs = [(pair, found) for pair, about in pairs.items() for found in about.differs]
+        made = [
+            *self._discoveries("linked", linked, len(linked) + n_others),
+            *self._discoveries("differs", differs, max(n_searched, len(differs))),
+        ]
+        named = {claim.pair for claim in made if claim.kind == "linked"}
+        absent = [(pair, found) for pair, about in pairs.items() for found in about.unlinked]
+        made += [claim for claim in self._vanishing(absent) if claim.pair in named]
+        return sorted(made, key=lambda claim: (claim.pair, claim.kind, claim.region.conditions))
+
+    def _discoveries(
+        self, kind: Kind, found: Sequence[tuple[tuple[int, int], Found]], n_hypotheses: int
+    ) -> Iterator[Claim]:
+        q_values = adjusted([one.corrected for _, one in found], n_hypotheses)
+        for (pair, one), q in zip(found, q_values.tolist(), strict=True):
+            if q <= self.fdr and self._pair(pair) not in self.required:
+                yield self._claim(kind, pair, one, q=_rounded(q))
+
+    def _vanishing(self, found: Sequence[tuple[tuple[int, int], Found]]) -> Iterator[Claim]:
+        for pair, one in found:
+            if one.statistic.df:
+                shift = largest_shift(one.statistic.value, one.statistic.df)
+                limit = self._cramers_v(pair, shift, one.n_rows)
+                if limit < self.effect:
+                    yield self._claim("vanishes", pair, one, at_most=_rounded(limit))
+
+    def _claim(self, kind: Kind, pair: tuple[int, int], found: Found, **more: Any) -> Claim:
+        statistic = found.statistic
+        return Claim(
+            kind=kind,
+            pair=self._pair(pair),
+            region=region_of(self.domain, found),
+            gate=None if found.gate is None else self.domain.names[found.gate],
+            statistic=_rounded(statistic.value),
+            df=statistic.df,
+            n_rows=found.n_rows,
+            p=_rounded(found.corrected),
+            q=more.get("q"),
+            effect=_rounded(self._cramers_v(pair, statistic.value, found.n_rows)),
+            at_most=more.get("at_most"),
+        )
+
+    def _cramers_v(self, pair: tuple[int, int], statistic: float, n_rows: int) -> float:
+        fewest = min(int(self.domain.n_levels[position]) for position in pair)
+        return min(1.0, sqrt(statistic / (max(1, n_rows) * max(1, fewest - 1))))
+
+    def _pair(self, pair: tuple[int, int]) -> Edge:
+        a, b = sorted(self.domain.names[position] for position in pair)
+        return a, b
+
+
+def region_of(domain: Domain, found: Found) -> Region:
+    """Name the part of the table that a hypothesis is about."""
+    return Region.of(
+        domain,
+        {
+            domain.names[variable]: [domain.variables[variable].levels[level] for level in levels]
+            for variable, levels in found.conditions
+        },
+    )
+
+
+def labelled(domain: Domain, claims: Sequence[Claim], required: set[Edge]) -> LabelledGraph:
+    """Draw a link wherever one is claimed, or required."""
+    regions: dict[Edge, list[Region]] = {pair: [Region()] for pair in required}
+    for claim in claims:
+        if claim.kind == "linked":
+            regions.setdefault(claim.pair, []).append(claim.region)
+    return LabelledGraph(domain, (Link(pair, tuple(where)) for pair, where in regions.items()))
+
+
+def plain_claims(claims: Sequence[Claim]) -> list[dict[str, Any]]:
+    """Write claims as flat records."""
+    return [
+        {
+            **{name: value for name, value in asdict(claim).items() if name not in ("pair", "region")},
+            "first": claim.pair[0],
+            "second": claim.pair[1],
+            "region": json.dumps(claim.region.to_dict()),
+        }
+        for claim in claims
+    ]
+
+
+def read_claims(records: Any, domain: Domain) -> list[Claim]:
+    """Read flat records back."""
+    if not isinstance(records, list):
+        raise SettingError("its claims are no list of records")
+    claims = []
+    for record in records:
+        fields = dict(record)
+        pair = fields.pop("first"), fields.pop("second")
+        region = Region.of(domain, json.loads(fields.pop("region")))
+        claims.append(Claim(pair=pair, region=region, **fields))
+    return claims
+
+
+def _rounded(value: float) -> float:
+    return float(np.format_float_scientific(value, precision=_DIGITS - 1))

@@ -1,0 +1,212 @@
+"""Where a pair is linked: what the gate trees of its two ends say together."""
+
+from collections.abc import Iterator, Sequence
+from math import comb
+from typing import NamedTuple
+
+from scipy.special import chdtri
+
+from unless.independence.logistic import (
+    NOTHING,
+    Effect,
+    Statistic,
+    average,
+    common,
+    difference,
+)
+from unless.learners.gating import GateTree
+from unless.learners.neighbourhoods import Asker, Conditions, Part
+
+# The ends of a pair may cut the table in different ways; beyond so many cells one end's way is enough.
+MAX_CELLS = 32
+
+
+class Found(NamedTuple):
+    """A hypothesis about a pair that was tested in a part of the table.
+
+    `corrected` is its p after the search that led to it; `gate` is the variable between whose levels the link
+    may differ, for the hypotheses of that kind.
+    """
+
+    conditions: Conditions
+    statistic: Statistic
+    n_rows: int
+    corrected: float
+    gate: int | None = None
+
+
+class Pair(NamedTuple):
+    """All about a pair: parts where it seems linked, where it does not, between which levels it differs."""
+
+    linked: tuple[Found, ...] = ()
+    unlinked: tuple[Found, ...] = ()
+    differs: tuple[Found, ...] = ()
+
+
+class Cell(NamedTuple):
+    """A part in which a pair has one set of weights."""
+
+    part: Part
+    effect: Effect
+    n_rows: int
+
+
+class Choice(NamedTuple):
+    """The best account of some cells: what it is worth, and what it says."""
+
+    worth: float
+    linked: tuple[Found, ...]
+    unlinked: tuple[Found, ...]
+    differs: tuple[Found, ...]
+
+
+class Linker:
+    """Decides, pair by pair, in which contexts there is a link."""
+
+    def __init__(
+        self, askers: Sequence[Asker], trees: Sequence[GateTree], alpha: float, n_gates: int
+    ) -> None:
+        self.askers, self.trees, self.alpha = askers, trees, alpha
+        self.table = askers[0].table
+        self.n_gates = n_gates
+        self.n_asked = self.n_searched = 0
+        self.rank = gate_ranks(trees)
+
+    def pair(self, a: int, b: int) -> Pair:
+        """Say where two variables are linked."""
+        mine, yours = self._stops(a, b), self._stops(b, a)
+        switched = [*self._switched(a, b, mine), *self._switched(b, a, yours)]
+        apart = _without_overlap(switched)
+        if any(not found.conditions for found in apart):
+            return Pair(linked=tuple(apart))
+        cells = list(self._cells(a, b, mine, yours))
+        if not cells:
+            return Pair(linked=tuple(apart))
+        self.n_searched += 1
+        before = self.n_asked
+        best = self._best(cells, ())
+        n_tried = self.n_asked - before
+        linked = tuple(_corrected(found, n_tried) for found in best.linked)
+        differs = tuple(
+            _corrected(found, self.n_gates ** len(found.conditions or ((),)))
+            for found in best.differs
+        )
+        return Pair((*apart, *linked), best.unlinked, differs)
+
+    def _stops(self, a: int, b: int) -> list[GateTree]:
+        # A gate sees the links that it switches as its own, switched by their ends: there the others know.
+        return [] if self.rank[a] > self.rank[b] else list(self.trees[a].stops(b))
+
+    def _switched(self, a: int, b: int, stops: list[GateTree]) -> Iterator[Found]:
+        """Give the parts in which b is a gate of a's links, and so is linked to a: a p for b mattering at all."""
+        ask = self.askers[a]
+        for stop in stops:
+            if stop.gate != b:
+                continue
+            apart = [ask.regression(child.part, stop.union) for child in stop.children]
+            without = ask.regression(stop.part, stop.union)
+            gained = sum(one.log_likelihood for one in apart) - without.log_likelihood
+            df = sum(one.n_weights for one in apart) - without.n_weights
+            statistic = Statistic(max(0.0, 2 * gained), df)
+            self.n_asked += 1
+            # Either end might have said it, and the neighbours it is said with were searched for.
+            n_tried = 2 * comb(len(self.askers) - 2, len(stop.union))
+            p = min(1.0, n_tried * statistic.p)
+            yield Found(stop.part.conditions, statistic, self.table.n_rows(stop.part), p)
+
+    def _cells(self, a: int, b: int, mine: list[GateTree], yours: list[GateTree]) -> Iterator[Cell]:
+        here = [stop for stop in mine if stop.gate is None]
+        there = [stop for stop in yours if stop.gate is None]
+        if not any(b in stop.blanket for stop in here) and not any(a in stop.blanket for stop in there):
+            return
+        for one in here or [None]:
+            for other in there or [None]:
+                cell = self._cell(a, b, one, other)
+                if cell is not None:
+                    yield cell
+
+    def _cell(self, a: int, b: int, one: GateTree | None, other: GateTree | None) -> Cell | None:
+        """Measure a pair where two leaves meet, or where one is, if the other end has none to say it by."""
+        parts = [leaf.part for leaf in (one, other) if leaf is not None]
+        part = parts[0].meets(parts[-1])
+        if not len(part.rows):
+            return None
+        first = None if one is None else self.askers[a].effect(part, one.blanket, b)
+        second = None if other is None else self.askers[b].effect(part, other.blanket, a)
+        effect = first if second is None else second if first is None else average(first, second)
+        return None if effect is None else Cell(part, effect, self.table.n_rows(part))
+
+    def _best(self, cells: list[Cell], path: Conditions) -> Choice:
+        """Choose between no link, one link, and a gate that says which of the two."""
+        self.n_asked += 1
+        effects = [cell.effect for cell in cells]
+        together = common(effects)
+        n_rows = sum(cell.n_rows for cell in cells)
+        found = Found(path, together, n_rows, together.p)
+        choices = [Choice(0.0, (), (found,), ())]
+        if together.df:
+            worth = together.value - float(chdtri(together.df, self.alpha))
+            choices.append(Choice(worth, (found,), (), ()))
+        choices += [self._split(cells, path, gate) for gate in _gates(cells)]
+        return max(choices, key=lambda choice: choice.worth)
+
+    def _split(self, cells: list[Cell], path: Conditions, gate: int) -> Choice:
+        sides: dict[tuple[int, ...], list[Cell]] = {}
+        for cell in cells:
+            sides.setdefault(dict(cell.part.conditions)[gate], []).append(cell)
+        below = [
+            self._best(side, tuple(sorted({**dict(path), gate: levels}.items())))
+            for levels, side in sorted(sides.items())
+        ]
+        contrast = _contrast(cells, list(sides.values()))
+        n_rows = sum(cell.n_rows for cell in cells)
+        told = Found(path, contrast, n_rows, contrast.p, gate)
+        return Choice(
+            sum(choice.worth for choice in below),
+            tuple(one for choice in below for one in choice.linked),
+            tuple(one for choice in below for one in choice.unlinked),
+            (told, *(one for choice in below for one in choice.differs)),
+        )
+
+
+def gate_ranks(trees: Sequence[GateTree]) -> list[int]:
+    """Count, for every variable, at how many others it is a gate; what gates say of lesser ones is left out."""
+    used = [set(tree.gates()) for tree in trees]
+    votes = [sum(gate in one for one in used) for gate in range(len(trees))]
+    return [
+        sum(gate in used[other] and votes[other] <= votes[gate] for other in range(len(trees)))
+        for gate in range(len(trees))
+    ]
+
+
+def _gates(cells: list[Cell]) -> list[int]:
+    """Return the variables that every cell has a condition on, and not all the same."""
+    named = [dict(cell.part.conditions) for cell in cells]
+    shared = set.intersection(*(set(one) for one in named))
+    return [gate for gate in sorted(shared) if len({one[gate] for one in named}) > 1]
+
+
+def _contrast(cells: list[Cell], sides: list[list[Cell]]) -> Statistic:
+    """Test that a link is the same on all sides of a gate, given what else it differs by."""
+    within = [difference([cell.effect for cell in side]) for side in sides]
+    overall = difference([cell.effect for cell in cells])
+    value = overall.value - sum(one.value for one in within)
+    df = overall.df - sum(one.df for one in within)
+    return Statistic(max(0.0, value), df) if df > 0 else NOTHING
+
+
+def _corrected(found: Found, n_tried: int) -> Found:
+    return found._replace(corrected=min(1.0, found.statistic.p * n_tried))
+
+
+def _without_overlap(found: list[Found]) -> list[Found]:
+    kept: list[Found] = []
+    for one in sorted(found, key=lambda one: (len(one.conditions), one.corrected, one.conditions)):
+        if not any(_meet(one.conditions, other.conditions) for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _meet(one: Conditions, other: Conditions) -> bool:
+    known = dict(other)
+    return all(set(levels) & set(known.get(variable, levels)) for variable, levels in one)

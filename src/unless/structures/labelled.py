@@ -1,0 +1,229 @@
+"""A graph whose links are labelled with the contexts in which they hold."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset, Rows
+from unless.data.domain import Domain, shorten
+from unless.errors import SettingError
+from unless.structures.canonical import Assignment, CanonicalModel
+from unless.structures.conditions import FeatureArrays
+from unless.structures.conditions import Literal as Spoken
+from unless.structures.features import FeatureSet
+from unless.structures.graph import Graph, InstantiatedGraph
+from unless.structures.pairs import Edge, n_pairs, pack
+from unless.structures.regions import Region
+from unless.structures.separation import Names
+
+# Contexts whose graphs are made at once: so many answers, a byte each.
+_ANSWERS = 2**24
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two variables and the disjoint regions in which they are linked; one without conditions is everywhere."""
+
+    pair: Edge
+    regions: tuple[Region, ...] = (Region(),)
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether it is said with conditions; regions that cover all contexts tell links of different kinds."""
+        return any(region.conditions for region in self.regions)
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The variables that decide where the link holds, sorted."""
+        return tuple(sorted({name for region in self.regions for name in region.names}))
+
+    def __str__(self) -> str:
+        where = f" where {' or '.join(map(str, self.regions))}" if self.is_gated else ""
+        return f"{self.pair[0]} - {self.pair[1]}{where}"
+
+
+class LabelledGraph:
+    """A graph for every context, said by its links: each holds everywhere, or in some regions only.
+
+    It answers as a `CanonicalModel` does, for contexts that were observed and for those that were not. Its
+    links are sorted; iterating gives them.
+    """
+
+    domain: Domain
+    links: tuple[Link, ...]
+
+    def __init__(self, domain: Domain, links: Iterable[Link] = ()) -> None:
+        checked = sorted((_checked(domain, link) for link in links), key=lambda link: link.pair)
+        for one, other in zip(checked, checked[1:], strict=False):
+            if one.pair == other.pair:
+                raise SettingError(f"The link {one.pair!r} is given twice; give all its regions at once.")
+        self.__dict__.update(domain=domain, links=tuple(checked))
+
+    @cached_property
+    def edges(self) -> frozenset[Edge]:
+        """The pairs that are linked in some context."""
+        return frozenset(link.pair for link in self.links)
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The variables that switch some link, sorted."""
+        return tuple(sorted({name for link in self.links for name in link.gates}))
+
+    def regions(self, a: str, b: str) -> tuple[Region, ...]:
+        """Return the regions in which two variables are linked; none if they never are."""
+        pair = Graph(self.domain, [(a, b)]).edges
+        return next((link.regions for link in self.links if link.pair in pair), ())
+
+    def has_edge(self, a: str, b: str) -> bool:
+        """Tell whether two variables are linked in every context."""
+        # Regions are disjoint, so their shares of all contexts add up.
+        return sum(map(self._share, self.regions(a, b))) == 1
+
+    def graph(self, context: Assignment) -> Graph:
+        """Return the graph of a complete context, observed or not."""
+        codes = self.domain.encode(context)
+        missing = [name for name in self.domain.names if name not in context]
+        if missing:
+            raise SettingError(
+                f"The context gives no value to {shorten(missing)}; use given() for a partial context."
+            )
+        row = np.array([list(codes.values())], dtype=np.uint16)
+        return Graph.from_packed(self.domain, pack(self.interacting(row)[:, 0]))
+
+    def given(self, context: Assignment | None = None) -> InstantiatedGraph:
+        """Unite the graphs of all contexts that agree with a partial one."""
+        codes = self.domain.encode(context)
+        known = self.domain.decode(codes)
+        edges = [
+            link.pair for link in self.links if any(_agrees(region, known) for region in link.regions)
+        ]
+        return Graph(self.domain, edges)._as(InstantiatedGraph, context=known)
+
+    def is_independent(
+        self, a: Names, b: Names, given: Names = (), context: Assignment | None = None
+    ) -> bool:
+        """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
+        return self.given(context).is_independent(a, b, given)
+
+    def interacting(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Tell, for each pair (in the order of `unless.structures.pairs`) and row of codes, if it is linked."""
+        linked = np.zeros((n_pairs(len(self.domain)), len(rows)), dtype=np.bool_)
+        number = {frozenset(pair): k for k, pair in enumerate(combinations(self.domain.names, 2))}
+        for link in self.links:
+            for region in link.regions:
+                linked[number[frozenset(link.pair)]] |= region.holds(self.domain, rows)
+        return linked
+
+    def to_canonical(self, data: Dataset) -> CanonicalModel:
+        """Return the graph of every distinct row of a table."""
+        if set(data.names) != set(self.domain.names):
+            raise SettingError("The table has other variables than the graph; give one of the same.")
+        table = data.select(self.domain.names)
+        if table.domain != self.domain:
+            raise SettingError("The table has other levels than the graph; give one of the same levels.")
+        block = max(1, _ANSWERS // max(1, n_pairs(len(self.domain))))
+        packed = [
+            pack(self.interacting(table.rows[begin : begin + block]).T)
+            for begin in range(0, max(1, table.n_distinct), block)
+        ]
+        return CanonicalModel.from_edges(self.domain, table.rows, table.counts, np.concatenate(packed))
+
+    def features(self, kind: Literal["cliques", "pairs"] = "pairs") -> FeatureSet:
+        """Return low-order indicators, whatever `kind`: the graph says by itself which it needs.
+
+        For each link one for each pair of levels, joined with the gate levels under which it holds; and one
+        for each variable's level and each level of each of its gates.
+        """
+        if kind not in ("cliques", "pairs"):
+            raise SettingError(f"kind={kind!r} is not known; use 'cliques' or 'pairs'.")
+        spoken = [*self._link_features(), *self._own_features()]
+        return FeatureSet.from_arrays(self.domain, FeatureArrays.of(spoken))
+
+    def to_networkx(self, context: Assignment | None = None) -> Any:
+        """Return `given(context)` as a networkx.Graph."""
+        return self.given(context).to_networkx()
+
+    def _link_features(self) -> Iterator[list[Spoken]]:
+        for link in self.links:
+            a, b = (self.domain.index(name) for name in link.pair)
+            for region in link.regions:
+                where = [spoken for condition in region.conditions for spoken in self._said(*condition)]
+                for one, other in product(self._levels(a), self._levels(b)):
+                    yield [(a, one, True), (b, other, True), *where]
+
+    def _own_features(self) -> Iterator[list[Spoken]]:
+        switches: dict[int, set[int]] = {position: set() for position in range(len(self.domain))}
+        for link in self.links:
+            for name in link.pair:
+                switches[self.domain.index(name)].update(map(self.domain.index, link.gates))
+        for variable, gates in switches.items():
+            for level in self._levels(variable):
+                if not gates:
+                    yield [(variable, level, True)]
+                for gate in sorted(gates):
+                    yield from ([(variable, level, True), (gate, one, True)] for one in self._levels(gate))
+
+    def _levels(self, variable: int) -> range:
+        return range(int(self.domain.n_levels[variable]))
+
+    def _share(self, region: Region) -> Fraction:
+        share = Fraction(1)
+        for name, labels in region.conditions:
+            share *= Fraction(len(labels), len(self.domain[name].levels))
+        return share
+
+    def _said(self, name: str, labels: tuple[str, ...]) -> list[Spoken]:
+        variable, place = self.domain[name], self.domain.index(name)
+        if len(labels) == 1:
+            return [(place, variable.code(labels[0]), True)]
+        return [(place, code, False) for code, label in enumerate(variable.levels) if label not in labels]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("A labelled graph does not change; make another one.")
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self.links)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelledGraph):
+            return NotImplemented
+        return set(self.domain.variables) == set(other.domain.variables) and self.links == other.links
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.domain.names), self.links))
+
+    def __repr__(self) -> str:
+        n_gated = sum(link.is_gated for link in self.links)
+        return f"<LabelledGraph: {len(self.domain)} variables, {len(self)} links, {n_gated} of them gated>"
+
+
+def _checked(domain: Domain, link: Link) -> Link:
+    (pair,) = Graph(domain, [link.pair]).edges
+    regions = [Region.of(domain, dict(region.conditions)) for region in link.regions]
+    for region in regions:
+        if set(region.names) & set(pair):
+            raise SettingError(f"The link {pair!r} cannot be its own gate; give conditions on others.")
+    for one, other in combinations(regions, 2):
+        if _overlap(one, other):
+            raise SettingError(f"Two regions of the link {pair!r} overlap; give disjoint ones.")
+    if not regions:
+        raise SettingError(f"The link {pair!r} holds nowhere; leave it out.")
+    return Link(pair, tuple(sorted(regions, key=lambda region: region.conditions)))
+
+
+def _agrees(region: Region, known: Mapping[str, str]) -> bool:
+    return all(known.get(name, labels[0]) in labels for name, labels in region.conditions)
+
+
+def _overlap(one: Region, other: Region) -> bool:
+    known = dict(other.conditions)
+    return all(set(labels) & set(known.get(name, labels)) for name, labels in one.conditions)
