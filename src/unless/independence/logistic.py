@@ -12,9 +12,8 @@ Floats = npt.NDArray[np.float64]
 RIDGE = 1e-2
 # The intercept alone is hardly held back.
 RIDGE_OF_INTERCEPT = 1e-6
-_ENOUGH = 1e-9
-_MAX_ROUNDS = 50
-_LEAST_STEP = 1e-4
+# Newton's method ends where a round promises no more than this.
+_ENOUGH = 1e-7
 
 
 class Fit(NamedTuple):
@@ -61,70 +60,44 @@ NOTHING = Statistic(0.0, 0)
 
 def fit(design: Floats, counts: Floats, start: Floats | None = None) -> Fit:
     """Fit by Newton's method: `design` (pattern x column, the first all ones), `counts` (pattern x level)."""
-    n_columns, n_free = design.shape[1], counts.shape[1] - 1
+    from unless.kernels.logistic import newton
+
+    (n_patterns, n_columns), n_free = design.shape, counts.shape[1] - 1
     if not n_free:
-        return Fit(np.zeros((n_columns, 0)), 0.0, np.zeros((len(design), 0)), np.zeros((0, 0)))
-    totals, free = counts.sum(axis=1), counts[:, 1:]
-    ridge = np.full((n_columns, 1), RIDGE)
-    ridge[0] = RIDGE_OF_INTERCEPT
-    weights = np.zeros((n_columns, n_free)) if start is None else start
-    if start is None:
-        all_counts = counts.sum(axis=0)
-        weights[0] = np.log(all_counts[1:] / all_counts[0])
-    energy, log_norm = _energies(design, weights)
-    value = _value(free, totals, energy, log_norm, ridge, weights)
-    for _ in range(_MAX_ROUNDS):
-        chances = np.exp(energy - log_norm[:, None])
-        slope = (design.T @ (free - totals[:, None] * chances) - ridge * weights).T.ravel()
-        step = np.linalg.solve(information(design, chances, totals), slope)
-        size, direction = 1.0, step.reshape(n_free, n_columns).T
-        while True:
-            moved = weights + size * direction
-            energy, log_norm = _energies(design, moved)
-            reached = _value(free, totals, energy, log_norm, ridge, moved)
-            if reached >= value - 1e-12 * abs(value) or size < _LEAST_STEP:
-                break
-            size /= 2
-        weights, value = moved, reached
-        if step @ slope < _ENOUGH:
-            break
-    chances = np.exp(energy - log_norm[:, None])
-    log_likelihood = float((free * energy).sum() - totals @ log_norm)
-    return Fit(weights, log_likelihood, chances, information(design, chances, totals))
-
-
-def information(design: Floats, chances: Floats, totals: Floats) -> Floats:
-    """Return the negative second derivative of the penalised log-likelihood."""
-    n_columns, n_free = design.shape[1], chances.shape[1]
-    matrix = np.empty((n_free, n_columns, n_free, n_columns))
-    for one in range(n_free):
-        for other in range(one, n_free):
-            spread = -totals * chances[:, one] * chances[:, other]
-            if one == other:
-                spread += totals * chances[:, one]
-            block = design.T @ (spread[:, None] * design)
-            matrix[one, :, other], matrix[other, :, one] = block, block.T
+        return Fit(np.zeros((n_columns, 0)), 0.0, np.zeros((n_patterns, 0)), np.zeros((0, 0)))
     ridge = np.full(n_columns, RIDGE)
     ridge[0] = RIDGE_OF_INTERCEPT
-    square = matrix.reshape(n_free * n_columns, n_free * n_columns)
-    square[np.diag_indices(len(square))] += np.tile(ridge, n_free)
-    return square
+    weights = np.zeros((n_free, n_columns))
+    if start is None:
+        totals = counts.sum(axis=0)
+        weights[:, 0] = np.log(totals[1:] / totals[0])
+    else:
+        weights[:] = start.T
+    chances = np.empty((n_patterns, n_free))
+    information = np.empty((n_free * n_columns, n_free * n_columns))
+    ready = (np.ascontiguousarray(array, dtype=np.float64) for array in (design, counts))
+    log_likelihood = float(newton(*ready, ridge, _ENOUGH, weights, chances, information))
+    return Fit(np.ascontiguousarray(weights.T), log_likelihood, chances, information)
 
 
 def average(one: Effect, other: Effect) -> Effect:
-    """Join what the two ends of a pair say of it; the other's pairs of levels are turned round.
+    """Join what the two ends of a pair say of it.
 
     Both are estimates of the same weights from the same rows, and nearly the same: the covariance of their
     mean is taken as the mean of theirs, which it never exceeds.
     """
-    turned = [(a, b) for b, a in other.cells]
-    shared = [cell for cell in one.cells if cell in turned]
+    shared = [cell for cell in one.cells if cell in other.cells]
     if not shared:
         return NO_EFFECT
     here = [one.cells.index(cell) for cell in shared]
-    there = [turned.index(cell) for cell in shared]
+    there = [other.cells.index(cell) for cell in shared]
     covariance = (one.covariance[np.ix_(here, here)] + other.covariance[np.ix_(there, there)]) / 2
     return Effect(tuple(shared), (one.weights[here] + other.weights[there]) / 2, covariance)
+
+
+def turned(effect: Effect) -> Effect:
+    """Say the same of a pair from its other end."""
+    return effect._replace(cells=tuple((a, b) for b, a in effect.cells))
 
 
 def size_of(effect: Effect) -> Statistic:
@@ -162,15 +135,3 @@ def total(statistics: Iterable[Statistic]) -> Statistic:
     """Add up statistics of strata, and their degrees of freedom."""
     listed = list(statistics)
     return Statistic(sum(one.value for one in listed), sum(one.df for one in listed))
-
-
-def _energies(design: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    energy = design @ weights
-    top = np.maximum(energy.max(axis=1), 0.0)
-    return energy, top + np.log(np.exp(-top) + np.exp(energy - top[:, None]).sum(axis=1))
-
-
-def _value(
-    free: Floats, totals: Floats, energy: Floats, log_norm: Floats, ridge: Floats, weights: Floats
-) -> float:
-    return float((free * energy).sum() - totals @ log_norm - (ridge * weights * weights).sum() / 2)

@@ -7,17 +7,17 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtri
 
-from unless.independence.logistic import Statistic, difference
-from unless.learners.neighbourhoods import Asker, Blanket, Bools, Part, Regression
+from unless.independence.logistic import Statistic, difference, size_of
+from unless.learners.neighbourhoods import Asker, Blanket, Regression
+from unless.learners.parts import Bools, Floats, Part
 
-Floats = npt.NDArray[np.float64]
 # A gate of more levels would be searched among too many sets of them.
 MAX_GATE_LEVELS = 8
-# Of the variables whose score says that they might be gates, so many are looked at closely.
-MAX_CANDIDATES = 8
+# So few are all looked at closely; of more, those whose scores say most clearly that they might be gates.
+FEW_GATES = 8
+MAX_CANDIDATES = 3
 # Gates that others found are looked at too, whatever the score.
 MAX_SHARED = 3
 _ROUNDS = 50
@@ -102,7 +102,7 @@ class GateSearch:
             self._listed[part.conditions] = self._screened(part, blanket)
         screened = self._listed[part.conditions]
         often = sorted((g for g in self.gates if shares[g] > 1 / len(shares)), key=lambda g: (-shares[g], g))
-        for gate in sorted({*screened, *often[:MAX_SHARED]}):
+        for gate in sorted({*screened, *often[:MAX_SHARED]} & {*self.gates}):
             key = part.conditions, gate
             if key not in self._known:
                 self._known[key] = self._look(part, blanket, gate)
@@ -111,26 +111,27 @@ class GateSearch:
                 yield candidate
 
     def _screened(self, part: Part, blanket: Blanket) -> list[int]:
-        if len(self.gates) <= MAX_CANDIDATES:
+        if len(self.gates) <= FEW_GATES:
             return self.gates
-        tests = self.asker.split_scores(part, blanket, self.gates)
+        near = [gate for gate in self.gates if gate in self.asker.near]
+        tests = self.asker.split_scores(part, blanket, near)
         likely = [
-            (test.p, gate)
-            for test, gate in zip(tests, self.gates, strict=True)
-            if test.p < self.asker.alpha or gate in blanket
+            (test.p, -test.value, gate)
+            for test, gate in zip(tests, near, strict=True)
+            if test.p < self.asker.alpha
         ]
-        return [gate for _, gate in sorted(likely)[:MAX_CANDIDATES]]
+        return [gate for _, _, gate in sorted(likely)[:MAX_CANDIDATES]]
 
     def _look(self, part: Part, blanket: Blanket, gate: int) -> Candidate | None:
         """Learn the neighbours at each level of a gate; compare with one set of neighbours for all."""
         ask = self.asker
-        parts = [
-            self.table.narrowed(part, gate, (level,)) for level in self.table.levels_in(part, gate)
-        ]
+        parts = [self.table.narrowed(part, gate, (level,)) for level in self.table.levels_in(part, gate)]
         if len(parts) < 2:
             return None
         start = tuple(b for b in blanket if b != gate)
-        own = [ask.blanket(below, start) for below in parts]
+        # Where gates are few, neighbours that only show at a level are looked for at every one of them.
+        thorough = len(self.gates) <= FEW_GATES
+        own = [ask.blanket(below, start) if thorough else start for below in parts]
         gain = sum(self._worth(ask.regression(b, s)) for b, s in zip(parts, own, strict=True))
         gain -= self._worth(ask.regression(part, blanket))
         union = tuple(sorted({*start}.union(*own)))
@@ -149,11 +150,16 @@ class GateSearch:
         return Candidate(gate, gain, min(1.0, 2 * min(every, alone)), union)
 
     def _worth(self, found: Regression) -> float:
-        return found.log_likelihood - self.price * found.n_weights
+        """Return the log-likelihood less the price of the weights, without those that are not worth it."""
+        worth = found.log_likelihood - self.price * found.n_weights
+        for variable in sorted(set(found.owners.tolist()) - {-1}):
+            size = size_of(found.effect(variable))
+            worth += max(0.0, self.price * size.df - size.value / 2)
+        return worth
 
     def _groups(self, part: Part, best: Candidate) -> list[Part]:
         """Join the levels of a gate between which no link differs enough."""
-        groups = [(level,) for level in self.table.levels_in(part, best.gate)]
+        groups: list[tuple[int, ...]] = [(level,) for level in self.table.levels_in(part, best.gate)]
         if len(groups) == 2:
             return [self.table.narrowed(part, best.gate, group) for group in groups]
         worth = {group: self._worth_of(part, best, group) for group in groups}
@@ -173,7 +179,9 @@ class GateSearch:
     def _worth_of(self, part: Part, best: Candidate, group: tuple[int, ...]) -> float:
         below = self.table.narrowed(part, best.gate, group)
         union = best.union if len(group) == 1 else tuple(sorted((*best.union, best.gate)))
-        return self._worth(self.asker.regression(below, union))
+        found = self.asker.regression(below, union)
+        # All weights are paid for, so that levels with the same weights are better joined.
+        return found.log_likelihood - self.price * found.n_weights
 
 
 def gate_shares(trees: Sequence[GateTree]) -> Floats:
@@ -203,3 +211,28 @@ def gate_shares(trees: Sequence[GateTree]) -> Floats:
 def even_shares(n_variables: int) -> Floats:
     """Return the shares before anything is known."""
     return np.full(n_variables + 1, 1 / (n_variables + 1))
+
+
+def gate_ranks(trees: Sequence[GateTree]) -> list[int]:
+    """Count, for every variable, at how many it is a gate; what gates say of lesser ones is left out."""
+    used = [set(tree.gates()) for tree in trees]
+    votes = [sum(gate in one for one in used) for gate in range(len(trees))]
+    return [
+        sum(gate in used[other] and votes[other] <= votes[gate] for other in range(len(trees)))
+        for gate in range(len(trees))
+    ]
+
+
+def part_rivals(searches: Sequence[GateSearch], trees: Sequence[GateTree]) -> set[int]:
+    """Forbid two variables to be each other's gate, unless one is a gate at more; return those concerned.
+
+    A link that two others switch looks from either end as if its other end switched the links to them.
+    """
+    ranks, used = gate_ranks(trees), [set(tree.gates()) for tree in trees]
+    rivals = set()
+    for a, b in combinations(range(len(trees)), 2):
+        if b in used[a] and a in used[b] and ranks[a] == ranks[b]:
+            for search, other in ((searches[a], b), (searches[b], a)):
+                search.gates = [gate for gate in search.gates if gate != other]
+            rivals |= {a, b}
+    return rivals

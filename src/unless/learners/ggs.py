@@ -13,9 +13,10 @@ from unless.data.progress import progress
 from unless.errors import SettingError, TooLarge
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
-from unless.learners.gating import GateSearch, GateTree, even_shares, gate_shares
+from unless.learners.gating import GateSearch, GateTree, even_shares, gate_shares, part_rivals
 from unless.learners.linking import Linker
-from unless.learners.neighbourhoods import Asker, Bools, Table
+from unless.learners.neighbourhoods import Asker
+from unless.learners.parts import Bools, Table
 from unless.learners.settings import (
     EdgeNames,
     check_at_least,
@@ -28,6 +29,8 @@ from unless.structures.labelled import LabelledGraph
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.
 MAX_BLANKET = 24
+# How often trees are grown again because two variables were each other's gates.
+MAX_REVISIONS = 3
 # Bytes that remembered answers take for each variable pair, measured on tables of 20 to 100 variables.
 _BYTES_PER_PAIR = 1_000
 
@@ -44,7 +47,7 @@ class GGS(Estimator):
     Parameters
     ----------
     alpha
-        The level at which blankets grow and shrink, and gates are looked for: what passes is only a candidate.
+        The level at which blankets grow and shrink and gates are looked for; what passes is a candidate.
     fdr
         The expected share of false claims (Benjamini-Hochberg), for links and for gates each.
     max_gate
@@ -71,7 +74,7 @@ class GGS(Estimator):
     kept_structure = LabelledGraph
     claims_: list[Claim]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         alpha: float = 0.05,
         *,
@@ -154,7 +157,14 @@ class GGS(Estimator):
         with progress("GGS", self.show_progress, 2 * len(askers)) as step:
             alone = self._each(lambda search: search.tree(shares), searches, step)
             found = gate_shares(alone)
-            return self._each(lambda search: search.tree(found), searches, step)
+            trees = self._each(lambda search: search.tree(found), searches, step)
+            for _ in range(MAX_REVISIONS):
+                rivals = part_rivals(searches, trees)
+                trees = [
+                    searches[place].tree(found) if place in rivals else tree
+                    for place, tree in enumerate(trees)
+                ]
+        return trees
 
     def _each(
         self, work: Callable[[GateSearch], GateTree], items: Sequence[GateSearch], step: Callable[[], object]

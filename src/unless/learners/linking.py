@@ -13,12 +13,14 @@ from unless.independence.logistic import (
     average,
     common,
     difference,
+    turned,
 )
-from unless.learners.gating import GateTree
-from unless.learners.neighbourhoods import Asker, Conditions, Part
+from unless.learners.gating import GateTree, gate_ranks
+from unless.learners.neighbourhoods import Asker
+from unless.learners.parts import Conditions, Part
 
 # The ends of a pair may cut the table in different ways; beyond so many cells one end's way is enough.
-MAX_CELLS = 32
+MAX_CELLS = 8
 
 
 class Found(NamedTuple):
@@ -41,6 +43,9 @@ class Pair(NamedTuple):
     linked: tuple[Found, ...] = ()
     unlinked: tuple[Found, ...] = ()
     differs: tuple[Found, ...] = ()
+
+
+Meeting = tuple[Part, GateTree | None, GateTree | None]
 
 
 class Cell(NamedTuple):
@@ -84,12 +89,12 @@ class Linker:
             return Pair(linked=tuple(apart))
         self.n_searched += 1
         before = self.n_asked
-        best = self._best(cells, ())
+        # Where a gate of one end has spoken the rest of the table is no region, and each cell is its own.
+        best = self._each(cells) if apart else self._best(cells, ())
         n_tried = self.n_asked - before
         linked = tuple(_corrected(found, n_tried) for found in best.linked)
         differs = tuple(
-            _corrected(found, self.n_gates ** len(found.conditions or ((),)))
-            for found in best.differs
+            _corrected(found, self.n_gates ** len(found.conditions or ((),))) for found in best.differs
         )
         return Pair((*apart, *linked), best.unlinked, differs)
 
@@ -98,7 +103,7 @@ class Linker:
         return [] if self.rank[a] > self.rank[b] else list(self.trees[a].stops(b))
 
     def _switched(self, a: int, b: int, stops: list[GateTree]) -> Iterator[Found]:
-        """Give the parts in which b is a gate of a's links, and so is linked to a: a p for b mattering at all."""
+        """Give the parts in which b is a gate of a's links, and so linked to a; and test that it is not."""
         ask = self.askers[a]
         for stop in stops:
             if stop.gate != b:
@@ -119,22 +124,23 @@ class Linker:
         there = [stop for stop in yours if stop.gate is None]
         if not any(b in stop.blanket for stop in here) and not any(a in stop.blanket for stop in there):
             return
-        for one in here or [None]:
-            for other in there or [None]:
-                cell = self._cell(a, b, one, other)
-                if cell is not None:
-                    yield cell
+        meetings = list(_meetings(here, there))
+        if len(meetings) > MAX_CELLS:
+            meetings = list(_meetings(*(([], there) if len(there) <= len(here) else (here, []))))
+        for part, one, other in meetings:
+            said = [] if one is None else [self.askers[a].effect(part, one.blanket, b)]
+            if other is not None:
+                said.append(turned(self.askers[b].effect(part, other.blanket, a)))
+            yield Cell(part, average(said[0], said[-1]), self.table.n_rows(part))
 
-    def _cell(self, a: int, b: int, one: GateTree | None, other: GateTree | None) -> Cell | None:
-        """Measure a pair where two leaves meet, or where one is, if the other end has none to say it by."""
-        parts = [leaf.part for leaf in (one, other) if leaf is not None]
-        part = parts[0].meets(parts[-1])
-        if not len(part.rows):
-            return None
-        first = None if one is None else self.askers[a].effect(part, one.blanket, b)
-        second = None if other is None else self.askers[b].effect(part, other.blanket, a)
-        effect = first if second is None else second if first is None else average(first, second)
-        return None if effect is None else Cell(part, effect, self.table.n_rows(part))
+    def _each(self, cells: list[Cell]) -> Choice:
+        choices = [self._best([cell], cell.part.conditions) for cell in cells]
+        return Choice(
+            sum(choice.worth for choice in choices),
+            tuple(one for choice in choices for one in choice.linked),
+            tuple(one for choice in choices for one in choice.unlinked),
+            (),
+        )
 
     def _best(self, cells: list[Cell], path: Conditions) -> Choice:
         """Choose between no link, one link, and a gate that says which of the two."""
@@ -169,14 +175,19 @@ class Linker:
         )
 
 
-def gate_ranks(trees: Sequence[GateTree]) -> list[int]:
-    """Count, for every variable, at how many others it is a gate; what gates say of lesser ones is left out."""
-    used = [set(tree.gates()) for tree in trees]
-    votes = [sum(gate in one for one in used) for gate in range(len(trees))]
-    return [
-        sum(gate in used[other] and votes[other] <= votes[gate] for other in range(len(trees)))
-        for gate in range(len(trees))
-    ]
+def _meetings(here: list[GateTree], there: list[GateTree]) -> Iterator[Meeting]:
+    """Give the parts where leaves of the two ends meet; an end without leaves has nothing to say."""
+    if not here or not there:
+        for leaf in here:
+            yield leaf.part, leaf, None
+        for leaf in there:
+            yield leaf.part, None, leaf
+        return
+    for one in here:
+        for other in there:
+            part = one.part.meets(other.part)
+            if len(part.rows):
+                yield part, one, other
 
 
 def _gates(cells: list[Cell]) -> list[int]:

@@ -1,95 +1,27 @@
 """Questions about the neighbours of one variable in a part of a table, asked by logistic regression."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from unless.data.dataset import Dataset
 from unless.independence.logistic import NO_EFFECT, NOTHING, Effect, Fit, Statistic, fit, size_of
+from unless.learners.parts import Bools, Codes, Conditions, Floats, Part, Table
 from unless.learners.score_tests import EXPLAINED, Score
 from unless.structures.distinct import Positions
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Blanket = tuple[int, ...]
-# A variable and the levels it may have, in the order of variables.
-Conditions = tuple[tuple[int, tuple[int, ...]], ...]
+# Beyond the whole table only so many are asked about: those that were nearest in it.
+MAX_NEAR = 20
+# Where the test by the size of weights is this clear the likelihood ratio would not change the answer; but
+# large weights that seem uncertain may be those of levels that are separated.
+SETTLED, UNLIKELY, LARGE_WEIGHT = 1e-8, 0.2, 3.0
 # Patterns are looked up in a table, and not sorted, while it has at most so many places for each row.
 _PLACES = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The rows of a table that meet some conditions."""
-
-    conditions: Conditions
-    rows: Positions
-
-    def meets(self, other: "Part") -> "Part":
-        """Return the rows in both."""
-        if self.conditions == other.conditions:
-            return self
-        allowed = {**dict(self.conditions)}
-        for variable, levels in other.conditions:
-            known = allowed.get(variable, levels)
-            allowed[variable] = tuple(level for level in known if level in levels)
-        rows = np.intersect1d(self.rows, other.rows, assume_unique=True)
-        return Part(tuple(sorted(allowed.items())), rows)
-
-
-class Table:
-    """A dataset as regressions read it."""
-
-    def __init__(self, data: Dataset) -> None:
-        self.codes: Codes = np.ascontiguousarray(data.rows, dtype=np.int64)
-        self.counts: Floats = data.counts.astype(np.float64)
-        self.n_levels: list[int] = data.domain.n_levels.tolist()
-        weighted = [
-            np.bincount(column, weights=self.counts, minlength=size)
-            for column, size in zip(self.codes.T, self.n_levels, strict=True)
-        ]
-        # Weights are told against the most frequent level, the same in every part.
-        self.reference = [int(np.argmax(counts)) for counts in weighted]
-        self.used = [np.flatnonzero(counts).tolist() for counts in weighted]
-        self._columns()
-
-    def _columns(self) -> None:
-        """Lay out an indicator for each level but the reference, variable by variable."""
-        n = len(self.n_levels)
-        self.free = [[level for level in self.used[v] if level != self.reference[v]] for v in range(n)]
-        self.begins = np.append(0, np.cumsum([len(levels) for levels in self.free]))
-        self.indicators = np.zeros((len(self.codes), int(self.begins[-1])))
-        for variable, levels in enumerate(self.free):
-            for place, level in enumerate(levels, int(self.begins[variable])):
-                self.indicators[:, place] = self.codes[:, variable] == level
-
-    @cached_property
-    def whole(self) -> Part:
-        """All rows."""
-        return Part((), np.arange(len(self.codes)))
-
-    def narrowed(self, part: Part, variable: int, levels: tuple[int, ...]) -> Part:
-        """Keep the rows in which a variable has one of some levels."""
-        inside = np.isin(self.codes[part.rows, variable], levels)
-        conditions = tuple(sorted({**dict(part.conditions), variable: levels}.items()))
-        return Part(conditions, part.rows[inside])
-
-    def levels_in(self, part: Part, variable: int) -> list[int]:
-        """Return the levels that a variable shows in a part."""
-        seen = np.bincount(self.codes[part.rows, variable], minlength=self.n_levels[variable])
-        return [int(level) for level in np.flatnonzero(seen)]
-
-    def n_rows(self, part: Part) -> int:
-        """Return the number of rows of a part, repeated ones included."""
-        return int(self.counts[part.rows].sum())
-
-
 class Patterns(NamedTuple):
-    """The distinct values of a blanket in a part, how often the target's levels go with each, who has which."""
+    """Distinct values of a blanket in a part, counts of the target's levels with each, and whose they are."""
 
     values: Codes
     counts: Floats
@@ -133,15 +65,18 @@ class Asker:
         self.allowed = allowed
         self.required: Blanket = tuple(np.flatnonzero(required).tolist())
         self.n_asked = 0
+        # Those that may be neighbours somewhere; once the whole table has been seen, the nearest of them.
+        self.near: list[int] = np.flatnonzero(allowed).tolist()
         self._fits: dict[tuple[Conditions, Blanket], Regression] = {}
         self._drops: dict[tuple[Conditions, Blanket, int], Statistic] = {}
         self._scores: dict[tuple[Conditions, Blanket], list[Statistic]] = {}
+        self._n_scored = 0
         self._blankets: dict[Conditions, Blanket] = {}
 
     @property
     def n_distinct(self) -> int:
         """The number of different tests computed."""
-        return len(self._drops) + sum(map(len, self._scores.values()))
+        return len(self._drops) + self._n_scored
 
     def regression(self, part: Part, blanket: Blanket) -> Regression:
         """Fit the target on a blanket in a part."""
@@ -160,10 +95,11 @@ class Asker:
 
     def scores(self, part: Part, blanket: Blanket) -> list[Statistic]:
         """Test, by score, for every variable that the blanket says all that it says of the target."""
-        self.n_asked += len(self.table.n_levels)
+        self.n_asked += len(self.near) - sum(b in blanket for b in self.near)
         key = part.conditions, blanket
         if key not in self._scores:
             self._scores[key] = self._scored(part, blanket)
+            self._n_scored += len(self.near) - sum(b in blanket for b in self.near)
         return self._scores[key]
 
     def blanket(self, part: Part, start: Blanket = ()) -> Blanket:
@@ -174,26 +110,38 @@ class Asker:
         return self._blankets[part.conditions]
 
     def effect(self, part: Part, blanket: Blanket, variable: int) -> Effect:
-        """Return the weights of a variable beside a blanket, scaled so that their test is the likelihood ratio's."""
+        """Return the weights of a variable beside a blanket, with a covariance that can be trusted.
+
+        Where the size of the weights alone does not settle whether there are any, it is scaled so that their
+        test is the likelihood ratio's.
+        """
         blanket = tuple(sorted({*blanket, variable}))
         effect = self.regression(part, blanket).effect(variable)
         if not effect.cells:
             return NO_EFFECT
-        ratio, wald = self.drop(part, blanket, variable).value, size_of(effect).value
+        size = size_of(effect)
+        if size.p < SETTLED or (size.p > UNLIKELY and np.abs(effect.weights).max() < LARGE_WEIGHT):
+            self.n_asked += 1
+            return effect
+        ratio, wald = self.drop(part, blanket, variable).value, size.value
         if min(ratio, wald) <= EXPLAINED:
             return effect
         return effect._replace(covariance=effect.covariance * np.clip(wald / ratio, 0.1, 10.0))
 
     def _grow(self, part: Part, blanket: Blanket) -> Blanket:
+        least: dict[int, float] = {}
         while len(blanket) < self.max_blanket:
             scores = self.scores(part, blanket)
-            open_ones = [
-                (scores[b].p, b) for b in np.flatnonzero(self.allowed).tolist() if b not in blanket
-            ]
-            p, strongest = min(open_ones, default=(1.0, 0))
+            open_ones = [(scores[b].p, -scores[b].value, b) for b in self.near if b not in blanket]
+            for p, _, b in open_ones:
+                least[b] = min(p, least.get(b, 1.0))
+            p, _, strongest = min(open_ones, default=(1.0, 0.0, 0))
             if p >= self.alpha:
                 break
             blanket = tuple(sorted((*blanket, strongest)))
+        if not part.conditions:
+            ranked = sorted(self.near, key=lambda b: (b not in blanket, least.get(b, 1.0), b))
+            self.near = sorted(ranked[: max(MAX_NEAR, len(blanket))])
         return blanket
 
     def _shrink(self, part: Part, blanket: Blanket) -> Blanket:
@@ -201,9 +149,7 @@ class Asker:
             found = self.regression(part, blanket)
             # A weight far from zero is never in doubt; one that seems near may be separated, and is asked.
             doubted = [
-                b
-                for b in blanket
-                if b not in self.required and size_of(found.effect(b)).p >= self.alpha / 10
+                b for b in blanket if b not in self.required and size_of(found.effect(b)).p >= self.alpha / 10
             ]
             p, weakest = max(((self.drop(part, blanket, b).p, b) for b in doubted), default=(0.0, 0))
             if p < self.alpha:
@@ -234,7 +180,8 @@ class Asker:
             weights=self.table.counts[part.rows],
             minlength=n_patterns * size,
         )
-        return Patterns(codes[first][:, list(blanket)], counts.reshape(n_patterns, size), which)
+        by_level = counts.reshape(n_patterns, size).astype(np.float64, copy=False)
+        return Patterns(codes[first][:, list(blanket)], by_level, which)
 
     def _fit(self, part: Part, blanket: Blanket) -> tuple[Regression, Floats, Patterns]:
         patterns = self.patterns(part, blanket)
@@ -273,13 +220,29 @@ class Asker:
         return Statistic(max(0.0, 2 * (full.log_likelihood - fewer.log_likelihood)), df)
 
     def _scored(self, part: Part, blanket: Blanket) -> list[Statistic]:
-        n = len(self.table.n_levels)
+        tests = [NOTHING] * len(self.table.n_levels)
         found, design, patterns = self._fit(part, blanket)
         self._fits.setdefault((part.conditions, blanket), found)
         if len(found.target_levels) < 2:
-            return [NOTHING] * n
-        score = self._score(part, found, design[patterns.pattern_of], patterns)
-        return score.exclusive(self.table.indicators[part.rows], self.table.begins.tolist())
+            return tests
+        near = [b for b in self.near if b not in blanket]
+        columns, begins = self.table.columns_of(near)
+        own = self.table.indicators[np.ix_(part.rows, columns)]
+        seen, shown = self._counted(part, patterns, own, found.target_levels)
+        score = Score(found.fitted.chances, design, found.covariance)
+        for variable, test in zip(near, score.variables(seen, shown, begins), strict=True):
+            tests[variable] = test
+        return tests
+
+    def _counted(
+        self, part: Part, patterns: Patterns, own: Floats, levels: list[int]
+    ) -> tuple[Floats, Floats]:
+        """Count indicators by pattern of the blanket, and by level of the target but the first."""
+        weighted = own * self.table.counts[part.rows][:, None]
+        codes = self.table.codes[part.rows, self.target]
+        size = self.table.n_levels[self.target]
+        by_level = _sums(codes, weighted, size)
+        return _sums(patterns.pattern_of, weighted, len(patterns.values)), by_level[levels[1:]].T
 
     def split_scores(self, part: Part, blanket: Blanket, gates: list[int]) -> list[Statistic]:
         """Test, by score, for each gate that the weights of a blanket are the same at all its levels."""
@@ -287,16 +250,24 @@ class Asker:
         found, design, patterns = self._fit(part, blanket)
         if len(found.target_levels) < 2:
             return [NOTHING] * len(gates)
-        beside = design[patterns.pattern_of]
-        score = self._score(part, found, beside, patterns)
-        begins, tested = self.table.begins, []
+        score, sizes = Score(found.fitted.chances, design, found.covariance), self.table.n_levels
+        codes, counts = self.table.codes[part.rows], self.table.counts[part.rows]
+        size, tests = sizes[self.target], []
         for gate in gates:
-            own = self.table.indicators[part.rows, begins[gate] : begins[gate + 1]]
-            kept = beside[:, found.owners != gate]
-            tested.append(score.together((own[:, :, None] * kept[:, None, :]).reshape(len(own), -1)))
-        return tested
+            place = (patterns.pattern_of * sizes[gate] + codes[:, gate]) * size + codes[:, self.target]
+            n_places = len(patterns.values) * sizes[gate] * size
+            table = np.bincount(place, weights=counts, minlength=n_places).reshape(-1, sizes[gate], size)
+            table = table[:, self.table.free[gate]]
+            kept = found.owners != gate
+            shown = np.asarray(table[:, :, found.target_levels[1:]], dtype=np.float64)
+            tests.append(score.gate(shown.sum(axis=2) + table[:, :, found.target_levels[0]], shown, kept))
+        return tests
 
-    def _score(self, part: Part, found: Regression, beside: Floats, patterns: Patterns) -> Score:
-        shown = self.table.codes[part.rows, self.target][:, None] == np.array(found.target_levels[1:])
-        chances = found.fitted.chances[patterns.pattern_of]
-        return Score(shown, chances, self.table.counts[part.rows], beside, found.covariance)
+
+def _sums(groups: Positions, values: Floats, n_groups: int) -> Floats:
+    """Add up rows by group."""
+    from scipy.sparse import csr_array
+
+    n_rows = len(groups)
+    belongs = csr_array((np.ones(n_rows), (groups, np.arange(n_rows))), shape=(n_groups, n_rows))
+    return np.asarray(belongs @ values)

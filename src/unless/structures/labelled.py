@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import Any, Literal
 
 import numpy as np
@@ -28,14 +28,14 @@ _ANSWERS = 2**24
 
 @dataclass(frozen=True)
 class Link:
-    """Two variables and the disjoint regions in which they are linked; one without conditions is everywhere."""
+    """Two variables and the disjoint regions in which they are linked; without conditions, everywhere."""
 
     pair: Edge
     regions: tuple[Region, ...] = (Region(),)
 
     @property
     def is_gated(self) -> bool:
-        """Whether it is said with conditions; regions that cover all contexts tell links of different kinds."""
+        """Whether conditions are named; regions that cover all contexts tell links of different kinds."""
         return any(region.conditions for region in self.regions)
 
     @property
@@ -60,7 +60,7 @@ class LabelledGraph:
 
     def __init__(self, domain: Domain, links: Iterable[Link] = ()) -> None:
         checked = sorted((_checked(domain, link) for link in links), key=lambda link: link.pair)
-        for one, other in zip(checked, checked[1:], strict=False):
+        for one, other in pairwise(checked):
             if one.pair == other.pair:
                 raise SettingError(f"The link {one.pair!r} is given twice; give all its regions at once.")
         self.__dict__.update(domain=domain, links=tuple(checked))
@@ -100,9 +100,7 @@ class LabelledGraph:
         """Unite the graphs of all contexts that agree with a partial one."""
         codes = self.domain.encode(context)
         known = self.domain.decode(codes)
-        edges = [
-            link.pair for link in self.links if any(_agrees(region, known) for region in link.regions)
-        ]
+        edges = [link.pair for link in self.links if any(_agrees(region, known) for region in link.regions)]
         return Graph(self.domain, edges)._as(InstantiatedGraph, context=known)
 
     def is_independent(
@@ -112,7 +110,7 @@ class LabelledGraph:
         return self.given(context).is_independent(a, b, given)
 
     def interacting(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Tell, for each pair (in the order of `unless.structures.pairs`) and row of codes, if it is linked."""
+        """Tell, for each pair (in the order of `unless.structures.pairs`) and row, whether it is linked."""
         linked = np.zeros((n_pairs(len(self.domain)), len(rows)), dtype=np.bool_)
         number = {frozenset(pair): k for k, pair in enumerate(combinations(self.domain.names, 2))}
         for link in self.links:

@@ -1,0 +1,159 @@
+"""Newton's method for a logistic regression on counted patterns."""
+
+import numpy as np
+
+from unless.kernels.cholesky import factorise, substitute
+from unless.kernels.compiling import borrowed, compiled
+
+_MAX_ROUNDS = 50
+_LEAST_STEP = 1e-4
+
+
+@compiled
+def newton(design, counts, ridge, enough, weights, chances, matrix):
+    """Improve weights (level x column) in place; fill chances and the information; return log-likelihood.
+
+    The first level of `counts` (pattern x level) is the reference. The information is over the levels and in
+    each of them the columns, with `ridge` (one for each column) on its diagonal.
+    """
+    design, counts, ridge = borrowed(design), borrowed(counts), borrowed(ridge)
+    weights, chances, matrix = borrowed(weights), borrowed(chances), borrowed(matrix)
+    n_free, n_columns = weights.shape
+    size = n_free * n_columns
+    slope = np.empty(size)
+    step = np.empty(size)
+    before = np.empty((n_free, n_columns))
+    factor = np.empty((size, size))
+    likelihood = _expect(design, counts, weights, chances)
+    value = likelihood - _penalty(ridge, weights)
+    for _ in range(_MAX_ROUNDS):
+        _slopes(design, counts, ridge, weights, chances, slope)
+        _curve(design, counts, ridge, chances, matrix)
+        for i in range(size):
+            step[i] = slope[i]
+            for j in range(size):
+                factor[i, j] = matrix[i, j]
+        if not factorise(factor):
+            break
+        substitute(factor, step)
+        gain = 0.0
+        for i in range(size):
+            gain += step[i] * slope[i]
+        for k in range(n_free):
+            for c in range(n_columns):
+                before[k, c] = weights[k, c]
+        share = 1.0
+        while True:
+            for k in range(n_free):
+                for c in range(n_columns):
+                    weights[k, c] = before[k, c] + share * step[k * n_columns + c]
+            likelihood = _expect(design, counts, weights, chances)
+            reached = likelihood - _penalty(ridge, weights)
+            if reached >= value - 1e-12 * abs(value) or share < _LEAST_STEP:
+                break
+            share /= 2
+        value = reached
+        if gain < enough:
+            break
+    _curve(design, counts, ridge, chances, matrix)
+    return likelihood
+
+
+@compiled
+def _penalty(ridge, weights):
+    ridge, weights = borrowed(ridge), borrowed(weights)
+    total = 0.0
+    for k in range(weights.shape[0]):
+        for c in range(weights.shape[1]):
+            total += ridge[c] * weights[k, c] * weights[k, c]
+    return total / 2
+
+
+@compiled
+def _expect(design, counts, weights, chances):
+    """Fill the chances of each pattern's levels but the reference; return the log-likelihood."""
+    design, counts, weights, chances = (
+        borrowed(design),
+        borrowed(counts),
+        borrowed(weights),
+        borrowed(chances),
+    )
+    n_free, n_columns = weights.shape
+    total = 0.0
+    for pattern in range(design.shape[0]):
+        top = 0.0
+        for k in range(n_free):
+            energy = 0.0
+            for c in range(n_columns):
+                energy += design[pattern, c] * weights[k, c]
+            chances[pattern, k] = energy
+            top = max(top, energy)
+        norm = np.exp(-top)
+        for k in range(n_free):
+            norm += np.exp(chances[pattern, k] - top)
+        log_norm = top + np.log(norm)
+        total -= counts[pattern, 0] * log_norm
+        for k in range(n_free):
+            log_chance = chances[pattern, k] - log_norm
+            total += counts[pattern, k + 1] * log_chance
+            chances[pattern, k] = np.exp(log_chance)
+    return total
+
+
+@compiled
+def _slopes(design, counts, ridge, weights, chances, slope):
+    design, counts, ridge = borrowed(design), borrowed(counts), borrowed(ridge)
+    weights, chances, slope = borrowed(weights), borrowed(chances), borrowed(slope)
+    n_free, n_columns = weights.shape
+    for k in range(n_free):
+        for c in range(n_columns):
+            slope[k * n_columns + c] = -ridge[c] * weights[k, c]
+    for pattern in range(design.shape[0]):
+        n_rows = 0.0
+        for k in range(n_free + 1):
+            n_rows += counts[pattern, k]
+        for k in range(n_free):
+            left = counts[pattern, k + 1] - n_rows * chances[pattern, k]
+            for c in range(n_columns):
+                slope[k * n_columns + c] += left * design[pattern, c]
+
+
+@compiled
+def _curve(design, counts, ridge, chances, matrix):
+    """Fill the information, both triangles of it."""
+    design, counts, ridge = borrowed(design), borrowed(counts), borrowed(ridge)
+    chances, matrix = borrowed(chances), borrowed(matrix)
+    n_free, n_columns = chances.shape[1], design.shape[1]
+    for i in range(n_free * n_columns):
+        for j in range(n_free * n_columns):
+            matrix[i, j] = 0.0
+    for pattern in range(design.shape[0]):
+        n_rows = 0.0
+        for k in range(n_free + 1):
+            n_rows += counts[pattern, k]
+        for k in range(n_free):
+            for other in range(k + 1):
+                spread = -n_rows * chances[pattern, k] * chances[pattern, other]
+                if other == k:
+                    spread += n_rows * chances[pattern, k]
+                for c in range(n_columns):
+                    # Columns are indicators, and most of them are off.
+                    if design[pattern, c] != 0.0:
+                        share = spread * design[pattern, c]
+                        for d in range(c + 1):
+                            matrix[k * n_columns + c, other * n_columns + d] += share * design[pattern, d]
+    for k in range(n_free):
+        for other in range(k + 1):
+            for c in range(n_columns):
+                for d in range(c):
+                    # Each block is symmetric, and so is the whole.
+                    shared = matrix[k * n_columns + c, other * n_columns + d]
+                    matrix[k * n_columns + d, other * n_columns + c] = shared
+            for c in range(n_columns):
+                for d in range(n_columns):
+                    matrix[other * n_columns + d, k * n_columns + c] = matrix[
+                        k * n_columns + c, other * n_columns + d
+                    ]
+    for k in range(n_free):
+        for c in range(n_columns):
+            matrix[k * n_columns + c, k * n_columns + c] += ridge[c]

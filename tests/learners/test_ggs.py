@@ -1,0 +1,163 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive_ggs as naive
+import unless
+from unless.errors import SettingError
+from unless.independence.discovery import adjusted, largest_shift
+from unless.independence.logistic import Effect, common, difference, size_of
+from unless.learners.neighbourhoods import Asker
+from unless.learners.parts import Table
+
+
+@st.composite
+def small_tables(draw):
+    """Make tables of a few rows, with constant columns, unused levels and repeated rows."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=3, max_size=4))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    n_rows = draw(st.integers(1, 40))
+    rows = np.column_stack([rng.integers(0, size, n_rows) for size in sizes])
+    rows[:, 1] = np.where(rng.random(n_rows) < 0.7, rows[:, 0] % sizes[1], rows[:, 1])
+    # One level more than is used.
+    variables = [
+        unless.Variable(f"v{place}", tuple(map(str, range(size + 1)))) for place, size in enumerate(sizes)
+    ]
+    return unless.Dataset.from_codes(unless.Domain(tuple(variables)), rows)
+
+
+def asker_of(data, target, **settings):
+    allowed = np.arange(data.n_variables) != target
+    chosen = {"alpha": 0.05, "max_blanket": 24, **settings}
+    return Asker(Table(data), target, allowed, np.zeros_like(allowed), **chosen)
+
+
+@settings(max_examples=25, deadline=None)
+@given(small_tables())
+def test_regressions_and_tests_are_the_literal_ones(data):
+    rows = naive.expanded(data)
+    references = [naive.reference_level(rows, variable) for variable in range(data.n_variables)]
+    asker = asker_of(data, 0)
+    whole = asker.table.whole
+    blanket = tuple(range(1, data.n_variables - 1))
+    last = data.n_variables - 1
+    found = asker.regression(whole, blanket)
+    weights, log_likelihood, _, levels = naive.regress(rows, 0, blanket, references)
+    assert found.target_levels == levels
+    assert found.log_likelihood == pytest.approx(log_likelihood, abs=1e-4)
+    assert found.fitted.weights == pytest.approx(weights, abs=1e-2)
+    assert asker.drop(whole, blanket, 1) == pytest.approx(
+        naive.drop(rows, 0, blanket, 1, references), abs=1e-3
+    )
+    if len(levels) > 1 and len(set(rows[:, last].tolist())) > 1:
+        expected = naive.score(rows, 0, blanket, last, references)
+        assert asker.scores(whole, blanket)[last] == pytest.approx(expected, rel=1e-3, abs=1e-3)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_q_values_are_those_of_benjamini_and_hochberg(p_values):
+    assert adjusted(p_values) == pytest.approx(naive.benjamini_hochberg(p_values))
+
+
+def test_hypotheses_that_were_left_alone_count():
+    assert adjusted([0.01, 0.02], 10) == pytest.approx(naive.benjamini_hochberg([0.01, 0.02, *[1.0] * 8])[:2])
+
+
+def test_a_small_statistic_bounds_the_shift():
+    from scipy.stats import ncx2
+
+    assert ncx2.cdf(3.0, 2, largest_shift(3.0, 2)) == pytest.approx(0.05)
+    assert largest_shift(0.001, 5) == 0.0
+
+
+def test_strata_add_up_to_a_common_part_and_a_difference():
+    one = Effect(((1, 1),), np.array([1.0]), np.array([[0.25]]))
+    other = Effect(((1, 1),), np.array([0.0]), np.array([[0.25]]))
+    assert size_of(one).value == pytest.approx(4)
+    assert common([one, other]).value == pytest.approx(2)
+    assert difference([one, other]).value == pytest.approx(2)
+    assert difference([one, other]).df == 1
+
+
+def test_the_gate_of_the_papers_domain_is_found():
+    domain = unless.datasets.make_csi(6, random_state=1)
+    data = domain.sample(10_000, random_state=1)
+    est = unless.GGS().fit(data)
+    assert est.structure_.gates == ("W",)
+    assert unless.compare_structures(domain.truth(data), est.structure_).f1 > 0.9
+    assert not est.structure_.given({"W": "1"}).has_edge("X1", "X2")
+    kinds = {claim.kind for claim in est.claims_}
+    assert {"linked", "differs"} <= kinds
+    assert all(claim.q <= 0.05 for claim in est.claims_ if claim.kind != "vanishes")
+
+
+def test_a_gate_of_two_variables_is_found():
+    rng = np.random.default_rng(0)
+    n = 12_000
+    u, v, a = rng.integers(0, 2, (3, n))
+    noise = rng.integers(0, 2, n)
+    b = np.where((u == 0) & (v == 0) & (rng.random(n) < 0.7), a, noise)
+    frame = pd.DataFrame({"a": a, "b": b, "u": u, "v": v})
+    (region,) = unless.GGS().fit(frame).structure_.regions("a", "b")
+    assert region.to_dict() == {"u": ["0"], "v": ["0"]}
+
+
+def test_levels_of_a_gate_are_joined():
+    est = unless.GGS().fit(unless.datasets.load_ucb_admissions())
+    (vanishes,) = [claim for claim in est.claims_ if claim.kind == "vanishes"]
+    assert str(vanishes.region) == "Dept in {B, C, D, E, F}"
+    assert vanishes.at_most < 0.1
+    assert "Admit - Gender linked where Dept = A (933 rows, V = 0.14" in "\n".join(map(str, est.claims_))
+
+
+def test_without_gates_there_are_none():
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(0, 3, 4000)]
+    for _ in range(4):
+        columns.append(np.where(rng.random(4000) < 0.5, columns[-1], rng.integers(0, 3, 4000)))
+    est = unless.GGS().fit(pd.DataFrame(dict(zip("abcde", columns, strict=True))))
+    assert {link.pair for link in est.structure_} == {("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")}
+    assert est.structure_.gates == ()
+
+
+def test_gates_can_be_named_and_forbidden():
+    data = unless.datasets.make_csi(6, random_state=3).sample(10_000, random_state=0)
+    assert unless.GGS().fit(data).structure_.gates == ("W",)
+    assert "W" not in unless.GGS(forbidden_gates=["W"]).fit(data).structure_.gates
+    assert unless.GGS(gates=["W"]).fit(data).structure_.gates == ("W",)
+    assert unless.GGS(max_gate=0).fit(data).structure_.gates == ()
+
+
+def test_small_tables_say_nothing():
+    for frame in (
+        pd.DataFrame({"a": ["x", "y"], "b": ["x", "y"]}),
+        pd.DataFrame({"a": ["x"] * 9, "b": ["y"] * 9}),
+        unless.Dataset.from_codes(unless.Domain((unless.Variable("a", ("x", "y")),)), [[0], [1]]),
+    ):
+        est = unless.GGS().fit(frame)
+        assert len(est.structure_) == 0
+        assert est.claims_ == []
+
+
+def test_the_network_of_a_labelled_graph_has_low_order_features():
+    data = unless.datasets.make_csi(6, random_state=1).sample(5_000, random_state=1)
+    est = unless.GGS().fit(data)
+    net = est.network(data)
+    assert max(len(feature.scope) for feature in net.features) == 3
+    assert net.query("W")["0"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_claim_can_be_told_in_plain_values():
+    est = unless.GGS().fit(unless.datasets.load_ucb_admissions())
+    told = [claim.to_dict() for claim in est.claims_]
+    assert {"kind": "differs", "gate": "Dept", "pair": ["Admit", "Gender"]}.items() <= told[1].items()
+
+
+def test_a_link_cannot_be_required_and_gated():
+    data = unless.datasets.load_ucb_admissions()
+    est = unless.GGS(required_edges=[("Admit", "Gender")]).fit(data)
+    assert est.structure_.has_edge("Admit", "Gender")
+    with pytest.raises(SettingError, match="both required and forbidden"):
+        unless.GGS(required_edges=[("Admit", "Gender")], forbidden_edges=[("Gender", "Admit")]).fit(data)
