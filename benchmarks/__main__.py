@@ -5,6 +5,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.options import DataError, Options
@@ -15,7 +16,7 @@ ITEMS = (
     "published", "fuzz",
 )  # fmt: skip
 # Run only when named: each takes a quarter of an hour or more.
-LONG = ("weights_large", "gssl_debd")
+LONG = ("weights_large", "gssl_debd", "accuracy")
 HEAD = """# What it costs
 
 Written by `python -m benchmarks --data DIR --write docs/benchmarks.md`; `make bench` prints the same.
@@ -29,11 +30,11 @@ Machine: {machine}.
 def main() -> None:
     """Run the chosen items."""
     chosen = _arguments()
-    options = Options(chosen.data, chosen.repeats)
+    options = Options(chosen.data, chosen.repeats, chosen.draws)
     if chosen.data is not None and not chosen.data.is_dir():
         print("The data folder is not there; what needs it is skipped (make bench DATA=DIR names another).\n")
     start = time.perf_counter()
-    head = HEAD.format(machine=machine())
+    head = _head(chosen.only or ITEMS).format(machine=machine())
     print(head, flush=True)
     pages, records = [head], []
     for name in chosen.only or ITEMS:
@@ -50,6 +51,12 @@ def main() -> None:
         chosen.write.write_text("\n".join(pages))
 
 
+def _head(names: Sequence[str]) -> str:
+    """Return the head of the page; an item that fills one alone may bring its own."""
+    alone = importlib.import_module(f"benchmarks.{names[0]}") if len(names) == 1 else None
+    return getattr(alone, "HEAD", HEAD)
+
+
 def _entries(module, options: Options) -> list[Entry]:
     try:
         return sorted(module.run(options), key=lambda entry: isinstance(entry, Note))
@@ -64,6 +71,7 @@ def _arguments() -> argparse.Namespace:
         "--only", nargs="+", choices=ITEMS + LONG, metavar="NAME", help=f"some of {', '.join(ITEMS + LONG)}"
     )
     parser.add_argument("--repeats", type=int, default=9, metavar="N", help="turns of each measurement (9)")
+    parser.add_argument("--draws", type=int, default=40, metavar="N", help="draws of known laws (40)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown")
     return parser.parse_args()

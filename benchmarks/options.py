@@ -14,6 +14,7 @@ class Options:
 
     data: Path | None
     repeats: int
+    draws: int = 40
 
     def need(self, name: str) -> Path:
         """Return the path of a file in the data folder."""
