@@ -128,7 +128,8 @@ def control(options: Options) -> Iterator[Entry]:
     n_simulations = 50 * options.draws
     for name, make in makers.items():
         for n_rows in (500, 5_000):
-            rng = np.random.default_rng(7)
+            # Not the seeds that the levels of the gate search were chosen with.
+            rng = np.random.default_rng(2_024)
             found: dict[str, list[float]] = {"linked": [], "differs": []}
             for _ in range(n_simulations):
                 data, links, triples = make(n_rows, rng)
