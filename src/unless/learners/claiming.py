@@ -60,8 +60,8 @@ class Claim:
 class Notary:
     """Turns hypotheses about pairs of columns into claims about names."""
 
-    def __init__(self, domain: Domain, fdr: float, effect: float, required: set[Edge]) -> None:
-        self.domain, self.fdr, self.effect, self.required = domain, fdr, effect, required
+    def __init__(self, domain: Domain, fdr: float, negligible: float, required: set[Edge]) -> None:
+        self.domain, self.fdr, self.negligible, self.required = domain, fdr, negligible, required
 
     def claims(self, pairs: Mapping[tuple[int, int], Pair], n_searched: int) -> list[Claim]:
         """Keep the discoveries whose q is small enough, and add where they vanish."""
@@ -91,7 +91,7 @@ class Notary:
             if one.statistic.df:
                 shift = largest_shift(one.statistic.value, one.statistic.df)
                 limit = self._cramers_v(pair, shift, one.n_rows)
-                if limit < self.effect:
+                if limit < self.negligible:
                     yield self._claim("vanishes", pair, one, at_most=_rounded(limit))
 
     def _claim(self, kind: Kind, pair: tuple[int, int], found: Found, **more: Any) -> Claim:

@@ -54,7 +54,7 @@ class GGS(Estimator):
         A link depends on at most so many gates.
     max_blanket
         Grow stops at a blanket of this size; None means 24.
-    effect
+    negligible
         A link is said to vanish in a region only if its Cramer's V there is surely below this.
     gates, forbidden_gates
         Names of the only variables that may be gates, or of those that may not.
@@ -81,7 +81,7 @@ class GGS(Estimator):
         fdr: float = 0.05,
         max_gate: int = 3,
         max_blanket: int | None = None,
-        effect: float = 0.1,
+        negligible: float = 0.1,
         gates: GateNames = None,
         forbidden_gates: GateNames = None,
         required_edges: EdgeNames = None,
@@ -94,7 +94,7 @@ class GGS(Estimator):
         self.fdr = fdr
         self.max_gate = max_gate
         self.max_blanket = max_blanket
-        self.effect = effect
+        self.negligible = negligible
         self.gates = gates
         self.forbidden_gates = forbidden_gates
         self.required_edges = required_edges
@@ -107,7 +107,7 @@ class GGS(Estimator):
         """Refuse settings that are wrong whatever the table."""
         check_between("alpha", self.alpha, 0, 1)
         check_between("fdr", self.fdr, 0, 1)
-        check_between("effect", self.effect, 0, float("inf"))
+        check_between("negligible", self.negligible, 0, float("inf"))
         check_at_least("max_gate", self.max_gate, 0, optional=False)
         check_at_least("max_blanket", self.max_blanket, 0)
         check_n_jobs(self.n_jobs)
@@ -128,7 +128,7 @@ class GGS(Estimator):
             for a, b in combinations(range(len(askers)), 2)
             if askers[a].allowed[b] and not must[a, b]
         }
-        notary = Notary(named.domain, float(self.fdr), float(self.effect), required)
+        notary = Notary(named.domain, float(self.fdr), float(self.negligible), required)
         self.claims_ = notary.claims(pairs, linker.n_searched)
         self.structure_ = labelled(data.domain, self.claims_, required)
         self.n_tests_ = linker.n_asked + sum(asker.n_asked for asker in askers)

@@ -22,7 +22,7 @@ learning_options = stacked(
         "--learner",
         default="CSGS",
         show_default=True,
-        help="How to learn: CSGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
+        help="How to learn: CSGS, GGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
     ),
     click.option(
         "--alpha", type=float, help="Variables are dependent where the test's p is below this (0.05)."
