@@ -22,8 +22,8 @@ $(READY): pyproject.toml requirements.lock
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY) ## learn from an embedded table and print what depends on what, and when
-	@$(BIN)/unless demo
+demo: $(READY) ## learn from an embedded table, print what depends on what, and when, and write report.html
+	@$(BIN)/unless demo --report report.html
 
 test: $(READY) ## run the tests
 	@$(BIN)/pytest -n $(JOBS) -m "not slow"

@@ -15,6 +15,7 @@ COMMANDS = {
     "learn": "Learn from a table of categories and keep what was learned in a file.",
     "show": "Say what depends on what in a saved model, everywhere or in a context.",
     "compare": "Say what two models, or the groups of a table, say differently.",
+    "report": "Write a model as one page that shows what depends on what, and when.",
     "fit": "Fit weights to a structure, so that it can be asked, sampled and scored.",
     "query": "Ask a model how probable something is, or what is most probable.",
     "sample": "Draw rows from a model, as CSV.",
@@ -77,6 +78,7 @@ class Program(click.Group):
       unless demo
       unless learn table.csv -o model.unless
       unless show model.unless --context Dept=A
+      unless report model.unless -o report.html --open
       unless fit model.unless table.csv -o fitted.unless
       unless query fitted.unless Admit --given Dept=A
     """,

@@ -1,6 +1,7 @@
 """scikit-learn's estimator protocol, without importing scikit-learn."""
 
 import inspect
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -104,6 +105,31 @@ class Estimator:
         table = self._remembered("est.ask(..., data=data)") if data is None else data
         shared = {name: value for name, value in self.get_params().items() if name in ("alpha", "effect")}
         return ask(self.structure_, table, a, b, given=given, context=context, **shared)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data: object = None,
+        network: "LogLinearModel | Literal[False] | None" = None,
+        title: str | None = None,
+    ) -> None:
+        """Write what was learned as one HTML page that needs no network and no server.
+
+        Parameters
+        ----------
+        data
+            The table to explain it by, if it is not the one learned from.
+        network
+            A model with weights for the page's probabilities. None fits one where all combinations of levels
+            are few; False leaves the probabilities out.
+        title
+            The title of the page.
+        """
+        from unless.learners.reporting import report
+
+        self.check_fitted()
+        report(self, path, data, network, title)
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()

@@ -16,6 +16,7 @@ TABLES = ("ucb_admissions", "titanic")
       unless demo
       unless demo --data titanic
       unless demo --json
+      unless demo --report report.html
     """,
 )
 @click.option("--data", type=click.Choice(TABLES), help="Only this table.")
@@ -25,17 +26,31 @@ TABLES = ("ucb_admissions", "titanic")
     is_flag=True,
     help="Print a list, one document a table, as `unless show --json` does.",
 )
-def command(data: str | None, as_json: bool) -> None:
+@click.option(
+    "--report",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write a page about the table, or the first of the two, to look at in a browser.",
+)
+def command(data: str | None, as_json: bool, report: str | None) -> None:
     """Learn from Berkeley admissions and from the Titanic, and say what depends on what, and when."""
-    from unless.cli.display import busy, say_json
+    from unless.cli.display import busy, note, say_json
+    from unless.cli.writing import check_output
+
+    if report:
+        check_output(report)
 
     # The first run of an installation compiles the kernels, which takes some seconds.
     with busy("Learning ..."):
         learned = [_learn(name) for name in ([data] if data else TABLES)]
     if as_json:
         say_json([document for _, _, document in learned])
-        return
-    _tell(learned)
+    else:
+        _tell(learned)
+    if report:
+        described, learner, _ = learned[0]
+        learner.report(report, title=described.about)
+        note(f"Wrote {report}; open it in a browser.")
 
 
 def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:

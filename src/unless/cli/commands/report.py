@@ -1,0 +1,111 @@
+"""`unless report`: a saved model as one page."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.reading import matching_options
+
+if TYPE_CHECKING:
+    from unless.data.dataset import Dataset
+    from unless.inference.model import LogLinearModel
+
+
+@click.command(
+    "report",
+    short_help="Write a model as one page that shows what depends on what, and when.",
+    epilog="""
+    The page is one HTML file that needs no network and no server: findings as sentences with their evidence,
+    a graph that changes with the context chosen, and a table of all statements. A model with a graph for each
+    context brings its rows along; for others name the table. The page gives probabilities where all
+    combinations of levels are few, or where --network names a model with weights.
+
+    \b
+    Examples:
+      unless report model.unless -o report.html --open
+      unless report graph.graphml table.csv -o report.html
+      unless report model.unless -o report.html --network fitted.unless
+    """,
+)
+@click.argument("model", type=click.Path())
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
+@click.option(
+    "-o", "--output", metavar="OUT", required=True, type=click.Path(), help="Where to write the page."
+)
+@click.option("--title", metavar="TEXT", help="The title of the page.")
+@click.option(
+    "--network", metavar="FILE", type=click.Path(), help="A model with weights, as `unless fit` writes."
+)
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
+@matching_options
+def command(
+    model: str,
+    files: tuple[str, ...],
+    output: str,
+    title: str | None,
+    network: str | None,
+    is_opened: bool,
+    **reading: Any,
+) -> None:
+    """Write what MODEL says, and what its table or FILE says of that, as one HTML page."""
+    from unless.cli.display import busy, note
+    from unless.cli.writing import check_output
+
+    inputs = [Path(name) for name in (model, *files, *([network] if network else []))]
+    check_output(output, [source for source in inputs if source.exists()], "input")
+    with busy("Writing ..."):
+        _write(model, files, output, title, network, reading)
+    note(f"Wrote {output}; open it in a browser.")
+    if is_opened:
+        click.launch(Path(output).resolve().as_uri())
+
+
+def _write(
+    model: str,
+    files: tuple[str, ...],
+    output: str,
+    title: str | None,
+    network: str | None,
+    reading: dict[str, Any],
+) -> None:
+    from unless.cli.models import ending
+    from unless.learners.estimator import Estimator
+    from unless.learners.files import load
+    from unless.report.build import TITLE
+    from unless.report.writing import write_report
+
+    learned = load(model) if ending(model) == ".unless" else _structure(model)
+    net = _network(network)
+    if isinstance(learned, Estimator):
+        data = _data(learned.structure_, files, reading, model) if files else None
+        learned.report(output, data=data, network=net, title=title)
+        return
+    data = _data(learned, files, reading, model)
+    write_report(learned, data, output, network=net, title=title or TITLE)
+
+
+def _structure(model: str) -> Any:
+    from unless.cli.models import open_record
+
+    return open_record(model).structure
+
+
+def _network(path: str | None) -> "LogLinearModel | None":
+    from unless.formats.catalogue import read_model
+
+    return read_model(path) if path else None
+
+
+def _data(structure: Any, files: tuple[str, ...], reading: dict[str, Any], model: str) -> "Dataset":
+    from unless.cli.reading import read_like
+    from unless.data.dataset import Dataset
+    from unless.structures.canonical import CanonicalModel
+
+    if files:
+        return read_like(structure.domain, files, reading, model)
+    if isinstance(structure, CanonicalModel):
+        return Dataset(structure.domain, structure.rows, structure.counts)
+    raise click.UsageError(
+        "This model keeps no rows; name the table as well: unless report MODEL FILE -o OUT"
+    )

@@ -1,0 +1,57 @@
+"""What an estimator learned, as one page: thin calls downwards."""
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from unless.data.dataset import Dataset
+from unless.inference.rows import read_rows
+from unless.knowledge.explaining import SHARED, explain
+from unless.report.build import TITLE, Source
+from unless.report.whatif import MOST_STATES, n_states
+from unless.report.writing import write_report
+
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
+    from unless.learners.estimator import Estimator
+
+
+def report(
+    learned: "Estimator",
+    path: str | os.PathLike[str],
+    data: object,
+    network: "LogLinearModel | Literal[False] | None",
+    title: str | None,
+) -> None:
+    """Write the page of a fitted estimator."""
+    table = _table(learned, data)
+    shared = {name: value for name, value in learned.get_params().items() if name in SHARED}
+    statements = learned.statements_ if data is None else explain(learned.structure_, table, **shared)
+    if network is None and n_states(learned.structure_.domain) <= MOST_STATES:
+        network = learned.network(table)
+    write_report(
+        learned.structure_,
+        table,
+        path,
+        statements=statements,
+        network=network or None,
+        source=source_of(learned),
+        title=title or TITLE,
+    )
+
+
+def source_of(learned: "Estimator") -> Source:
+    """Say how an estimator learned what it knows."""
+    settings: dict[str, Any] = learned.answer_settings()
+    return Source(
+        learner=type(learned).__name__,
+        settings=settings,
+        n_tests=learned.n_tests_,
+        n_distinct_tests=learned.n_distinct_tests_,
+        notes=learned.notes_,
+    )
+
+
+def _table(learned: "Estimator", data: object) -> Dataset:
+    if data is None:
+        return learned._remembered("est.report(path, data=data)")
+    return read_rows(learned.structure_.domain, data)

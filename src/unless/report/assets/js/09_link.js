@@ -1,0 +1,50 @@
+// The link view: everything that is known of one pair.
+
+function openLink(link, focus = true) {
+  state.link = link;
+  showLink();
+  redraw();
+  if (focus) byId("link-title").focus();
+}
+
+function closeLink() {
+  const link = state.link;
+  state.link = null;
+  showLink();
+  redraw();
+  const button = document.querySelector(`[data-link="${link}"]`);
+  if (button) button.focus();
+}
+
+function showLink() {
+  const view = byId("link-view");
+  view.hidden = state.link === null;
+  if (state.link === null) return refill(view);
+  const one = page.links[state.link];
+  const title = el("h3", { id: "link-title", tabindex: "-1" }, el("bdi", {}, pairText(one)));
+  const close = el("button", { type: "button", id: "close-link", on: { click: closeLink } }, "Close");
+  const sentence = `${seen(page.statements[one.statement].sentence)}.`;
+  refill(view, el("div", { class: "row spread" }, title, close), el("p", { class: "sentence" }, el("bdi", {}, sentence)),
+    evidenceView(one.statement));
+  return undefined;
+}
+
+// A finding's evidence is built when it is first opened.
+function makeFindings() {
+  for (const details of document.querySelectorAll("details[data-statement]")) {
+    details.addEventListener("toggle", () => fillFinding(details));
+  }
+  for (const button of document.querySelectorAll("button[data-show]")) {
+    const link = page.links.findIndex((one) => one.statement === Number(button.dataset.show));
+    button.hidden = link < 0;
+    button.addEventListener("click", () => {
+      if (!page.links[link].drawn) setAll(true);
+      openLink(link);
+    });
+  }
+}
+
+function fillFinding(details) {
+  const body = details.querySelector(".finding-body");
+  if (details.open && !body.childElementCount) body.append(evidenceView(Number(details.dataset.statement)));
+}

@@ -1,0 +1,43 @@
+// Light, dark, or as the system says; the choice lasts as long as the page is open.
+
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : systemDark.matches;
+}
+
+function toggleTheme() {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  showTheme();
+}
+
+function showTheme() {
+  byId("theme").textContent = isDark() ? "Light colours" : "Dark colours";
+  redraw();
+}
+
+// Paper is white: pictures are drawn in light colours, and what is folded is unfolded.
+function beforePrint() {
+  state.theme = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  for (const details of document.querySelectorAll("#found > ol > li > details")) details.open = true;
+  redraw();
+  refill(byId("print-graph"), svgPicture(scene(look(state.context)), "The links of the context chosen"));
+}
+
+function afterPrint() {
+  if (state.theme) document.documentElement.dataset.theme = state.theme;
+  else delete document.documentElement.dataset.theme;
+  for (const details of document.querySelectorAll("#found > ol > li > details")) details.open = false;
+  refill(byId("print-graph"));
+  redraw();
+}
+
+function makeTheme() {
+  byId("theme").addEventListener("click", toggleTheme);
+  systemDark.addEventListener("change", showTheme);
+  window.addEventListener("beforeprint", beforePrint);
+  window.addEventListener("afterprint", afterPrint);
+  byId("print").addEventListener("click", () => window.print());
+}

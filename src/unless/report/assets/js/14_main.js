@@ -1,0 +1,73 @@
+// What is chosen, and what is shown of it.
+
+const state = { context: page.variables.map(() => -1), atLeast: page.at_least, all: false, pinned: null, link: null };
+const graphs = { main: null, pinned: null };
+// The links last shown; null where there is nothing to compare with.
+let shownLinks = null;
+
+function choose(column, code) {
+  state.context[column] = code;
+  update();
+}
+
+function reset() {
+  state.context.fill(-1);
+  update();
+  byId("reset").focus();
+}
+
+function setAll(isAll) {
+  state.all = isAll;
+  const box = byId("draw-all");
+  if (box) box.checked = isAll;
+  shownLinks = null;
+  update();
+}
+
+// A choice was made: everything that depends on the context is shown anew.
+function update() {
+  const answer = look(state.context);
+  const here = considered().filter((link) => holds(answer, link));
+  byId("status").textContent = statusText(answer, shownLinks, here);
+  shownLinks = here;
+  showChips(state.context);
+  showLists(answer, here);
+  showWhatIf(state.context);
+  draw(answer);
+}
+
+function redraw() {
+  if (graphs.main) draw(look(state.context));
+}
+
+function draw(answer) {
+  const compared = showCompare(answer);
+  showGraph(graphs.main, scene(answer, compared));
+  const what = `Links of ${contextText(answer.context)}: ${names(shownLinks || []) || "none"}. The lists beside it say the same.`;
+  byId("graph").setAttribute("aria-label", what);
+}
+
+function makeExplorer() {
+  makeChips(byId("chips"));
+  graphs.main = makeGraph(byId("graph"), openLink);
+  byId("reset").addEventListener("click", reset);
+  byId("pin").addEventListener("click", pin);
+  byId("unpin").addEventListener("click", unpin);
+  byId("zoom-in").addEventListener("click", () => zoomGraph(graphs.main, 1.3));
+  byId("zoom-out").addEventListener("click", () => zoomGraph(graphs.main, 1 / 1.3));
+  byId("zoom-fit").addEventListener("click", () => fitGraph(graphs.main));
+  byId("at-least").addEventListener("change", (event) => { state.atLeast = Number(event.target.value); update(); });
+  const box = byId("draw-all");
+  if (box) box.addEventListener("change", () => setAll(box.checked));
+  byId("save-svg").addEventListener("click", () => saveSvg(scene(look(state.context)), contextText(state.context)));
+  byId("save-png").addEventListener("click", () => savePng(graphs.main, colour("paper")));
+}
+
+makeTheme();
+makeFindings();
+makeTable();
+if (page.links.length) {
+  makeExplorer();
+  update();
+}
+showTheme();

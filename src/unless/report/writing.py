@@ -1,0 +1,47 @@
+"""A report to a file: explain, build, render, write."""
+
+import os
+from typing import Any
+
+from unless.inference.interactions import domain_of
+from unless.inference.model import LogLinearModel
+from unless.inference.rows import read_rows
+from unless.knowledge.explaining import explain
+from unless.knowledge.statements import Statements
+from unless.report.build import TITLE, Source, build
+from unless.report.document import render
+
+
+def write_report(
+    structure: Any,
+    data: object,
+    path: str | os.PathLike[str],
+    *,
+    statements: Statements | None = None,
+    network: LogLinearModel | None = None,
+    source: Source | None = None,
+    title: str = TITLE,
+) -> None:
+    """Write what a structure and a table say as one HTML file that needs no network.
+
+    Parameters
+    ----------
+    structure, data
+        A CanonicalModel, Graph, FeatureSet or LogLinearModel, and the table it is explained by.
+    statements
+        What is said, if it is not to be made here by `unless.explain`.
+    network
+        A model with weights, for the part of the page that gives probabilities; a structure that is one
+        serves as well.
+    source
+        How the structure was learned.
+    """
+    from unless.formats.atomic import replacing
+
+    table = read_rows(domain_of(structure), data)
+    if network is None and isinstance(structure, LogLinearModel):
+        network = structure
+    said = explain(structure, table) if statements is None else statements
+    page = build(structure, table, said, network=network, source=source, title=title)
+    with replacing(path) as stream:
+        stream.write(render(page).encode())
