@@ -1,5 +1,6 @@
 """What a page holds: plain values, in a fixed order, ready for JSON."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -115,19 +116,12 @@ class Page(msgspec.Struct, frozen=True):
     left_out: list[str]
 
 
+# What could end a script element, or turn or hide what an editor shows of the file. Outside of strings JSON
+# has none of these, and inside it knows their escapes.
+_UNSAFE = re.compile("[<>&\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
 def to_json(page: Page) -> bytes:
     """Write a page as JSON that may stand inside a script element: no character of it can end one."""
     text = msgspec.json.encode(page).decode()
-    for character, escaped in _ESCAPES.items():
-        text = text.replace(character, escaped)
-    return text.encode()
-
-
-# Inside a JSON string only: outside of strings JSON has none of these.
-_ESCAPES = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text).encode()

@@ -71,3 +71,4 @@ if (page.links.length) {
   update();
 }
 showTheme();
+document.documentElement.dataset.ready = "";
