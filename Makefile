@@ -49,7 +49,7 @@ paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a fe
 	@$(BIN)/unless paper --out $(if $(QUICK),build/paper --quick,docs/paper)
 
 golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
-	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/experiments/test_repository.py
+	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/experiments/test_repository.py tests/report/test_components.py
 
 lock: $(READY) ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements.lock > /dev/null

@@ -78,7 +78,8 @@ def _write(
     learned = load(model) if ending(model) == ".unless" else _structure(model)
     net = _network(network)
     if isinstance(learned, Estimator):
-        data = _data(learned.structure_, files, reading, model) if files else None
+        keeps_rows = hasattr(learned, "data_") and not files
+        data = None if keeps_rows else _data(learned.structure_, files, reading, model)
         learned.report(output, data=data, network=net, title=title)
         return
     data = _data(learned, files, reading, model)

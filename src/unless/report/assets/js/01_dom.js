@@ -59,8 +59,10 @@ function count(number, noun) {
   return `${whole(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
+const THOUSANDS = new Intl.NumberFormat("en-US");
+
 function whole(number) {
-  return number.toLocaleString("en-US");
+  return THOUSANDS.format(number);
 }
 
 function percent(share) {

@@ -31,10 +31,12 @@ function linksOf(graph) {
 }
 
 function agreeing(context) {
-  const fixed = context.map((code, column) => [held.codes[column], code]).filter(([, code]) => code >= 0);
+  const fixed = context.map((_, column) => column).filter((column) => context[column] >= 0);
   const rows = [];
   for (let row = 0; row < page.contexts.n; row++) {
-    if (fixed.every(([codes, code]) => codes[row] === code)) rows.push(row);
+    let place = 0;
+    while (place < fixed.length && held.codes[fixed[place]][row] === context[fixed[place]]) place++;
+    if (place === fixed.length) rows.push(row);
   }
   return rows;
 }
@@ -61,10 +63,14 @@ function look(context) {
 function rowsByLevel(context) {
   const fixed = context.map((_, column) => column).filter((column) => context[column] >= 0);
   const totals = page.variables.map((variable) => new Float64Array(variable.levels.length));
+  const add = (column, row) => { totals[column][held.codes[column][row]] += held.counts[row]; };
   for (let row = 0; row < page.contexts.n; row++) {
-    const differ = fixed.filter((column) => held.codes[column][row] !== context[column]);
-    const open = differ.length ? differ : totals.keys();
-    if (differ.length < 2) for (const column of open) totals[column][held.codes[column][row]] += held.counts[row];
+    let [nDiffer, last] = [0, -1];
+    for (const column of fixed) {
+      if (held.codes[column][row] !== context[column]) [nDiffer, last] = [nDiffer + 1, column];
+    }
+    if (nDiffer === 1) add(last, row);
+    else if (nDiffer === 0) for (let column = 0; column < totals.length; column++) add(column, row);
   }
   return totals;
 }

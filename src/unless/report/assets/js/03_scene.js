@@ -4,13 +4,22 @@ const BOX_HEIGHT = 34;
 // More gated links than this, and only the arrows of the chosen one are drawn.
 const MOST_ARROWS = 14;
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const COLOURS = [
+  "paper", "ink", "quiet", "line", "always", "gated", "unsure", "fixed", "fixed-ink", "box", "only-a", "only-b",
+];
+let colours = null;
+
+// Read once for each theme: asking the browser makes it lay the page out anew.
+function palette() {
+  if (!colours) {
+    const style = getComputedStyle(document.documentElement);
+    colours = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+  return colours;
 }
 
-function palette() {
-  const names = ["paper", "ink", "quiet", "line", "always", "gated", "unsure", "fixed", "fixed-ink", "box", "only-a", "only-b"];
-  return Object.fromEntries(names.map((name) => [name, colour(name)]));
+function forgetPalette() {
+  colours = null;
 }
 
 function isGated(link) {
@@ -89,7 +98,7 @@ function drawnBoxes(answer, colours) {
 }
 
 function scene(answer, compared = null) {
-  const colours = palette();
-  const links = drawnLinks(answer, colours, compared);
-  return { colours, links, arrows: drawnArrows(links, colours, compared), boxes: drawnBoxes(answer, colours) };
+  const links = drawnLinks(answer, palette(), compared);
+  const arrows = drawnArrows(links, palette(), compared);
+  return { colours: palette(), links, arrows, boxes: drawnBoxes(answer, palette()) };
 }

@@ -84,6 +84,10 @@ function elements(drawing) {
   return [...boxes, ...gates, ...links, ...arrows];
 }
 
+function isChanged(known, one) {
+  return Object.keys(one.data).some((key) => known.data(key) !== one.data[key]) || known.classes().join(" ") !== one.classes;
+}
+
 // Elements that stay are changed in place, so that a choice costs no new picture.
 function showGraph(cy, drawing) {
   const wanted = elements(drawing);
@@ -94,7 +98,7 @@ function showGraph(cy, drawing) {
     for (const one of wanted) {
       const known = cy.getElementById(one.data.id);
       if (known.empty()) cy.add(one);
-      else known.data(one.data).classes(one.classes);
+      else if (isChanged(known, one)) known.data(one.data).classes(one.classes);
     }
   });
   if (isFirst) fitGraph(cy);

@@ -13,6 +13,7 @@ function toggleTheme() {
 }
 
 function showTheme() {
+  forgetPalette();
   byId("theme").textContent = isDark() ? "Light colours" : "Dark colours";
   redraw();
 }
@@ -21,6 +22,7 @@ function showTheme() {
 function beforePrint() {
   state.theme = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
+  forgetPalette();
   for (const details of document.querySelectorAll("#found > ol > li > details")) details.open = true;
   redraw();
   refill(byId("print-graph"), svgPicture(scene(look(state.context)), "The links of the context chosen"));
@@ -31,6 +33,7 @@ function afterPrint() {
   else delete document.documentElement.dataset.theme;
   for (const details of document.querySelectorAll("#found > ol > li > details")) details.open = false;
   refill(byId("print-graph"));
+  forgetPalette();
   redraw();
 }
 

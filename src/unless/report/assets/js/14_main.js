@@ -60,7 +60,7 @@ function makeExplorer() {
   const box = byId("draw-all");
   if (box) box.addEventListener("change", () => setAll(box.checked));
   byId("save-svg").addEventListener("click", () => saveSvg(scene(look(state.context)), contextText(state.context)));
-  byId("save-png").addEventListener("click", () => savePng(graphs.main, colour("paper")));
+  byId("save-png").addEventListener("click", () => savePng(graphs.main, palette().paper));
 }
 
 makeTheme();

@@ -1,0 +1,60 @@
+import re
+
+import pytest
+
+
+def test_a_model_that_keeps_its_rows_needs_no_table(unless, berkeley, tmp_path):
+    result = unless("report", berkeley, "-o", tmp_path / "r.html", "--title", "Berkeley")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("Wrote ")
+    text = (tmp_path / "r.html").read_text()
+    assert "Admit depends on Gender only when Dept = A (933 of 4,526 rows" in text
+    assert "<title>Berkeley</title>" in text
+
+
+def test_a_model_without_rows_asks_for_the_table(unless, berkeley_csv, tmp_path):
+    model = tmp_path / "g.unless"
+    assert unless("learn", berkeley_csv, "-o", model, "--learner", "GSMN").exit_code == 0
+    refused = unless("report", model, "-o", tmp_path / "r.html")
+    assert refused.exit_code == 2
+    assert "keeps no rows; name the table as well" in refused.stderr
+    assert not (tmp_path / "r.html").exists()
+    assert unless("report", model, berkeley_csv, "-o", tmp_path / "r.html").exit_code == 0
+    assert "Dept depends on Gender" in (tmp_path / "r.html").read_text()
+
+
+def test_a_network_brings_its_probabilities(unless, fitted, berkeley_csv, tmp_path):
+    assert unless("report", fitted, berkeley_csv, "-o", tmp_path / "r.html").exit_code == 0
+    assert (
+        "Exact: the page holds the probabilities of all 24 combinations" in (tmp_path / "r.html").read_text()
+    )
+    refused = unless("report", fitted, "-o", tmp_path / "q.html")
+    assert refused.exit_code == 2
+    assert "name the table as well" in refused.stderr
+
+
+def test_a_page_never_replaces_its_model(unless, berkeley):
+    before = berkeley.read_bytes()
+    refused = unless("report", berkeley, "-o", berkeley)
+    assert (refused.exit_code, berkeley.read_bytes()) == (2, before)
+
+
+def test_the_page_is_opened_on_request(unless, berkeley, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("click.launch", opened.append)
+    unless("report", berkeley, "-o", tmp_path / "r.html", "--open")
+    assert opened == [(tmp_path / "r.html").resolve().as_uri()]
+
+
+def test_the_demo_writes_a_page(unless, tmp_path):
+    result = unless("demo", "--data", "titanic", "--report", tmp_path / "demo.html")
+    assert result.exit_code == 0
+    assert re.search("<h1>.*Titanic", (tmp_path / "demo.html").read_text())
+
+
+@pytest.mark.parametrize("place", ["nowhere/r.html", "."])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    unless, berkeley, tmp_path, monkeypatch, place
+):
+    monkeypatch.chdir(tmp_path)
+    assert unless("report", berkeley, "-o", place).exit_code == 2
