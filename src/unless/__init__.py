@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from unless.learners.gsmn import GSMN as GSMN
     from unless.learners.gssl import GSSL as GSSL
     from unless.learners.ibmap import IBMAPHC as IBMAPHC
+    from unless.report.plotting import plot_contexts as plot_contexts
+    from unless.report.plotting import plot_evidence as plot_evidence
+    from unless.report.plotting import plot_links as plot_links
+    from unless.report.plotting import plot_network as plot_network
+    from unless.report.writing import write_report as write_report
     from unless.structures.canonical import CanonicalModel as CanonicalModel
     from unless.structures.features import Condition as Condition
     from unless.structures.features import Feature as Feature
@@ -86,6 +91,10 @@ _HOMES = {
     "fit_weights": "unless.weights.fitting",
     "kl_divergence": "unless.evaluation.divergence",
     "load": "unless.learners.files",
+    "plot_contexts": "unless.report.plotting",
+    "plot_evidence": "unless.report.plotting",
+    "plot_links": "unless.report.plotting",
+    "plot_network": "unless.report.plotting",
     "read": "unless.data.read",
     "read_model": "unless.formats.catalogue",
     "save": "unless.learners.files",
@@ -93,6 +102,7 @@ _HOMES = {
     "to_pyagrum": "unless.formats.peers",
     "weight_intervals": "unless.weights.intervals",
     "write_model": "unless.formats.catalogue",
+    "write_report": "unless.report.writing",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 (a literal list would be a second copy of the table above)

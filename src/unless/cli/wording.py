@@ -1,15 +1,9 @@
 """Names, counts and shares as a person reads them."""
 
-# Joiners have no shape of their own, but Persian names and many signs fall apart without them.
-_JOINERS = "\u200c\u200d"
+from unless.data import showing
 
-
-def visible(text: str) -> str:
-    """Show what would not be seen, or would move the cursor, as its escape."""
-    shown = "".join(
-        one if one.isprintable() or one in _JOINERS else one.encode("unicode_escape").decode() for one in text
-    )
-    return shown or "''"
+# Names look the same on a terminal, in a notebook and on a page.
+visible = showing.visible
 
 
 def count(number: int, noun: str) -> str:

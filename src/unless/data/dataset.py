@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code, Domain
+from unless.data.showing import html_table
 from unless.errors import DataError
 
 Rows = npt.NDArray[np.uint16]
@@ -101,16 +101,15 @@ class Dataset:
         return f"<Dataset: {self.n_rows:,} rows ({self.n_distinct:,} distinct) x {self.n_variables} columns>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(variable.name)}</th><td>{len(variable.levels)}</td>"
-            f"<td>{escape(', '.join(variable.levels[:8]))}{', ...' * (len(variable.levels) > 8)}</td></tr>"
-            for variable in self.domain.variables[:50]
-        )
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return (
-            f"<p>{escape(repr(self)[1:-1])}</p><table><tr><th>column</th><th>levels</th><th></th></tr>"
-            f"{rows}</table><ul>{notes}</ul>"
-        )
+        rows = [
+            (
+                variable.name,
+                len(variable.levels),
+                ", ".join(variable.levels[:8]) + ", ..." * (len(variable.levels) > 8),
+            )
+            for variable in self.domain.variables
+        ]
+        return html_table(repr(self)[1:-1], ("column", "levels", ""), rows, self.notes)
 
 
 def _checked_codes(domain: Domain, codes: npt.NDArray[Any]) -> Rows:

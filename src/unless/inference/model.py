@@ -301,5 +301,10 @@ class LogLinearModel:
     def _codes(self, evidence: Evidence) -> dict[int, int]:
         return self.domain.encode(evidence) if evidence else {}
 
+    def _repr_html_(self) -> str:
+        from unless.inference.showing import model_html
+
+        return model_html(self)
+
     def __repr__(self) -> str:
         return f"<LogLinearModel: {len(self.features):,} features over {len(self.domain)} variables>"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
+from unless.data.showing import MOST_ROWS, html_table
 from unless.independence.verdict import Answer
 from unless.knowledge.evidence import Evidence
 from unless.knowledge.gates import Gate
@@ -133,6 +134,11 @@ class Statements(Sequence[Statement]):
             undecided = f" ({open_ones:,} of them undecided)" if open_ones else ""
             lines.append(f"{pairs} never linked{undecided}.")
         return "\n".join([*lines, *([self.note] if self.note else [])])
+
+    def _repr_html_(self) -> str:
+        rows = [(f"{one.sentence}.", one.verdict) for one in self.statements[:MOST_ROWS]]
+        notes = [self.note] if self.note else []
+        return html_table(repr(self)[1:-1], ("statement", "answer"), rows, notes, len(self) - len(rows))
 
     def __repr__(self) -> str:
         return f"<Statements: {len(self)}>"

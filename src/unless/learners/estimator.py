@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from unless.data.dataset import Dataset
+from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError
 from unless.inference.priors import Gaussian, Prior
 from unless.structures.canonical import CanonicalModel
@@ -207,6 +208,12 @@ class Estimator:
             target_tags=TargetTags(required=False),
             input_tags=InputTags(categorical=True, string=True, allow_nan=False),
         )
+
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
+        cost = f"{self.n_tests_:,} questions asked of the table, {self.n_distinct_tests_:,} of them different"
+        return html_table(repr(self), (), (), [cost, *self.notes_]) + str(self.structure_._repr_html_())
 
     def __repr__(self) -> str:
         defaults = self.default_settings()

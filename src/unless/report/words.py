@@ -2,8 +2,7 @@
 
 from html import escape
 
-# Joiners have no shape of their own, but Persian names and many signs fall apart without them.
-_JOINERS = "\u200c\u200d"
+from unless.data.showing import visible
 
 
 def shown(text: str) -> str:
@@ -12,10 +11,7 @@ def shown(text: str) -> str:
     >>> print(shown("</script>"), shown("a\u202eb"))
     &lt;/script&gt; a\u202eb
     """
-    seen = "".join(
-        one if one.isprintable() or one in _JOINERS else one.encode("unicode_escape").decode() for one in text
-    )
-    return escape(seen, quote=True) if seen else "&#x27;&#x27;"
+    return escape(visible(text), quote=True)
 
 
 def name(text: str) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Counts, Rows
 from unless.data.domain import Code, Context, Domain, shorten
+from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
 from unless.structures.distinct import row_order, rows_increase
 from unless.structures.features import FeatureSet
@@ -239,6 +240,11 @@ class CanonicalModel:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        shares = sorted(self.given().shares.items(), key=lambda one: (-one[1], one[0])) if len(self) else []
+        rows = [(*pair, f"{100 * share:.0f} %") for pair, share in shares]
+        return html_table(repr(self)[1:-1], ("linked", "", "in so many of the rows"), rows)
 
     def __repr__(self) -> str:
         contexts = f"{len(self):,} contexts of {len(self.domain)} variables"

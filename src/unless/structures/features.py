@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Domain
 from unless.data.labels import to_label
+from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, UnlessError
 from unless.structures.conditions import FeatureArrays, Literal, normalised, tidy
 from unless.structures.graph import Graph, InstantiatedGraph
@@ -221,6 +223,10 @@ class FeatureSet:
 
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), len(self)))
+
+    def _repr_html_(self) -> str:
+        first = [(str(feature),) for feature in islice(self, MOST_ROWS)]
+        return html_table(repr(self)[1:-1], ("feature",), first, more=len(self) - len(first))
 
     def __repr__(self) -> str:
         return f"<FeatureSet: {len(self):,} features over {len(self.domain)} variables>"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from unless.data.domain import Context, Domain
+from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.pairs import Edge, Packed, pack_edges, pair_names, unpack
 from unless.structures.separation import Names, check_question, separated
@@ -126,6 +127,9 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.nodes)} variables, {self.n_edges} edges{self._where()}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], ("linked", ""), list(self))
 
     def _where(self) -> str:
         return ""

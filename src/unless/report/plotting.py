@@ -1,0 +1,193 @@
+"""Figures with matplotlib: each function draws on axes and returns them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.data.showing import visible
+from unless.errors import MissingExtra, SettingError
+from unless.inference.interactions import domain_of
+from unless.inference.model import LogLinearModel
+from unless.inference.rows import read_rows
+from unless.knowledge.asking import DRAWN
+from unless.knowledge.explaining import explain
+from unless.knowledge.presence import Presence
+from unless.knowledge.statements import Statement, Statements
+from unless.report import layout
+from unless.report.drawing import Picture, draw
+
+# Okabe and Ito's colours, as on the page.
+ANSWERS = {"dependent": "#0072b2", "independent": "#4f5b69", "undecided": "#d55e00"}
+MARKERS = {"dependent": "o", "independent": "s", "undecided": "^"}
+MOST_STATEMENTS = 20
+MOST_PANELS = 12
+
+
+@dataclass(frozen=True)
+class _Subject:
+    structure: Any
+    data: Dataset
+    statements: Statements
+
+    @property
+    def drawn(self) -> list[Statement]:
+        """The pairs that the structure links and the data bear out."""
+        return [one for one in self.statements if one.claim != "never" and one.is_dependent]
+
+
+def plot_links(
+    learned: Any, data: object = None, *, context: Mapping[str, object] | None = None, ax: Any = None
+) -> Any:
+    """Draw the links of a fitted estimator, or of a structure and its table, everywhere or in a context.
+
+    Gated links are orange, with a diamond and a dotted arrow from each gate; links that do not hold in the
+    context are dashed.
+
+    Examples
+    --------
+    >>> import unless
+    >>> est = unless.CSGS().fit(unless.datasets.load_ucb_admissions())
+    >>> ax = unless.plot_links(est, context={"Dept": "B"})
+    >>> ax.get_title()
+    'Dept = B'
+    """
+    pyplot = _pyplot()
+    subject = _subject(learned, data)
+    axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
+    draw(axes, _picture(subject), _here(subject, context))
+    axes.set_title(_title(context))
+    return axes
+
+
+def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = None) -> Any:
+    """Draw the links at each level of a variable, side by side on one layout."""
+    pyplot = _pyplot()
+    subject = _subject(learned, data)
+    levels = subject.data.domain[by].levels
+    if len(levels) > MOST_PANELS:
+        raise SettingError(
+            f"{by!r} has {len(levels):,} levels, more than {MOST_PANELS} pictures; merge some."
+        )
+    if axes is None:
+        columns = min(3, len(levels))
+        shape = -(-len(levels) // columns), columns
+        axes = pyplot.subplots(*shape, figsize=(4.2 * columns, 3 * shape[0]), squeeze=False)[1]
+    picture, flat = _picture(subject), np.asarray(axes).ravel()
+    if len(flat) < len(levels):
+        raise SettingError(f"{by!r} has {len(levels)} levels; give as many axes.")
+    for level, one in zip(levels, flat, strict=False):
+        context = {by: level}
+        seen = subject.data.rows[:, subject.data.domain.index(by)] == subject.data.domain[by].code(level)
+        draw(one, picture, _here(subject, context) if seen.any() else set())
+        one.set_title(_title(context) if seen.any() else f"{_title(context)}: no rows")
+    for spare in flat[len(levels) :]:
+        spare.set_axis_off()
+    return axes
+
+
+def plot_evidence(learned: Any, data: object = None, *, ax: Any = None) -> Any:
+    """Draw how strong each dependence is: Cramér's V of each test, and the largest V not ruled out."""
+    pyplot = _pyplot()
+    shown = _subject(learned, data).statements[:MOST_STATEMENTS]
+    tests = [
+        (one, side, evidence)
+        for one in shown
+        for side, evidence in (("", one.linked), ("elsewhere", one.unlinked))
+        if evidence is not None
+    ]
+    axes = pyplot.subplots(figsize=(7, 1 + 0.3 * len(tests)))[1] if ax is None else ax
+    for place, (_, _, evidence) in enumerate(tests):
+        colour = ANSWERS[evidence.answer]
+        axes.plot([evidence.cramers_v, evidence.cramers_v_limit], [place, place], color=colour, alpha=0.5)
+        axes.plot(evidence.cramers_v, place, MARKERS[evidence.answer], color=colour)
+    axes.set_yticks(range(len(tests)), [_label(one, side) for one, side, _ in tests], parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_xlabel("Cramér's V, and its upper limit")
+    for answer, colour in ANSWERS.items():
+        axes.plot([], [], MARKERS[answer], color=colour, label=answer)
+    axes.legend(loc="best", fontsize="small")
+    return axes
+
+
+def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
+    """Draw which variables a model joins: the thicker a line, the larger the largest weight of a feature."""
+    pyplot = _pyplot()
+    strongest: dict[tuple[int, int], float] = {}
+    index = network.domain.index
+    for feature, weight in zip(network.features, np.abs(network.weights).tolist(), strict=True):
+        ends = sorted(index(name) for name in feature.scope)
+        for place, a in enumerate(ends):
+            for b in ends[place + 1 :]:
+                strongest[a, b] = max(strongest.get((a, b), 0.0), min(weight, 10.0))
+    linked = {pair: weight for pair, weight in strongest.items() if weight}
+    top = max(linked.values(), default=1.0)
+    axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
+    widths = {pair: weight / top for pair, weight in linked.items()}
+    draw(axes, _placed(network.domain.names, widths, {}), set(widths))
+    return axes
+
+
+def _subject(learned: Any, data: object) -> _Subject:
+    """Take an estimator with what it remembers, or a structure with a table."""
+    structure = getattr(learned, "structure_", learned)
+    if data is None:
+        if not hasattr(learned, "data_"):
+            raise SettingError("Give the table as well: a structure keeps no rows.")
+        return _Subject(structure, read_rows(domain_of(structure), learned.data_), learned.statements_)
+    table = read_rows(domain_of(structure), data)
+    return _Subject(structure, table, explain(structure, table))
+
+
+def _picture(subject: _Subject) -> Picture:
+    index = subject.data.domain.index
+    widths, gates = {}, {}
+    for one in subject.drawn:
+        a, b = sorted((index(one.pair[0]), index(one.pair[1])))
+        widths[a, b] = one.linked.cramers_v if one.linked else 0.0
+        gates[a, b] = [index(name) for name in one.gate.names] if one.gate else []
+    return _placed(subject.data.names, widths, gates)
+
+
+def _placed(
+    names: Iterable[str], widths: dict[tuple[int, int], float], gates: dict[tuple[int, int], list[int]]
+) -> Picture:
+    labels = [visible(name)[: layout.MOST_LETTERS] for name in names]
+    boxes = [layout.box_width(label) for label in labels]
+    return Picture(labels, layout.positions(len(labels), list(widths), boxes), widths, gates)
+
+
+def _here(subject: _Subject, context: Mapping[str, object] | None) -> set[tuple[int, int]]:
+    """Return the pairs, by position, that the structure links in a context, as the page does."""
+    presence = Presence.of(subject.structure, subject.data)
+    held = subject.data.domain.encode(context)
+    inside = np.ones(len(presence.rows), dtype=np.bool_)
+    for place, code in held.items():
+        inside &= presence.rows[:, place] == code
+    if not inside.any():
+        raise SettingError(f"No row has {subject.data.domain.decode(held)}; choose a context the data shows.")
+    shares = presence.within(inside).shares
+    links = _picture(subject).widths
+    return {pair for pair in links if shares[presence.numbers[pair]] >= (DRAWN if held else 1e-12)}
+
+
+def _title(context: Mapping[str, object] | None) -> str:
+    return ", ".join(f"{visible(name)} = {visible(str(label))}" for name, label in (context or {}).items())
+
+
+def _label(one: Statement, side: str) -> str:
+    pair = " – ".join(visible(name)[: layout.MOST_LETTERS] for name in one.pair)
+    return f"{pair}, {side}" if side and one.gate else pair
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtra(
+            "Figures need matplotlib; install it with: pip install 'unless[figures]'"
+        ) from None
+    return pyplot

@@ -1,0 +1,91 @@
+"""Figures draw what the model says, on axes that are given back."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+import unless
+from unless.report import drawing
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def solid(axes):
+    return sum(line.get_linestyle() == "-" and len(line.get_xdata()) == 2 for line in axes.lines)
+
+
+def test_links_of_a_context_are_solid_and_others_dashed(berkeley):
+    whole = unless.plot_links(berkeley)
+    assert solid(whole) == 3
+    axes = unless.plot_links(berkeley, context={"Dept": "B"})
+    assert solid(axes) == 2
+    assert axes.get_title() == "Dept = B"
+    assert {text.get_text() for text in axes.texts} >= {"Admit", "Dept", "Gender"}
+
+
+def test_an_arrow_comes_from_the_gate_to_the_middle_of_the_link(berkeley):
+    axes = unless.plot_links(berkeley)
+    (arrow,) = [text for text in axes.texts if not text.get_text()]
+    spots = {text.get_text(): np.array(text.get_position()) for text in axes.texts if text.get_text()}
+    assert np.allclose(arrow.xy, (spots["Admit"] + spots["Gender"]) / 2)
+    assert np.allclose(arrow.get_position(), spots["Dept"])
+    (gate,) = [line for line in axes.lines if line.get_marker() == "D"]
+    assert gate.get_color() == drawing.GATED
+
+
+def test_small_multiples_share_a_layout(berkeley):
+    axes = unless.plot_contexts(berkeley, by="Dept").ravel()
+    assert [one.get_title() for one in axes] == [f"Dept = {level}" for level in "ABCDEF"]
+    assert [solid(one) for one in axes] == [3, 2, 2, 2, 2, 2]
+    places = [[text.get_position() for text in one.texts if text.get_text()] for one in axes]
+    assert all(one == places[0] for one in places)
+
+
+def test_evidence_is_that_of_the_statements(titanic):
+    axes = unless.plot_evidence(titanic)
+    sides = [side for one in titanic.statements_ for side in one.evidence]
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert len(labels) == len(sides)
+    assert labels[:2] == ["Age – Survived", "Age – Survived, elsewhere"]
+    dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
+    assert dots == [side.cramers_v for side in sides]
+
+
+def test_a_network_is_drawn_by_its_features(titanic):
+    network = titanic.network(titanic.data_)
+    axes = unless.plot_network(network)
+    assert solid(axes) == len(network.features.graph().edges)
+
+
+def test_axes_are_taken_and_given_back(berkeley):
+    _, mine = pyplot.subplots()
+    assert unless.plot_links(berkeley, ax=mine) is mine
+    assert unless.plot_evidence(berkeley, ax=pyplot.subplots()[1]) is not mine
+    with pytest.raises(unless.errors.SettingError, match="6 levels"):
+        unless.plot_contexts(berkeley, by="Dept", axes=[mine])
+
+
+def test_a_structure_needs_its_table(berkeley):
+    with pytest.raises(unless.errors.SettingError, match="Give the table"):
+        unless.plot_links(berkeley.structure_)
+    assert solid(unless.plot_links(berkeley.structure_, berkeley.data_)) == 3
+
+
+def test_an_unseen_context_is_refused(titanic):
+    with pytest.raises(unless.errors.SettingError, match="No row has"):
+        unless.plot_links(titanic, context={"Class": "Crew", "Age": "Child"})
+
+
+def test_a_name_is_no_formula():
+    rows = [("$a", "$b")[k % 2] for k in range(40)]
+    est = unless.GSMN().fit({"$x$ \\frac": rows, "$y": rows})
+    axes = unless.plot_links(est)
+    axes.figure.canvas.draw()
+    unless.plot_evidence(est).figure.canvas.draw()
