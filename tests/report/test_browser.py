@@ -199,7 +199,7 @@ def test_what_is_downloaded_can_be_read(visit, titanic, titanic_file):
     rows = list(csv.DictReader(io.StringIO(taken(page, "#save-csv").decode("utf-8-sig"))))
     frame = titanic.statements_.to_frame("pandas")
     assert [row["sentence"] for row in rows] == list(frame["sentence"])
-    assert [float(row["p"]) for row in rows] == list(frame["p"])
+    assert [float(row["p"]) for row in rows] == pytest.approx(list(frame["p"]), rel=1e-9)
     assert [(row["a"], row["b"], row["answer"]) for row in rows] == list(
         zip(frame["a"], frame["b"], frame["answer"], strict=True)
     )

@@ -21,6 +21,8 @@ KINDS = {
     "contradicted": "data and structure disagree",
     "never": "never linked",
 }
+# With more gated links than this the script draws only the arrows of the one chosen.
+MOST_ARROWS = 14
 # In what share of its rows a context must have a link.
 AT_LEAST = {0: "any", 0.1: "10 %", 0.5: "half", 0.9: "90 %"}
 ANSWERS = {"dependent": "depends", "independent": "no dependence seen", "undecided": "not enough data"}
@@ -104,8 +106,14 @@ def explorer(page: Page) -> str:
         f'<option value="{level}"{" selected" * (level == page.at_least)}>{words}</option>'
         for level, words in AT_LEAST.items()
     )
-    size = "large" if page.n_columns > LARGE else "small"
-    return asset("explorer.html").format(size=size, draw_all=draw_all, levels=levels)
+    size = "large" if page.n_columns > LARGE else "compact"
+    gated = sum(link.drawn and bool(link.switches) for link in page.links)
+    arrow = (
+        "choose one to see dotted arrows from its gates"
+        if gated > MOST_ARROWS
+        else "dotted arrows come from its gates"
+    )
+    return asset("explorer.html").format(arrow=arrow, size=size, draw_all=draw_all, levels=levels)
 
 
 def what_if(page: Page) -> str:

@@ -1,7 +1,7 @@
 // What the picture shows, in plain numbers and colours: the screen and the files are drawn from this.
 
 const BOX_HEIGHT = 34;
-// More gated links than this, and only the arrows of the chosen one are drawn.
+// More gated links than this, and only the arrows of the chosen one are drawn; the legend knows the number too.
 const MOST_ARROWS = 14;
 
 const COLOURS = [

@@ -7,14 +7,14 @@ const GRAPH_STYLE = [
       shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)",
       "background-color": "data(fill)", color: "data(ink)", "border-color": "data(border)", "border-width": 1.5,
       "font-size": 14, "font-weight": 600, "font-family": "system-ui, sans-serif", "text-valign": "center",
-      "text-wrap": "wrap", "text-max-width": 400, "overlay-opacity": 0,
+      "text-wrap": "wrap", "text-max-width": 400, "overlay-opacity": 0, "z-index": 10,
     },
   },
   {
     selector: "node.gate",
     style: {
       shape: "diamond", width: 13, height: 13, "background-color": "data(colour)", opacity: "data(opacity)",
-      "overlay-opacity": 0,
+      "overlay-opacity": 0, "z-index": 1,
     },
   },
   {
@@ -35,7 +35,15 @@ const GRAPH_STYLE = [
   },
 ];
 
+// The frame has the shape of what it holds.
+function shapeFrame(container) {
+  const [xs, ys] = [page.variables.map((one) => one.x), page.variables.map((one) => one.y)];
+  const [width, height] = [xs, ys].map((all) => Math.max(...all) - Math.min(...all) + 140);
+  container.style.aspectRatio = Math.min(3, Math.max(1, width / height));
+}
+
 function makeGraph(container, onLink) {
+  shapeFrame(container);
   const cy = cytoscape({
     container, style: GRAPH_STYLE, layout: { name: "preset" }, autoungrabify: true, autounselectify: true,
     boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false, maxZoom: 3, minZoom: 0.05,

@@ -58,8 +58,8 @@ function barRow(label, part, a, b) {
 function barGroups(part, first, second) {
   const shown = first.levels.length === 2 && part.a.length === 2 ? [0] : part.a.map((_, a) => a);
   return shown.map((a) => el("div", { class: "bar-group" },
-    el("p", { class: "bar-title" }, "Share with ", nameEl(first.name, 30), " = ", nameEl(first.levels[part.a[a]], 30), " among"),
-    part.b.map((code, b) => barRow([nameEl(second.name, 20), " = ", nameEl(second.levels[code], 24)], part, a, b))));
+    el("p", { class: "bar-title" }, "Share with ", nameEl(first.name, 30), " = ", nameEl(first.levels[part.a[a]], 30), " by ", nameEl(second.name, 30)),
+    part.b.map((code, b) => barRow(nameEl(second.levels[code], 24), part, a, b))));
 }
 
 function slice(part, first, second) {

@@ -46,6 +46,6 @@ function showLists(answer, here) {
   const gone = considered().filter((link) => !here.includes(link));
   byId("here-count").textContent = here.length;
   byId("gone-count").textContent = gone.length;
-  linkList(byId("linked-here"), byStrength(here), (link) => `${percent(answer.shares[link])} of the rows here`, "No link holds here.");
+  linkList(byId("linked-here"), byStrength(here), (link) => `${percent(answer.shares[link])} of rows`, "No link holds here.");
   linkList(byId("independent-here"), byStrength(gone), whyNot, answer.isWhole ? "Choose a context to see what it switches off." : "Every link holds here.");
 }
