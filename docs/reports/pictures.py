@@ -1,4 +1,4 @@
-"""Write the reports of the README's pictures, and the pictures: python docs/reports/pictures.py ALARM.csv.gz."""
+"""Take the pictures of reports that the documents show: python docs/reports/pictures.py ALARM.csv.gz."""
 
 import io
 import sys
@@ -17,7 +17,10 @@ WIDTH = 1200
 def reports(alarm: str) -> dict[str, tuple[unless.CSGS, str]]:
     """Learn from the three tables."""
     return {
-        "berkeley": (unless.CSGS().fit(unless.datasets.load_ucb_admissions()), "Admissions to Berkeley, 1973"),
+        "berkeley": (
+            unless.CSGS().fit(unless.datasets.load_ucb_admissions()),
+            "Admissions to Berkeley, 1973",
+        ),
         "titanic": (unless.CSGS().fit(unless.datasets.load_titanic()), "Who survived the Titanic"),
         "alarm": (unless.CSGS().fit(alarm), "ALARM: what a monitor of patients sees"),
     }
@@ -40,7 +43,9 @@ def prepare(page, name: str) -> None:
 def main() -> None:
     """Take the pictures, in few colours, which keeps them small."""
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+        )
         for name, (est, title) in reports(sys.argv[1]).items():
             path = Path(folder) / f"{name}.html"
             est.report(path, title=title)

@@ -101,7 +101,7 @@ def test_a_link_opens_from_the_list_and_from_the_picture(visit, titanic, titanic
     assert view.locator(".slice").count() == 8
     assert "not enough data" in view.inner_text()
     assert "44 %, 11 of 25" in view.inner_text()
-    page.locator("#close-link").press("Enter")
+    page.locator("#close-link").press("Escape")
     assert view.is_hidden()
     spot = page.evaluate("""() => {
       const cy = document.getElementById("graph")._cyreg.cy;
@@ -166,6 +166,22 @@ def test_what_if_equals_the_network(visit, titanic, titanic_file):
     assert "Given Class = 3rd, Sex = Female" in page.inner_text("#what-if")
 
 
+def test_what_if_of_a_larger_model_says_what_was_worked_out(visit, titanic, tmp_path, monkeypatch):
+    monkeypatch.setattr("unless.report.whatif.MOST_STATES", 10)
+    network = titanic.network(titanic.data_)
+    titanic.report(tmp_path / "gates.html", network=network)
+    page = visit(tmp_path / "gates.html")
+    assert "worked out beforehand" in page.inner_text("#what-if")
+    choose(page, "Class", "Crew")
+    card = page.locator("#what-if .card", has=page.get_by_role("heading", name="Survived"))
+    widths = card.locator(".probability-fill").evaluate_all(
+        "all => all.map(one => parseFloat(one.style.width))"
+    )
+    assert widths == pytest.approx(100 * network.query("Survived", {"Class": "Crew"}).probabilities, abs=1e-4)
+    choose(page, "Age", "Adult")
+    assert "Not worked out for Class = Crew, Age = Adult" in page.inner_text("#what-if")
+
+
 def test_the_table_is_sorted_filtered_and_searched(visit, titanic_file):
     page = visit(titanic_file)
     rows = page.locator("#statements tbody tr:visible")
@@ -203,6 +219,7 @@ def test_what_is_downloaded_can_be_read(visit, titanic, titanic_file):
     assert [(row["a"], row["b"], row["answer"]) for row in rows] == list(
         zip(frame["a"], frame["b"], frame["answer"], strict=True)
     )
+    assert rows[0]["where"] == "Class in {1st, 2nd} and Sex = Male"
     choose(page, "Class", "Crew")
     picture = ElementTree.fromstring(taken(page, "#save-svg"))
     texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]

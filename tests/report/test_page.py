@@ -118,6 +118,19 @@ def test_a_larger_network_is_asked_about_single_gate_levels(titanic, monkeypatch
         assert one.marginals == [p for name in domain.names for p in marginals[name].probabilities]
 
 
+def test_a_network_of_another_table_is_refused(titanic, berkeley, tmp_path):
+    with pytest.raises(unless.errors.SettingError, match="other variables or levels"):
+        titanic.report(tmp_path / "r.html", network=berkeley.network(berkeley.data_))
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path):
+    domain = unless.Domain((unless.Variable("a\ud800", ("x", "y")), unless.Variable("b", ("x", "y"))))
+    data = unless.Dataset.from_codes(domain, [[0, 0], [1, 1]], [30, 30])
+    with pytest.raises(unless.errors.SettingError, match="not valid Unicode"):
+        unless.write_report(unless.Graph(domain, [("a\ud800", "b")]), data, tmp_path / "r.html")
+
+
 def test_a_page_without_network_says_so(titanic):
     assert what_if(None, titanic.data_.domain, []).kind == "none"
 

@@ -7,12 +7,15 @@ from unless.data.dataset import Dataset
 from unless.inference.rows import read_rows
 from unless.knowledge.explaining import SHARED, explain
 from unless.report.build import TITLE, Source
-from unless.report.whatif import MOST_STATES, n_states
+from unless.report.whatif import n_states
 from unless.report.writing import write_report
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
     from unless.learners.estimator import Estimator
+
+# A network of at most so many states is fitted without being asked for.
+CHEAP_STATES = 4096
 
 
 def report(
@@ -26,7 +29,7 @@ def report(
     table = _table(learned, data)
     shared = {name: value for name, value in learned.get_params().items() if name in SHARED}
     statements = learned.statements_ if data is None else explain(learned.structure_, table, **shared)
-    if network is None and n_states(learned.structure_.domain) <= MOST_STATES:
+    if network is None and n_states(learned.structure_.domain) <= CHEAP_STATES:
         network = learned.network(table)
     write_report(
         learned.structure_,

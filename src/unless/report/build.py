@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
+from unless.data.domain import shorten
 from unless.inference.model import LogLinearModel
 from unless.knowledge.asking import DRAWN
 from unless.knowledge.sentences import regions_text
@@ -23,6 +24,9 @@ MOST_STATEMENTS = 500
 MOST_CELLS = 30_000
 # More levels of a variable than this are too many bars.
 MOST_BARS = 8
+
+# A setting may be a list of all columns.
+MOST_LETTERS = 300
 
 TITLE = "What depends on what, and when"
 
@@ -148,8 +152,12 @@ def _frequent(totals: list[int]) -> list[int]:
     return sorted(sorted(seen, key=lambda code: (-totals[code], code))[:MOST_BARS])
 
 
-def _where(statement: Statement, data: Dataset) -> str:
-    return regions_text(statement.gate.linked, data.domain) if statement.gate else ""
+def _where(statement: Statement, data: Dataset) -> tuple[str, str]:
+    if statement.gate is None:
+        return "", ""
+    return regions_text(statement.gate.linked, data.domain), regions_text(
+        statement.gate.unlinked, data.domain
+    )
 
 
 def _headline(statements: Statements) -> str:
@@ -184,7 +192,7 @@ def _about(data: Dataset, source: Source, settings: Mapping[str, Any]) -> list[t
                   f"{count(data.n_distinct, 'different row')}"),
     ]  # fmt: skip
     if data.constant_names:
-        about.append(("Columns that never vary", ", ".join(data.constant_names)))
+        about.append(("Columns that never vary", shorten(data.constant_names)))
     if source.learner:
         about.append(("Learner", source.learner))
     if source.settings:
@@ -198,7 +206,7 @@ def _about(data: Dataset, source: Source, settings: Mapping[str, Any]) -> list[t
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {value(setting)}" for name, setting in settings.items())
+    return ", ".join(f"{name} = {value(setting)[:MOST_LETTERS]}" for name, setting in settings.items())
 
 
 def _notes(notes: tuple[str, ...] | None) -> list[str]:

@@ -109,8 +109,8 @@ class Page(msgspec.Struct, frozen=True):
     statement_note: str
     settings: dict[str, Any]
     statements: list[dict[str, Any]]
-    # What is said in words of each statement's gate, and the tables of those worth a picture.
-    where: list[str]
+    # The two sides of each statement's gate in words, and the tables of those worth a picture.
+    where: list[tuple[str, str]]
     bars: list[list[Bars]]
     what_if: WhatIf
     left_out: list[str]

@@ -57,7 +57,8 @@ def plot_links(
     pyplot = _pyplot()
     subject = _subject(learned, data)
     axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
-    draw(axes, _picture(subject), _here(subject, context))
+    picture = _picture(subject)
+    draw(axes, picture, _here(subject, picture, context))
     axes.set_title(_title(context))
     return axes
 
@@ -81,7 +82,7 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
     for level, one in zip(levels, flat, strict=False):
         context = {by: level}
         seen = subject.data.rows[:, subject.data.domain.index(by)] == subject.data.domain[by].code(level)
-        draw(one, picture, _here(subject, context) if seen.any() else set())
+        draw(one, picture, _here(subject, picture, context) if seen.any() else set())
         one.set_title(_title(context) if seen.any() else f"{_title(context)}: no rows")
     for spare in flat[len(levels) :]:
         spare.set_axis_off()
@@ -160,7 +161,7 @@ def _placed(
     return Picture(labels, layout.positions(len(labels), list(widths), boxes), widths, gates)
 
 
-def _here(subject: _Subject, context: Mapping[str, object] | None) -> set[tuple[int, int]]:
+def _here(subject: _Subject, picture: Picture, context: Mapping[str, object] | None) -> set[tuple[int, int]]:
     """Return the pairs, by position, that the structure links in a context, as the page does."""
     presence = Presence.of(subject.structure, subject.data)
     held = subject.data.domain.encode(context)
@@ -170,8 +171,7 @@ def _here(subject: _Subject, context: Mapping[str, object] | None) -> set[tuple[
     if not inside.any():
         raise SettingError(f"No row has {subject.data.domain.decode(held)}; choose a context the data shows.")
     shares = presence.within(inside).shares
-    links = _picture(subject).widths
-    return {pair for pair in links if shares[presence.numbers[pair]] >= (DRAWN if held else 1e-12)}
+    return {pair for pair in picture.widths if shares[presence.numbers[pair]] >= (DRAWN if held else 1e-12)}
 
 
 def _title(context: Mapping[str, object] | None) -> str:

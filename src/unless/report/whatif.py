@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unless.data.domain import Domain
-from unless.errors import ImpossibleEvidence
+from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.model import LogLinearModel
 from unless.report.page import Given, WhatIf
 
@@ -30,6 +30,10 @@ def what_if(network: LogLinearModel | None, domain: Domain, gates: Sequence[int]
     """Ask a network all that the page may be asked; `gates` are the variables to vary one at a time."""
     if network is None:
         return WhatIf("none", NO_NETWORK)
+    if {one.name: one.levels for one in network.domain} != {one.name: one.levels for one in domain}:
+        raise SettingError(
+            "The network has other variables or levels than the structure; fit it to the same table."
+        )
     if n_states(domain) <= MOST_STATES:
         joint = network.query(domain.names, method="exact").probabilities
         return WhatIf(

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from unless.errors import SettingError
 from unless.inference.interactions import domain_of
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import read_rows
@@ -42,6 +43,9 @@ def write_report(
     if network is None and isinstance(structure, LogLinearModel):
         network = structure
     said = explain(structure, table) if statements is None else statements
-    page = build(structure, table, said, network=network, source=source, title=title)
+    try:
+        text = render(build(structure, table, said, network=network, source=source, title=title)).encode()
+    except UnicodeEncodeError:
+        raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
     with replacing(path) as stream:
-        stream.write(render(page).encode())
+        stream.write(text)

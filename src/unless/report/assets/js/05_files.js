@@ -85,8 +85,9 @@ function csvCell(value) {
 
 function csvRows(place) {
   const one = page.statements[place];
-  return [["linked", one.linked], ["not linked", one.not_linked]].filter(([, side]) => side).map(([side, evidence]) => [
-    one.pair[0], one.pair[1], one.claim, page.where[place], side, evidence.answer, evidence.n_rows, evidence.rows_used,
+  const [on, off] = page.where[place];
+  return [["linked", on, one.linked], ["not linked", off, one.not_linked]].filter(([, , evidence]) => evidence).map(([side, where, evidence]) => [
+    one.pair[0], one.pair[1], one.claim, where, side, evidence.answer, evidence.n_rows, evidence.rows_used,
     evidence.statistic, evidence.df, evidence.p, evidence.q, evidence.information, evidence.cramers_v,
     evidence.odds_ratio && evidence.odds_ratio.value, evidence.more_rows, one.share, one.agreement, one.support, one.sentence,
   ]);

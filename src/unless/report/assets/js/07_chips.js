@@ -6,7 +6,7 @@ function chip(column, code, text) {
     on: { change: () => choose(column, code) },
   });
   const rows = code < 0 ? null : el("span", { class: "chip-rows", id: `rows-${column}-${code}` });
-  return el("span", { class: "chip" }, input, el("label", { for: input.id }, text, rows && [" ", rows]));
+  return el("span", { class: "chip" }, input, el("label", { for: input.id }, text, ...(rows ? [" ", rows, el("span", { class: "visually-hidden" }, " rows")] : [])));
 }
 
 function chipGroup(column) {

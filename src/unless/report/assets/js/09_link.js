@@ -29,6 +29,10 @@ function showLink() {
   return undefined;
 }
 
+function makeLinkView() {
+  byId("link-view").addEventListener("keydown", (event) => { if (event.key === "Escape") closeLink(); });
+}
+
 // A finding's evidence is built when it is first opened.
 function makeFindings() {
   for (const details of document.querySelectorAll("details[data-statement]")) {

@@ -49,6 +49,7 @@ function draw(answer) {
 
 function makeExplorer() {
   makeChips(byId("chips"));
+  makeLinkView();
   graphs.main = makeGraph(byId("graph"), openLink);
   byId("reset").addEventListener("click", reset);
   byId("pin").addEventListener("click", pin);
