@@ -42,6 +42,12 @@ function linkColour(link, colours, compared) {
   return isGated(link) ? colours.gated : colours.always;
 }
 
+// A difference is seen however weak the link is.
+function lineWidth(link, compared) {
+  const width = 1.5 + 7 * Math.min(1, strength(link));
+  return compared && compared(link) !== "unsure" ? Math.max(width, 4) : width;
+}
+
 function drawnLinks(answer, colours, compared) {
   return considered().map((link) => {
     const there = holds(answer, link);
@@ -50,9 +56,9 @@ function drawnLinks(answer, colours, compared) {
       from: page.links[link].a,
       to: page.links[link].b,
       colour: there ? linkColour(link, colours, compared) : colours.line,
-      width: there ? 1.5 + 7 * Math.min(1, strength(link)) : 1.5,
+      width: there ? lineWidth(link, compared) : 1.5,
       dash: there ? (compared && compared(link) === "only-b" ? "dotted" : "solid") : "dashed",
-      opacity: there ? 0.45 + 0.55 * answer.shares[link] ** 0.5 : 0.55,
+      opacity: there ? (compared ? 0.9 : 0.45 + 0.55 * answer.shares[link] ** 0.5) : 0.55,
       there,
       chosen: state.link === link,
     };

@@ -60,8 +60,8 @@ function makeGraph(container, onLink) {
 function fitGraph(cy) {
   cy.resize();
   cy.fit(undefined, 18);
-  // A few boxes would otherwise fill the screen.
-  if (cy.zoom() > 1.5) cy.zoom(1.5);
+  // A few boxes would otherwise fill the frame.
+  cy.zoom(Math.min(cy.zoom(), Math.max(1.5, cy.width() / 600)));
   cy.center();
   cy.userPanningEnabled(false);
 }

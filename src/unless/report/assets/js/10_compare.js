@@ -45,7 +45,7 @@ function showDifferences(a, b, compared) {
     ["both", "In both", all.filter((link) => holds(a, link) && holds(b, link))],
   ];
   refill(byId("differences-lists"), lists.map(([id, title, links]) => {
-    const list = el("div", { id: `difference-${id}`, class: `difference ${id}` });
+    const list = el("div", { id: `difference-${id}`, class: `difference scroll ${id}` });
     linkList(list, links, () => null, "None.");
     return el("section", {}, el("h4", {}, el("span", { class: `swatch ${id}`, "aria-hidden": "true" }), `${title} (${links.length})`), list);
   }));

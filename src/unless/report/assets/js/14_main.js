@@ -47,6 +47,10 @@ function draw(answer) {
   byId("graph").setAttribute("aria-label", what);
 }
 
+function forGraphs(action) {
+  Object.values(graphs).filter(Boolean).forEach((cy) => action(cy));
+}
+
 function makeExplorer() {
   makeChips(byId("chips"));
   makeLinkView();
@@ -54,9 +58,9 @@ function makeExplorer() {
   byId("reset").addEventListener("click", reset);
   byId("pin").addEventListener("click", pin);
   byId("unpin").addEventListener("click", unpin);
-  byId("zoom-in").addEventListener("click", () => zoomGraph(graphs.main, 1.3));
-  byId("zoom-out").addEventListener("click", () => zoomGraph(graphs.main, 1 / 1.3));
-  byId("zoom-fit").addEventListener("click", () => fitGraph(graphs.main));
+  byId("zoom-in").addEventListener("click", () => forGraphs((cy) => zoomGraph(cy, 1.3)));
+  byId("zoom-out").addEventListener("click", () => forGraphs((cy) => zoomGraph(cy, 1 / 1.3)));
+  byId("zoom-fit").addEventListener("click", () => forGraphs(fitGraph));
   byId("at-least").addEventListener("change", (event) => { state.atLeast = Number(event.target.value); update(); });
   const box = byId("draw-all");
   if (box) box.addEventListener("change", () => setAll(box.checked));
