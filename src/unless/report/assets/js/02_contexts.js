@@ -63,7 +63,9 @@ function look(context) {
 function rowsByLevel(context) {
   const fixed = context.map((_, column) => column).filter((column) => context[column] >= 0);
   const totals = page.variables.map((variable) => new Float64Array(variable.levels.length));
-  const add = (column, row) => { totals[column][held.codes[column][row]] += held.counts[row]; };
+  const add = (column, row) => {
+    totals[column][held.codes[column][row]] += held.counts[row];
+  };
   for (let row = 0; row < page.contexts.n; row++) {
     let [nDiffer, last] = [0, -1];
     for (const column of fixed) {

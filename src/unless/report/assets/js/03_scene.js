@@ -5,7 +5,18 @@ const BOX_HEIGHT = 34;
 const MOST_ARROWS = 14;
 
 const COLOURS = [
-  "paper", "ink", "quiet", "line", "always", "gated", "unsure", "fixed", "fixed-ink", "box", "only-a", "only-b",
+  "paper",
+  "ink",
+  "quiet",
+  "line",
+  "always",
+  "gated",
+  "unsure",
+  "fixed",
+  "fixed-ink",
+  "box",
+  "only-a",
+  "only-b",
 ];
 let colours = null;
 

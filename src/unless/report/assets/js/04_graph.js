@@ -4,32 +4,65 @@ const GRAPH_STYLE = [
   {
     selector: "node.box",
     style: {
-      shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)",
-      "background-color": "data(fill)", color: "data(ink)", "border-color": "data(border)", "border-width": 1.5,
-      "font-size": 14, "font-weight": 600, "font-family": "system-ui, sans-serif", "text-valign": "center",
-      "text-wrap": "wrap", "text-max-width": 400, "overlay-opacity": 0, "z-index": 10,
+      shape: "round-rectangle",
+      width: "data(width)",
+      height: "data(height)",
+      label: "data(label)",
+      "background-color": "data(fill)",
+      color: "data(ink)",
+      "border-color": "data(border)",
+      "border-width": 1.5,
+      "font-size": 14,
+      "font-weight": 600,
+      "font-family": "system-ui, sans-serif",
+      "text-valign": "center",
+      "text-wrap": "wrap",
+      "text-max-width": 400,
+      "overlay-opacity": 0,
+      "z-index": 10,
     },
   },
   {
     selector: "node.gate",
     style: {
-      shape: "diamond", width: 13, height: 13, "background-color": "data(colour)", opacity: "data(opacity)",
-      "overlay-opacity": 0, "z-index": 1,
+      shape: "diamond",
+      width: 13,
+      height: 13,
+      "background-color": "data(colour)",
+      opacity: "data(opacity)",
+      "overlay-opacity": 0,
+      "z-index": 1,
     },
   },
   {
     selector: "edge.link",
     style: {
-      width: "data(width)", "line-color": "data(colour)", "line-style": "data(dash)", opacity: "data(opacity)",
-      "line-dash-pattern": [7, 6], "curve-style": "straight", "overlay-padding": 8, "overlay-opacity": 0,
+      width: "data(width)",
+      "line-color": "data(colour)",
+      "line-style": "data(dash)",
+      opacity: "data(opacity)",
+      "line-dash-pattern": [7, 6],
+      "curve-style": "straight",
+      "overlay-padding": 8,
+      "overlay-opacity": 0,
     },
   },
-  { selector: "edge.chosen", style: { "underlay-color": "data(halo)", "underlay-opacity": 0.35, "underlay-padding": 6 } },
+  {
+    selector: "edge.chosen",
+    style: { "underlay-color": "data(halo)", "underlay-opacity": 0.35, "underlay-padding": 6 },
+  },
   {
     selector: "edge.arrow",
     style: {
-      width: 2, "line-color": "data(colour)", "target-arrow-color": "data(colour)", "target-arrow-shape": "triangle",
-      "arrow-scale": 1.1, "line-style": "dotted", "curve-style": "straight", opacity: "data(opacity)", events: "no",
+      width: 2,
+      "line-color": "data(colour)",
+      "target-arrow-color": "data(colour)",
+      "target-arrow-shape": "triangle",
+      "arrow-scale": 1.1,
+      "line-style": "dotted",
+      "curve-style": "straight",
+      opacity: "data(opacity)",
+      events: "no",
       "overlay-opacity": 0,
     },
   },
@@ -45,8 +78,16 @@ function shapeFrame(container) {
 function makeGraph(container, onLink) {
   shapeFrame(container);
   const cy = cytoscape({
-    container, style: GRAPH_STYLE, layout: { name: "preset" }, autoungrabify: true, autounselectify: true,
-    boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false, maxZoom: 3, minZoom: 0.05,
+    container,
+    style: GRAPH_STYLE,
+    layout: { name: "preset" },
+    autoungrabify: true,
+    autounselectify: true,
+    boxSelectionEnabled: false,
+    userZoomingEnabled: false,
+    userPanningEnabled: false,
+    maxZoom: 3,
+    minZoom: 0.05,
   });
   const open = (event) => onLink(event.target.data("link"));
   cy.on("tap", "edge.link", open);
@@ -74,26 +115,61 @@ function zoomGraph(cy, factor) {
 
 function elements(drawing) {
   const boxes = drawing.boxes.map((one) => ({
-    group: "nodes", classes: "box", position: { x: one.x, y: one.y },
-    data: { id: `v${one.place}`, label: one.lines.join("\n"), width: one.width, height: one.height, fill: one.fill, ink: one.ink, border: one.border },
+    group: "nodes",
+    classes: "box",
+    position: { x: one.x, y: one.y },
+    data: {
+      id: `v${one.place}`,
+      label: one.lines.join("\n"),
+      width: one.width,
+      height: one.height,
+      fill: one.fill,
+      ink: one.ink,
+      border: one.border,
+    },
   }));
   const links = drawing.links.map((one) => ({
-    group: "edges", classes: one.chosen ? "link chosen" : "link",
-    data: { id: `e${one.link}`, link: one.link, source: `v${one.from}`, target: `v${one.to}`, colour: one.colour, width: one.width, dash: one.dash, opacity: one.opacity, halo: drawing.colours.ink },
+    group: "edges",
+    classes: one.chosen ? "link chosen" : "link",
+    data: {
+      id: `e${one.link}`,
+      link: one.link,
+      source: `v${one.from}`,
+      target: `v${one.to}`,
+      colour: one.colour,
+      width: one.width,
+      dash: one.dash,
+      opacity: one.opacity,
+      halo: drawing.colours.ink,
+    },
   }));
-  const gates = drawing.links.filter((one) => isGated(one.link)).map((one) => ({
-    group: "nodes", classes: "gate", position: middle(one.link),
-    data: { id: `m${one.link}`, link: one.link, colour: one.colour, opacity: one.there ? 1 : 0.6 },
-  }));
+  const gates = drawing.links
+    .filter((one) => isGated(one.link))
+    .map((one) => ({
+      group: "nodes",
+      classes: "gate",
+      position: middle(one.link),
+      data: { id: `m${one.link}`, link: one.link, colour: one.colour, opacity: one.there ? 1 : 0.6 },
+    }));
   const arrows = drawing.arrows.map((one) => ({
-    group: "edges", classes: "arrow",
-    data: { id: `a${one.link}-${one.from}`, source: `v${one.from}`, target: `m${one.link}`, colour: one.colour, opacity: one.opacity },
+    group: "edges",
+    classes: "arrow",
+    data: {
+      id: `a${one.link}-${one.from}`,
+      source: `v${one.from}`,
+      target: `m${one.link}`,
+      colour: one.colour,
+      opacity: one.opacity,
+    },
   }));
   return [...boxes, ...gates, ...links, ...arrows];
 }
 
 function isChanged(known, one) {
-  return Object.keys(one.data).some((key) => known.data(key) !== one.data[key]) || known.classes().join(" ") !== one.classes;
+  return (
+    Object.keys(one.data).some((key) => known.data(key) !== one.data[key]) ||
+    known.classes().join(" ") !== one.classes
+  );
 }
 
 // Elements that stay are changed in place, so that a choice costs no new picture.
@@ -102,7 +178,9 @@ function showGraph(cy, drawing) {
   const ids = new Set(wanted.map((one) => one.data.id));
   const isFirst = cy.elements().empty();
   cy.batch(() => {
-    cy.elements().filter((one) => !ids.has(one.id())).remove();
+    cy.elements()
+      .filter((one) => !ids.has(one.id()))
+      .remove();
     for (const one of wanted) {
       const known = cy.getElementById(one.data.id);
       if (known.empty()) cy.add(one);

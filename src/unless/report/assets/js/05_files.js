@@ -14,8 +14,14 @@ const DASHES = { solid: null, dashed: "7 6", dotted: "2 4" };
 function svgLink(one) {
   const [a, b] = [page.variables[one.from], page.variables[one.to]];
   return svgEl("line", {
-    x1: a.x, y1: a.y, x2: b.x, y2: b.y, stroke: one.colour, "stroke-width": one.width,
-    "stroke-dasharray": DASHES[one.dash], "stroke-opacity": one.opacity,
+    x1: a.x,
+    y1: a.y,
+    x2: b.x,
+    y2: b.y,
+    stroke: one.colour,
+    "stroke-width": one.width,
+    "stroke-dasharray": DASHES[one.dash],
+    "stroke-opacity": one.opacity,
   });
 }
 
@@ -25,27 +31,61 @@ function svgArrow(one) {
   const [dx, dy] = [(to.x - from.x) / length, (to.y - from.y) / length];
   const tip = { x: to.x - 8 * dx, y: to.y - 8 * dy };
   const wing = (side) => `${tip.x - 8 * dx - side * 4 * dy},${tip.y - 8 * dy + side * 4 * dx}`;
-  return svgEl("g", { opacity: one.opacity },
-    svgEl("line", { x1: from.x, y1: from.y, x2: tip.x, y2: tip.y, stroke: one.colour, "stroke-width": 1.5, "stroke-dasharray": "2 4" }),
-    svgEl("polygon", { points: `${tip.x},${tip.y} ${wing(1)} ${wing(-1)}`, fill: one.colour }));
+  return svgEl(
+    "g",
+    { opacity: one.opacity },
+    svgEl("line", {
+      x1: from.x,
+      y1: from.y,
+      x2: tip.x,
+      y2: tip.y,
+      stroke: one.colour,
+      "stroke-width": 1.5,
+      "stroke-dasharray": "2 4",
+    }),
+    svgEl("polygon", { points: `${tip.x},${tip.y} ${wing(1)} ${wing(-1)}`, fill: one.colour }),
+  );
 }
 
 function svgGate(one) {
   const { x, y } = middle(one.link);
-  return svgEl("polygon", { points: `${x},${y - 7} ${x + 7},${y} ${x},${y + 7} ${x - 7},${y}`, fill: one.colour });
+  return svgEl("polygon", {
+    points: `${x},${y - 7} ${x + 7},${y} ${x},${y + 7} ${x - 7},${y}`,
+    fill: one.colour,
+  });
 }
 
 function svgBox(one) {
   const lines = one.lines.map((line, place) =>
-    svgEl("text", {
-      x: one.x, y: one.y + 5 + 16 * (place - (one.lines.length - 1) / 2), fill: one.ink, "text-anchor": "middle",
-      "font-family": "system-ui, sans-serif", "font-size": 14, "font-weight": 600,
-    }, line));
-  return svgEl("g", {},
+    svgEl(
+      "text",
+      {
+        x: one.x,
+        y: one.y + 5 + 16 * (place - (one.lines.length - 1) / 2),
+        fill: one.ink,
+        "text-anchor": "middle",
+        "font-family": "system-ui, sans-serif",
+        "font-size": 14,
+        "font-weight": 600,
+      },
+      line,
+    ),
+  );
+  return svgEl(
+    "g",
+    {},
     svgEl("rect", {
-      x: one.x - one.width / 2, y: one.y - one.height / 2, width: one.width, height: one.height, rx: 8,
-      fill: one.fill, stroke: one.border, "stroke-width": 1.5,
-    }), lines);
+      x: one.x - one.width / 2,
+      y: one.y - one.height / 2,
+      width: one.width,
+      height: one.height,
+      rx: 8,
+      fill: one.fill,
+      stroke: one.border,
+      "stroke-width": 1.5,
+    }),
+    lines,
+  );
 }
 
 function svgPicture(drawing, title) {
@@ -54,11 +94,21 @@ function svgPicture(drawing, title) {
   const top = Math.min(...drawing.boxes.map((one) => one.y)) - 50;
   const bottom = Math.max(...drawing.boxes.map((one) => one.y)) + 50;
   const size = { x: left, y: top, width: right - left, height: bottom - top };
-  return svgEl("svg", { viewBox: `${left} ${top} ${size.width} ${size.height}`, width: size.width, height: size.height, role: "img" },
+  return svgEl(
+    "svg",
+    {
+      viewBox: `${left} ${top} ${size.width} ${size.height}`,
+      width: size.width,
+      height: size.height,
+      role: "img",
+    },
     svgEl("title", {}, title),
     svgEl("rect", { ...size, fill: drawing.colours.paper }),
-    drawing.arrows.map(svgArrow), drawing.links.map(svgLink),
-    drawing.links.filter((one) => isGated(one.link)).map(svgGate), drawing.boxes.map(svgBox));
+    drawing.arrows.map(svgArrow),
+    drawing.links.map(svgLink),
+    drawing.links.filter((one) => isGated(one.link)).map(svgGate),
+    drawing.boxes.map(svgBox),
+  );
 }
 
 function saveSvg(drawing, title) {
@@ -71,8 +121,26 @@ function savePng(cy, background) {
 }
 
 const CSV_COLUMNS = [
-  "a", "b", "claim", "where", "side", "answer", "rows", "rows_used", "statistic", "df", "p", "q", "information",
-  "cramers_v", "odds_ratio", "more_rows", "share", "agreement", "support", "sentence",
+  "a",
+  "b",
+  "claim",
+  "where",
+  "side",
+  "answer",
+  "rows",
+  "rows_used",
+  "statistic",
+  "df",
+  "p",
+  "q",
+  "information",
+  "cramers_v",
+  "odds_ratio",
+  "more_rows",
+  "share",
+  "agreement",
+  "support",
+  "sentence",
 ];
 
 // A spreadsheet runs what begins with these; an apostrophe makes it text.
@@ -86,11 +154,33 @@ function csvCell(value) {
 function csvRows(place) {
   const one = page.statements[place];
   const [on, off] = page.where[place];
-  return [["linked", on, one.linked], ["not linked", off, one.not_linked]].filter(([, , evidence]) => evidence).map(([side, where, evidence]) => [
-    one.pair[0], one.pair[1], one.claim, where, side, evidence.answer, evidence.n_rows, evidence.rows_used,
-    evidence.statistic, evidence.df, evidence.p, evidence.q, evidence.information, evidence.cramers_v,
-    evidence.odds_ratio && evidence.odds_ratio.value, evidence.more_rows, one.share, one.agreement, one.support, one.sentence,
-  ]);
+  return [
+    ["linked", on, one.linked],
+    ["not linked", off, one.not_linked],
+  ]
+    .filter(([, , evidence]) => evidence)
+    .map(([side, where, evidence]) => [
+      one.pair[0],
+      one.pair[1],
+      one.claim,
+      where,
+      side,
+      evidence.answer,
+      evidence.n_rows,
+      evidence.rows_used,
+      evidence.statistic,
+      evidence.df,
+      evidence.p,
+      evidence.q,
+      evidence.information,
+      evidence.cramers_v,
+      evidence.odds_ratio && evidence.odds_ratio.value,
+      evidence.more_rows,
+      one.share,
+      one.agreement,
+      one.support,
+      one.sentence,
+    ]);
 }
 
 function csvText(places) {

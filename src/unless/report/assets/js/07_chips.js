@@ -2,18 +2,43 @@
 
 function chip(column, code, text) {
   const input = el("input", {
-    type: "radio", name: `variable-${column}`, id: `chip-${column}-${code}`, value: code, checked: code < 0,
+    type: "radio",
+    name: `variable-${column}`,
+    id: `chip-${column}-${code}`,
+    value: code,
+    checked: code < 0,
     on: { change: () => choose(column, code) },
   });
   const rows = code < 0 ? null : el("span", { class: "chip-rows", id: `rows-${column}-${code}` });
-  return el("span", { class: "chip" }, input, el("label", { for: input.id }, text, ...(rows ? [" ", rows, el("span", { class: "visually-hidden" }, " rows")] : [])));
+  return el(
+    "span",
+    { class: "chip" },
+    input,
+    el(
+      "label",
+      { for: input.id },
+      text,
+      ...(rows ? [" ", rows, el("span", { class: "visually-hidden" }, " rows")] : []),
+    ),
+  );
 }
 
 function chipGroup(column) {
   const variable = page.variables[column];
-  const switches = variable.n_gated ? el("span", { class: "small" }, ` switches ${count(variable.n_gated, "link")}`) : null;
-  return el("fieldset", { class: "chips", "data-column": column }, el("legend", {}, nameEl(variable.name, 40), switches),
-    el("div", { class: "chip-row" }, chip(column, -1, "any"), variable.levels.map((level, code) => chip(column, code, nameEl(level, 28)))));
+  const switches = variable.n_gated
+    ? el("span", { class: "small" }, ` switches ${count(variable.n_gated, "link")}`)
+    : null;
+  return el(
+    "fieldset",
+    { class: "chips", "data-column": column },
+    el("legend", {}, nameEl(variable.name, 40), switches),
+    el(
+      "div",
+      { class: "chip-row" },
+      chip(column, -1, "any"),
+      variable.levels.map((level, code) => chip(column, code, nameEl(level, 28))),
+    ),
+  );
 }
 
 // Variables that switch links come first: they are what a context is worth choosing by.
@@ -30,10 +55,18 @@ function makeChips(container) {
   const rest = order.slice(FIRST_CHIPS).map(chipGroup);
   if (!rest.length) return refill(container, first);
   const find = el("input", {
-    type: "search", id: "chip-search", placeholder: "Find a column", "aria-label": "Find a column",
+    type: "search",
+    id: "chip-search",
+    placeholder: "Find a column",
+    "aria-label": "Find a column",
     on: { input: (event) => findChips(container, event.target.value) },
   });
-  refill(container, find, first, el("details", { id: "more-chips" }, el("summary", {}, `${count(rest.length, "more column")}`), rest));
+  refill(
+    container,
+    find,
+    first,
+    el("details", { id: "more-chips" }, el("summary", {}, `${count(rest.length, "more column")}`), rest),
+  );
   return undefined;
 }
 

@@ -24,18 +24,36 @@ function whyNot(link) {
   const side = page.statements[page.links[link].statement].not_linked;
   if (!side) return null;
   if (side.answer === "undecided") return "not enough data to be sure";
-  return side.answer === "independent" ? `where its gate is shut, V is at most ${decimal(side.cramers_v_limit)}` : "though the data show a dependence";
+  return side.answer === "independent"
+    ? `where its gate is shut, V is at most ${decimal(side.cramers_v_limit)}`
+    : "though the data show a dependence";
 }
 
 function linkItem(link, note) {
-  const button = el("button", { type: "button", class: "link-button", "data-link": link, on: { click: () => openLink(link) } }, el("bdi", {}, pairText(page.links[link])));
-  return el("li", { class: isGated(link) ? "gated" : "" }, button, note ? el("span", { class: "small" }, ` ${note}`) : null);
+  const button = el(
+    "button",
+    { type: "button", class: "link-button", "data-link": link, on: { click: () => openLink(link) } },
+    el("bdi", {}, pairText(page.links[link])),
+  );
+  return el(
+    "li",
+    { class: isGated(link) ? "gated" : "" },
+    button,
+    note ? el("span", { class: "small" }, ` ${note}`) : null,
+  );
 }
 
 function linkList(container, links, note, empty) {
-  refill(container, links.length
-    ? el("ul", { class: "links" }, links.map((link) => linkItem(link, note(link))))
-    : el("p", { class: "small" }, empty));
+  refill(
+    container,
+    links.length
+      ? el(
+          "ul",
+          { class: "links" },
+          links.map((link) => linkItem(link, note(link))),
+        )
+      : el("p", { class: "small" }, empty),
+  );
 }
 
 function byStrength(links) {
@@ -46,6 +64,16 @@ function showLists(answer, here) {
   const gone = considered().filter((link) => !here.includes(link));
   byId("here-count").textContent = here.length;
   byId("gone-count").textContent = gone.length;
-  linkList(byId("linked-here"), byStrength(here), (link) => `${percent(answer.shares[link])} of rows`, "No link holds here.");
-  linkList(byId("independent-here"), byStrength(gone), whyNot, answer.isWhole ? "Choose a context to see what it switches off." : "Every link holds here.");
+  linkList(
+    byId("linked-here"),
+    byStrength(here),
+    (link) => `${percent(answer.shares[link])} of rows`,
+    "No link holds here.",
+  );
+  linkList(
+    byId("independent-here"),
+    byStrength(gone),
+    whyNot,
+    answer.isWhole ? "Choose a context to see what it switches off." : "Every link holds here.",
+  );
 }

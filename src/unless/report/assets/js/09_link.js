@@ -24,13 +24,19 @@ function showLink() {
   const title = el("h3", { id: "link-title", tabindex: "-1" }, el("bdi", {}, pairText(one)));
   const close = el("button", { type: "button", id: "close-link", on: { click: closeLink } }, "Close");
   const sentence = `${seen(page.statements[one.statement].sentence)}.`;
-  refill(view, el("div", { class: "row spread" }, title, close), el("p", { class: "sentence" }, el("bdi", {}, sentence)),
-    evidenceView(one.statement));
+  refill(
+    view,
+    el("div", { class: "row spread" }, title, close),
+    el("p", { class: "sentence" }, el("bdi", {}, sentence)),
+    evidenceView(one.statement),
+  );
   return undefined;
 }
 
 function makeLinkView() {
-  byId("link-view").addEventListener("keydown", (event) => { if (event.key === "Escape") closeLink(); });
+  byId("link-view").addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeLink();
+  });
 }
 
 // A finding's evidence is built when it is first opened.

@@ -3,7 +3,8 @@
 function pin() {
   state.pinned = [...state.context];
   redraw();
-  byId("status").textContent = `${contextText(state.pinned)} is kept as A. Choose another context to compare it with.`;
+  byId("status").textContent =
+    `${contextText(state.pinned)} is kept as A. Choose another context to compare it with.`;
 }
 
 function unpin() {
@@ -44,9 +45,22 @@ function showDifferences(a, b, compared) {
     ["only-b", `Only in B: ${contextText(b.context)}`, all.filter((link) => compared(link) === "only-b")],
     ["both", "In both", all.filter((link) => holds(a, link) && holds(b, link))],
   ];
-  refill(byId("differences-lists"), lists.map(([id, title, links]) => {
-    const list = el("div", { id: `difference-${id}`, class: `difference scroll ${id}` });
-    linkList(list, links, () => null, "None.");
-    return el("section", {}, el("h4", {}, el("span", { class: `swatch ${id}`, "aria-hidden": "true" }), `${title} (${links.length})`), list);
-  }));
+  refill(
+    byId("differences-lists"),
+    lists.map(([id, title, links]) => {
+      const list = el("div", { id: `difference-${id}`, class: `difference scroll ${id}` });
+      linkList(list, links, () => null, "None.");
+      return el(
+        "section",
+        {},
+        el(
+          "h4",
+          {},
+          el("span", { class: `swatch ${id}`, "aria-hidden": "true" }),
+          `${title} (${links.length})`,
+        ),
+        list,
+      );
+    }),
+  );
 }

@@ -11,9 +11,12 @@ function jointMarginals(context) {
   for (const probability of joint) {
     if (context.every((code, column) => code < 0 || code === codes[column])) {
       total += probability;
-      codes.forEach((code, column) => { sums[column][code] += probability; });
+      codes.forEach((code, column) => {
+        sums[column][code] += probability;
+      });
     }
-    for (let column = codes.length - 1; column >= 0 && ++codes[column] === levelCounts[column]; column--) codes[column] = 0;
+    for (let column = codes.length - 1; column >= 0 && ++codes[column] === levelCounts[column]; column--)
+      codes[column] = 0;
   }
   return total > 0 ? sums.map((one) => one.map((sum) => sum / total)) : null;
 }
@@ -50,24 +53,41 @@ function probabilityRow(label, now, before) {
   fill.style.width = `${100 * now}%`;
   mark.style.left = `${100 * before}%`;
   const change = Math.abs(now - before) < 0.005 ? "" : ` (${percent(before)} in the whole table)`;
-  return el("li", {}, el("span", { class: "bar-label" }, nameEl(label, 28)), el("span", { class: "probability-bar", "aria-hidden": "true" }, fill, mark),
-    el("span", { class: "bar-value" }, percent(now), el("span", { class: "visually-hidden" }, change)));
+  return el(
+    "li",
+    {},
+    el("span", { class: "bar-label" }, nameEl(label, 28)),
+    el("span", { class: "probability-bar", "aria-hidden": "true" }, fill, mark),
+    el("span", { class: "bar-value" }, percent(now), el("span", { class: "visually-hidden" }, change)),
+  );
 }
 
 function probabilityCard(column, now, before) {
   const variable = page.variables[column];
-  return el("section", { class: "card", "data-column": column }, el("h4", {}, nameEl(variable.name, 40)),
-    el("ul", { class: "probabilities" }, variable.levels.map((level, code) => probabilityRow(level, now[code], before[code]))));
+  return el(
+    "section",
+    { class: "card", "data-column": column },
+    el("h4", {}, nameEl(variable.name, 40)),
+    el(
+      "ul",
+      { class: "probabilities" },
+      variable.levels.map((level, code) => probabilityRow(level, now[code], before[code])),
+    ),
+  );
 }
 
 function showWhatIf(context) {
   const container = byId("what-if-answer");
   const now = marginals(context);
   byId("what-if-context").textContent = context.every((code) => code < 0)
-    ? "Nothing is given: choose a context above, and these change." : `Given ${contextText(context)}:`;
+    ? "Nothing is given: choose a context above, and these change."
+    : `Given ${contextText(context)}:`;
   if (!now) return refill(container, el("p", {}, unknownText(context)));
   const before = unflat(page.what_if.before);
   const open = page.variables.map((_, column) => column).filter((column) => context[column] < 0);
-  refill(container, open.map((column) => probabilityCard(column, now[column], before[column])));
+  refill(
+    container,
+    open.map((column) => probabilityCard(column, now[column], before[column])),
+  );
   return undefined;
 }

@@ -5,7 +5,9 @@ function statementRows() {
 }
 
 function shownPlaces() {
-  return statementRows().filter((row) => !row.hidden).map((row) => Number(row.dataset.statement));
+  return statementRows()
+    .filter((row) => !row.hidden)
+    .map((row) => Number(row.dataset.statement));
 }
 
 function sortTable(button) {
@@ -15,7 +17,10 @@ function sortTable(button) {
   for (const other of header.parentElement.cells) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", isUp ? "ascending" : "descending");
   const rows = statementRows().map((row) => ({ row, key: sortKey(row.cells[column]) }));
-  rows.sort((a, b) => (isUp ? 1 : -1) * compareKeys(a.key, b.key) || a.row.dataset.statement - b.row.dataset.statement);
+  rows.sort(
+    (a, b) =>
+      (isUp ? 1 : -1) * compareKeys(a.key, b.key) || a.row.dataset.statement - b.row.dataset.statement,
+  );
   byId("statements").tBodies[0].append(...rows.map((one) => one.row));
 }
 
@@ -39,7 +44,9 @@ function filterTable() {
 }
 
 async function copyTable() {
-  const text = shownPlaces().map((place) => `${page.statements[place].sentence}.`).join("\n");
+  const text = shownPlaces()
+    .map((place) => `${page.statements[place].sentence}.`)
+    .join("\n");
   const note = byId("table-count");
   try {
     await navigator.clipboard.writeText(text);
@@ -56,8 +63,12 @@ function makeTable() {
   byId("table-search").addEventListener("input", filterTable);
   byId("table-kind").addEventListener("change", filterTable);
   byId("copy").addEventListener("click", copyTable);
-  byId("save-csv").addEventListener("click", () => save("statements.csv", "text/csv;charset=utf-8", csvText(shownPlaces())));
-  byId("save-json").addEventListener("click", () => save("statements.json", "application/json", jsonText(shownPlaces())));
+  byId("save-csv").addEventListener("click", () =>
+    save("statements.csv", "text/csv;charset=utf-8", csvText(shownPlaces())),
+  );
+  byId("save-json").addEventListener("click", () =>
+    save("statements.json", "application/json", jsonText(shownPlaces())),
+  );
   for (const button of document.querySelectorAll("#statements button[data-statement]")) {
     button.addEventListener("click", () => openStatement(button));
   }

@@ -1,6 +1,12 @@
 // What is chosen, and what is shown of it.
 
-const state = { context: page.variables.map(() => -1), atLeast: page.at_least, all: false, pinned: null, link: null };
+const state = {
+  context: page.variables.map(() => -1),
+  atLeast: page.at_least,
+  all: false,
+  pinned: null,
+  link: null,
+};
 const graphs = { main: null, pinned: null };
 // The links last shown; null where there is nothing to compare with.
 let shownLinks = null;
@@ -48,7 +54,9 @@ function draw(answer) {
 }
 
 function forGraphs(action) {
-  Object.values(graphs).filter(Boolean).forEach((cy) => action(cy));
+  Object.values(graphs)
+    .filter(Boolean)
+    .forEach((cy) => action(cy));
 }
 
 function makeExplorer() {
@@ -61,10 +69,15 @@ function makeExplorer() {
   byId("zoom-in").addEventListener("click", () => forGraphs((cy) => zoomGraph(cy, 1.3)));
   byId("zoom-out").addEventListener("click", () => forGraphs((cy) => zoomGraph(cy, 1 / 1.3)));
   byId("zoom-fit").addEventListener("click", () => forGraphs(fitGraph));
-  byId("at-least").addEventListener("change", (event) => { state.atLeast = Number(event.target.value); update(); });
+  byId("at-least").addEventListener("change", (event) => {
+    state.atLeast = Number(event.target.value);
+    update();
+  });
   const box = byId("draw-all");
   if (box) box.addEventListener("change", () => setAll(box.checked));
-  byId("save-svg").addEventListener("click", () => saveSvg(scene(look(state.context)), contextText(state.context)));
+  byId("save-svg").addEventListener("click", () =>
+    saveSvg(scene(look(state.context)), contextText(state.context)),
+  );
   byId("save-png").addEventListener("click", () => savePng(graphs.main, palette().paper));
 }
 
