@@ -19,6 +19,7 @@ def things():
         "new estimator": unless.CSGS(alpha=0.01),
         "canonical model": model,
         "graph": model.given({}),
+        "labelled graph": unless.GGS().fit(est.data_).structure_,
         "features": features_of(model, "cliques"),
         "statements": est.statements_,
         "network": est.network(est.data_),
@@ -27,8 +28,8 @@ def things():
 
 
 KINDS = (
-    "data", "estimator", "new estimator", "canonical model", "graph", "features", "statements", "network",
-    "distribution",
+    "data", "estimator", "new estimator", "canonical model", "graph", "labelled graph", "features",
+    "statements", "network", "distribution",
 )  # fmt: skip
 
 

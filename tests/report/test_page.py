@@ -177,7 +177,7 @@ def test_a_table_that_says_nothing_still_gives_a_page(tmp_path):
     assert "fewer than 5 say nothing" in (tmp_path / "two.html").read_text()
 
 
-@pytest.mark.parametrize("learner", ["GSMN", "DTSL"])
+@pytest.mark.parametrize("learner", ["GGS", "GSMN", "DTSL"])
 def test_other_structures_are_shown_by_their_table(learner, tmp_path, read_page):
     data = unless.datasets.load_ucb_admissions()
     est = getattr(unless, learner)().fit(data)

@@ -213,8 +213,7 @@ class Estimator:
         if not self.__sklearn_is_fitted__():
             return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
         cost = f"{self.n_tests_:,} questions asked of the table, {self.n_distinct_tests_:,} of them different"
-        show = getattr(self.structure_, "_repr_html_", lambda: html_table(repr(self.structure_), (), ()))
-        return html_table(repr(self), (), (), [cost, *self.notes_]) + str(show())
+        return html_table(repr(self), (), (), [cost, *self.notes_]) + str(self.structure_._repr_html_())
 
     def __repr__(self) -> str:
         defaults = self.default_settings()

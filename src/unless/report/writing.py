@@ -28,7 +28,7 @@ def write_report(
     Parameters
     ----------
     structure, data
-        A CanonicalModel, Graph, FeatureSet or LogLinearModel, and the table it is explained by.
+        A structure or a LogLinearModel, and the table it is explained by.
     statements
         What is said, if it is not to be made here by `unless.explain`.
     network

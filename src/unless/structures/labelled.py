@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Domain, shorten
+from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
 from unless.structures.conditions import FeatureArrays
@@ -198,6 +199,10 @@ class LabelledGraph:
 
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), self.links))
+
+    def _repr_html_(self) -> str:
+        rows = [(*link.pair, " or ".join(map(str, link.regions)) or "everywhere") for link in self.links]
+        return html_table(repr(self)[1:-1], ("linked", "", "where"), rows)
 
     def __repr__(self) -> str:
         n_gated = sum(link.is_gated for link in self.links)
