@@ -51,6 +51,17 @@ def test_a_claim_may_hold_from_a_size():
     assert find(CLAIMS["growing"], results, STUDY).tally[:2] == (22, 0)
 
 
+@pytest.mark.parametrize(("n_sizes", "verdict"), [(5, "too few cells"), (6, "holds")])
+def test_cells_that_could_not_show_it_even_if_all_agreed_do_not_count_against_a_claim(n_sizes, verdict):
+    study = Study(n_variables=(6,), sizes=STUDY.sizes[:n_sizes])
+    results = made_up(
+        lambda cell: {"n_tests": cell.site.size + 200} if cell.contestant == "CSPC" else {}, study
+    )
+    assert find(CLAIMS["fewer"], results, study).verdict == verdict
+    # The first size grows from nothing.
+    assert find(CLAIMS["growing"], results, study).verdict == "too few cells"
+
+
 def test_one_bad_network_does_not_settle_a_cell():
     def value(cell):
         if cell.contestant != "CSGS":

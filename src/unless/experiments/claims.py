@@ -15,7 +15,7 @@ LEVEL = 0.05
 # Two divergences are similar where neither is more than a quarter above the other.
 SIMILAR = 1.25
 
-# For each size (rows) and network (columns): above 0 speaks for the claim, below against it.
+# For each size (rows) and network (columns): above 0 speaks for the claim, below against it, NaN of nothing.
 Margins = Callable[[Results, Study, str, int], Floats]
 
 
@@ -142,9 +142,11 @@ def _signs(margins: Floats) -> tuple[int, int]:
 
 def _verdict(margins: Floats, study: Study, tally: Tally) -> str:
     """Say: holds, holds from a size (one of several looked at, and paying for it), or does not hold."""
+    means = margins.mean(axis=-1)
+    if sign_test(int(np.isfinite(means).sum()), 0) >= LEVEL:
+        return "too few cells"
     if tally.n_for > tally.n_against and tally.p < LEVEL:
         return "holds"
-    means = margins.mean(axis=-1)
     for first, size in enumerate(study.sizes):
         n_for, n_against = _signs(means[:, first:])
         begins = np.greater(*_signs(means[:, first]))
@@ -189,4 +191,4 @@ def _growing(results: Results, study: Study, reading: str, n: int) -> Floats:
     mine, theirs = (_of(results, study, reading, n, one, "n_tests") for one in CANONICAL)
     gap = theirs - mine
     # The first size has none before it and says nothing.
-    return np.concatenate([np.zeros_like(gap[:1]), np.diff(gap, axis=0)])
+    return np.concatenate([np.full_like(gap[:1], np.nan), np.diff(gap, axis=0)])
