@@ -38,6 +38,8 @@ def start(folder, n_jobs):
     os._exit(0)
 
 undisturbed, killed = sys.argv[1:]
+# Once for nothing: a run that first compiles its kernels takes far longer, and the kills would come late.
+os.waitpid(start(undisturbed + "-compiling", 1), 0)
 begin = time.monotonic()
 code = os.waitpid(start(undisturbed, 1), 0)[1]
 seconds = time.monotonic() - begin
@@ -99,6 +101,23 @@ def test_another_version_or_a_torn_file_is_measured_again(tmp_path):
         assert not Store(tmp_path).has(cell)
         run_cells(plan, tmp_path, 1, False)
         assert path.read_text() == whole
+
+
+def test_only_drafts_of_runs_are_cleared(tmp_path):
+    store = Store(tmp_path)
+    ours = [
+        store.results / "headline" / ".complete-n04-00-N000020-GSMN.json.0123456789ab.part",
+        store.times / "headline" / ".complete-n04-00-N000020-GSMN.json.0123456789ab.part",
+        tmp_path / ".figure1.svg.0123456789ab.part",
+        tmp_path / ".means.csv.0123456789ab.part",
+        tmp_path / ".claims.md.0123456789ab.part",
+    ]
+    others = [tmp_path / ".film.part", tmp_path / "elsewhere" / ".claims.md.0123456789ab.part"]
+    for path in (*ours, *others):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    store.clear_drafts()
+    assert [path.exists() for path in (*ours, *others)] == [False] * 5 + [True] * 2
 
 
 def test_a_cell_has_one_file_of_its_own():

@@ -1,6 +1,7 @@
 """Results of cells on disk: one small file each, whole or not there."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ class Store:
 
     def clear_drafts(self) -> None:
         """Remove what a run that was killed had begun to write; a folder belongs to one run at a time."""
-        for draft in self.folder.rglob(".*.part"):
+        # Only where a run writes, and what it writes: the folder may hold other things, and other folders.
+        cells = (place.rglob(".*.json.*.part") for place in (self.results, self.times))
+        pages = (self.folder.glob(f".*.{kind}.*.part") for kind in ("csv", "md", "svg"))
+        for draft in chain(*cells, *pages):
             draft.unlink(missing_ok=True)
 
     def has(self, cell: Cell) -> bool:
