@@ -45,6 +45,19 @@ def test_run_again_it_says_the_same_at_once(written, unless):
     assert "questions of CSGS below CSPC" in shown
 
 
+def test_figures_of_a_wider_plan_do_not_stay(unless, tmp_path):
+    stale = [tmp_path / name for name in ("figure2.svg", "figure5.svg", "figure5-f1.svg")]
+    for path in (*stale, tmp_path / "mine.svg"):
+        path.touch()
+    words = ("--sizes", "1500", "--variables", "3", "--reps", "1", "--learners", "generating", "--jobs", "1")
+    assert unless("paper", "--out", tmp_path, *words).exit_code == 0
+    assert not any(path.exists() for path in stale)
+    assert {path.name for path in tmp_path.glob("*.svg")} == {
+        *(f"figure{number}.svg" for number in (1, 3, 4)),
+        "mine.svg",
+    }
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 
 from unless.errors import SettingError
 from unless.experiments.plan import Shape, Study
-from unless.experiments.readings import CANONICAL, CONTESTANTS, HEADLINE
+from unless.experiments.readings import CANONICAL, CONTESTANTS, HEADLINE, REFERENCES
 from unless.experiments.results import Results, curve
 from unless.formats.atomic import replacing
 
@@ -57,7 +57,7 @@ def check_drawing() -> None:
 
 
 def draw_figures(results: Results, folder: Path) -> None:
-    """Draw all figures that the run has numbers for."""
+    """Draw all figures that the run has numbers for, and remove those that a wider plan drew here before."""
     study, large = results.plan.main, results.plan.large
     n_panels = len(study.n_variables)
     with _drawing(folder / "figure1.svg", n_panels, "number of rows N", "KL(truth || learned), nats") as axes:
@@ -67,34 +67,40 @@ def draw_figures(results: Results, folder: Path) -> None:
         with _drawing(folder / "figure2.svg", n_panels, "number of rows N", "number of tests") as axes:
             for panel, n in zip(axes, study.n_variables, strict=True):
                 _draw_tests(panel, results, study, n)
+    else:
+        (folder / "figure2.svg").unlink(missing_ok=True)
+    # References learn nothing: they have no error of structure and no time of their own.
     with _drawing(
         folder / "figure3.svg", n_panels, "number of rows N", "F1 of (pair, context), by graphs"
     ) as axes:
         for panel, n in zip(axes, study.n_variables, strict=True):
-            _draw_curves(panel, results, study, "complete", n, "graphs_f1", linear=True, without=_GIVEN)
+            _draw_curves(panel, results, study, "complete", n, "graphs_f1", linear=True, without=REFERENCES)
     with _drawing(
         folder / "figure4.svg", n_panels, "number of rows N", "CPU seconds, structure and weights"
     ) as axes:
         for panel, n in zip(axes, study.n_variables, strict=True):
-            _draw_curves(panel, results, study, "complete", n, "seconds", without=_GIVEN)
+            _draw_curves(panel, results, study, "complete", n, "seconds", without=REFERENCES)
     if large is not None:
         _draw_large(results, large, folder)
+    else:
+        for name in _LARGE_FIGURES:
+            (folder / name).unlink(missing_ok=True)
 
 
-# References learn nothing: they have no error of structure and no time of their own.
-_GIVEN = ("generating", "canonical")
+_LARGE_FIGURES = ("figure5.svg", "figure5-f1.svg")
 
 
 def _draw_large(results: Results, large: Study, folder: Path) -> None:
     places = [(shape, n) for shape in large.shapes for n in large.n_variables]
     wide = len(large.n_variables)
-    with _drawing(folder / "figure5.svg", len(places), "number of rows N", "KL, nats", wide) as axes:
+    by_kl, by_f1 = (folder / name for name in _LARGE_FIGURES)
+    with _drawing(by_kl, len(places), "number of rows N", "KL, nats", wide) as axes:
         for panel, (shape, n) in zip(axes, places, strict=True):
             _draw_curves(panel, results, large, shape, n, "kl")
             panel.set_title(f"{shape}, n = {n}")
-    with _drawing(folder / "figure5-f1.svg", len(places), "number of rows N", "F1 by graphs", wide) as axes:
+    with _drawing(by_f1, len(places), "number of rows N", "F1 by graphs", wide) as axes:
         for panel, (shape, n) in zip(axes, places, strict=True):
-            _draw_curves(panel, results, large, shape, n, "graphs_f1", linear=True, without=_GIVEN)
+            _draw_curves(panel, results, large, shape, n, "graphs_f1", linear=True, without=REFERENCES)
             panel.set_title(f"{shape}, n = {n}")
 
 
@@ -174,7 +180,7 @@ def _draw_tests(panel: Any, results: Results, study: Study, n: int) -> None:
 
 
 def _short(size: int) -> str:
-    return f"{size // 1_000}k" if size >= 1_000 else str(size)
+    return f"{size / 1_000:g}k" if size >= 1_000 else str(size)
 
 
 @contextmanager
@@ -188,7 +194,7 @@ def _drawing(path: Path, n_panels: int, x: str, y: str, n_wide: int = 2) -> Iter
         n_high = -(-n_panels // n_wide)
         figure = Figure(figsize=(4.6 * n_wide, 3.4 * n_high + 0.9), layout="constrained")
         FigureCanvasSVG(figure)
-        panels = list(np.atleast_1d(figure.subplots(n_high, n_wide, squeeze=False)).ravel())
+        panels = list(figure.subplots(n_high, n_wide, squeeze=False).ravel())
         yield panels[:n_panels]
         for unused in panels[n_panels:]:
             unused.set_visible(False)
