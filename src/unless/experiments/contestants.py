@@ -63,8 +63,7 @@ def learner_of(contestant: str, reading: Reading) -> Estimator:
 def _rows_of(learner: Estimator, data: Dataset) -> Dataset:
     """Return the rows a learner's weights may see: its own training rows, if it held some back."""
     if isinstance(learner, GSSL | DTSL) and not learner.refit:
-        by_name = data.select(sorted(data.names))
-        return hold_out(by_name, VALIDATION, SPLIT_SEED)[0].select(data.names)
+        return hold_out(data, VALIDATION, SPLIT_SEED)[0]
     return data
 
 

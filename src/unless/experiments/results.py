@@ -121,9 +121,6 @@ def _number(record: dict[str, Any], field: str) -> float:
         kind = field.removesuffix("_f1")
         tp, fp, fn = (record.get(f"{kind}_{name}", 0) for name in ("tp", "fp", "fn"))
         return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else float("nan")
-    if field == "graphs_false_positive_rate":
-        fp, tn = record.get("graphs_fp", 0), record.get("graphs_tn", 0)
-        return fp / (fp + tn) if fp + tn else float("nan")
     if field == "seconds":
         return float(record.get("learn_seconds", "nan")) + float(record.get("weigh_seconds", "nan"))
     value = record.get(field)

@@ -33,7 +33,7 @@ def table_of(site: Site) -> Table:
     return Table(truth, data)
 
 
-# Sizes of one network follow each other in a plan.
+# The contestants of a table follow each other, and all learn from the same sample.
 @lru_cache(maxsize=2)
 def _sampled(
     shape: Any, n_variables: int, network: int, settings: tuple[tuple[str, Any], ...]
