@@ -119,7 +119,7 @@ class GGS(Estimator):
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
         required = {(named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(must)).tolist()}
         table = Table(named)
-        askers = self._askers(table, must, never)
+        askers = self._askers(table, named.n_rows, must, never)
         gates = _gate_mask(named.domain, self.gates, self.forbidden_gates)
         trees = self._trees(askers, gates & ~never)
         linker = Linker(askers, trees, float(self.alpha), max(1, int(gates.sum()) - 2))
@@ -136,9 +136,11 @@ class GGS(Estimator):
             self.n_tests_, linker.n_asked + sum(asker.n_distinct for asker in askers)
         )
 
-    def _askers(self, table: Table, must: Bools, never: Bools) -> list[Asker]:
-        varies = np.array([len(levels) > 1 for levels in table.used], dtype=np.bool_)
-        allowed = ~never & varies[:, None] & varies[None, :]
+    def _askers(self, table: Table, n_rows: int, must: Bools, never: Bools) -> list[Asker]:
+        free = np.array([len(levels) - 1 for levels in table.used])
+        varies, df = free > 0, np.outer(free, free)
+        # A pair with more degrees of freedom than rows cannot be told from noise.
+        allowed = ~never & varies[:, None] & varies[None, :] & (df <= n_rows)
         np.fill_diagonal(allowed, False)
         most = MAX_BLANKET if self.max_blanket is None else int(self.max_blanket)
         alpha = float(self.alpha)
