@@ -124,6 +124,24 @@ def test_a_gate_that_is_wrong_is_told():
     )
 
 
+@pytest.mark.parametrize(
+    ("b", "words"),
+    [
+        ("y", "are linked in the structure unless k = r, but they depend there (1,000 of 3,000 rows"),
+        ("z", "are linked in the structure unless k = r, but no dependence is seen elsewhere (2,000 of"),
+    ],
+)
+def test_there_and_elsewhere_are_seen_from_the_contexts_named(b, words):
+    rng = np.random.default_rng(0)
+    k, x, z = np.repeat(["p", "q", "r"], 1000), rng.integers(0, 2, 3000), rng.integers(0, 2, 3000)
+    y = np.where((k == "r") & (rng.random(3000) < 0.6), x, rng.integers(0, 2, 3000))
+    data = unless.read({"k": k, "x": x, "y": y, "z": z})
+    features = [
+        unless.Feature.of({"x": one, b: other, "k": where}) for one in "01" for other in "01" for where in "pq"
+    ]
+    assert words in unless.explain(unless.FeatureSet(data.domain, features), data).about("x", b).sentence
+
+
 def test_target_gates_and_forbidden_gates(berkeley):
     model = berkeley.structure_
     said = unless.explain(model, BERKELEY, target="Gender")
@@ -241,6 +259,18 @@ def test_what_is_no_structure_and_what_no_row_shows(titanic):
         unless.explain(titanic, TITANIC)
     with pytest.raises(UnknownContext, match="No row has"):
         unless.explain(titanic.structure_, TITANIC, context={"Class": "Crew", "Age": "Child"})
+
+
+def test_a_context_that_only_the_table_shows_is_none_of_the_model(titanic):
+    crew = TITANIC.rows[:, TITANIC.domain.index("Class")] == TITANIC.domain["Class"].code("Crew")
+    ashore = Dataset(TITANIC.domain, TITANIC.rows[~crew].copy(), TITANIC.counts[~crew].copy())
+    with pytest.raises(UnknownContext, match="The structure has no context with Class = Crew"):
+        unless.explain(unless.CSGS().fit(ashore).structure_, TITANIC, context={"Class": "Crew"})
+
+
+def test_a_target_that_the_context_holds_is_told(titanic):
+    said = unless.explain(titanic.structure_, TITANIC, context={"Class": "1st"}, target="Class")
+    assert str(said) == "The context holds 'Class' at one level, so that nothing can be said of it."
 
 
 def shuffled(data, seed):

@@ -8,12 +8,12 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Context, Domain
-from unless.errors import SettingError, UnknownContext
+from unless.errors import SettingError
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
 from unless.inference.rows import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
-from unless.knowledge.presence import Presence
+from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, rows_text
 from unless.knowledge.strata import Counter
 from unless.structures.graph import Graph
@@ -132,9 +132,7 @@ def ask(
         (table.domain.index(a), table.domain.index(b)),
         [table.domain.index(one) for one in by],
     )
-    inside = _agreeing(table, held)
-    if not inside.any():
-        raise UnknownContext(f"No row has {table.domain.decode(held)}; ask about a context the data shows.")
+    inside = observed(table, held)
     levels = Levels(alpha, alpha, effect)
     evidence = weigh(Counter(table).count(*pair, given_places, inside), pair, table.domain, levels)
     separated, share = _drawn(structure, table, pair, [*by, *(table.names[place] for place in held)], held)
@@ -155,22 +153,13 @@ def _drawn(
 ) -> tuple[bool | None, float | None]:
     """Ask the graph of the links that are drawn in most rows of a context."""
     presence = Presence.of(structure, table)
-    agrees = np.ones(len(presence.rows), dtype=np.bool_)
-    for position, code in held.items():
-        agrees &= presence.rows[:, position] == code
+    agrees = agreeing(presence.rows, held)
     if not agrees.any():
         return None, None
     shares = presence.within(agrees).shares
     graph = Graph(table.domain, pair_names(table.domain, np.flatnonzero(shares >= DRAWN)))
     names = table.names[pair[0]], table.names[pair[1]]
     return graph.is_independent(*names, given), float(shares[presence.numbers[pair]])
-
-
-def _agreeing(table: Dataset, held: Mapping[int, int]) -> Any:
-    agrees = np.ones(table.n_distinct, dtype=np.bool_)
-    for position, code in held.items():
-        agrees &= table.rows[:, position] == code
-    return agrees
 
 
 def _refuse_repeats(names: list[str]) -> None:

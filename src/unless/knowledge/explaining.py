@@ -14,7 +14,7 @@ from unless.inference.rows import read_rows
 from unless.knowledge.evidence import Levels
 from unless.knowledge.judging import Judge
 from unless.knowledge.measures import CORRECTIONS, Correction
-from unless.knowledge.presence import Bools, Presence
+from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.statements import Statement, Statements
 from unless.structures.canonical import CanonicalModel
 
@@ -101,16 +101,20 @@ def _seen(
     table = read_rows(domain, data).select(sorted(domain.names))
     held = table.domain.encode(context)
     if held:
-        inside = _agreeing(table.rows, held)
-        if not inside.any():
-            raise UnknownContext(
-                f"No row has {table.domain.decode(held)}; ask about a context the data shows."
-            )
+        inside = observed(table, held)
         table = Dataset(table.domain, table.rows[inside].copy(), table.counts[inside].copy())
     if _nothing_to_say(table):
         return table, None, held
     presence = Presence.of(structure, table, max_memory)
-    return table, presence.within(_agreeing(presence.rows, held)) if held else presence, held
+    if held:
+        presence = presence.within(agreeing(presence.rows, held))
+        if not len(presence.rows):
+            # Only a canonical model asked by another table: it draws no graph here, which is not "no link".
+            raise UnknownContext(
+                f"The structure has no context with {table.domain.decode(held)}; ask about one that it was "
+                "learned from."
+            )
+    return table, presence, held
 
 
 def _importance(one: Statement) -> tuple[int, float, Any]:
@@ -137,13 +141,6 @@ def _nothing_to_say(data: Dataset) -> str:
     if data.n_rows < LEAST_ROWS:
         return f"The table has {data.n_rows:,} rows; fewer than {LEAST_ROWS} say nothing about any pair."
     return ""
-
-
-def _agreeing(rows: Any, held: Mapping[int, int]) -> Bools:
-    agrees = np.ones(len(rows), dtype=np.bool_)
-    for position, code in held.items():
-        agrees &= rows[:, position] == code
-    return agrees
 
 
 def _gate_places(

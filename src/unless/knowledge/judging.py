@@ -80,6 +80,8 @@ class Judge:
             if target in (None, names[a], names[b]) and names[a] not in still and names[b] not in still
         ]
         notes = _constant_note([name for name in self.data.constant_names if name not in held])
+        if target in held:
+            notes = [f"The context holds {target!r} at one level, so that nothing can be said of it."]
         kept = numbers
         if len(numbers) > MOST_PAIRS:
             kept = [number for number in numbers if self.presence.shares[number] > 0]

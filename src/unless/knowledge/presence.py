@@ -1,5 +1,6 @@
 """In which rows each pair is linked, for every kind of structure, in one coding."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Domain
 from unless.data.memory import parse_memory, show_memory
-from unless.errors import TooLarge
+from unless.errors import TooLarge, UnknownContext
 from unless.inference.interactions import side_of
 from unless.structures.canonical import CanonicalModel
 from unless.structures.interactions import ByGraph, Recoding, Side, pair_numbers
@@ -90,6 +91,22 @@ class Presence:
             sums = _weighed(self.bits[numbers], [(worth, plane & within) for worth, plane in self._planes])
             shares = sums / float(self.counts[inside].sum())
         return [int(other) for other in others[(shares >= at_least) & (shares > 0)]]
+
+
+def agreeing(rows: Rows, held: Mapping[int, int]) -> Bools:
+    """Tell, for each row of codes, whether it has these codes at these positions."""
+    agrees = np.ones(len(rows), dtype=np.bool_)
+    for position, code in held.items():
+        agrees &= rows[:, position] == code
+    return agrees
+
+
+def observed(data: Dataset, held: Mapping[int, int]) -> Bools:
+    """Tell which rows of a table are in a context; refuse one that no row shows."""
+    inside = agreeing(data.rows, held)
+    if not inside.any():
+        raise UnknownContext(f"No row has {data.domain.decode(held)}; ask about a context the data shows.")
+    return inside
 
 
 def _packed(side: Side, rows: Rows, counts: Counts, pairs: int) -> tuple[Bits, bool, Floats]:

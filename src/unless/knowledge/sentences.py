@@ -82,10 +82,12 @@ def _gated(pair: Edge, gate: Gate, linked: Evidence, unlinked: Evidence, domain:
         elsewhere = _undecided(unlinked, n_rows, off)
         return f"{a} depends on {b} when {on}{_seen(linked, n_rows)}; elsewhere {elsewhere}"
     claim = f"{a} and {b} are linked in the structure {word} {where}, but"
+    # Seen from the contexts just named, which are those without the link after "unless".
+    at_link, away = ("there", "elsewhere") if is_short else ("elsewhere", "there")
     if unlinked.answer == "dependent":
-        return f"{claim} they depend elsewhere{_seen(unlinked, n_rows)}"
+        return f"{claim} they depend {away}{_seen(unlinked, n_rows)}"
     if linked.answer == "independent":
-        return f"{claim} no dependence is seen there{_unseen(linked, n_rows)}"
+        return f"{claim} no dependence is seen {at_link}{_unseen(linked, n_rows)}"
     return f"{claim} {_undecided(linked, n_rows, on)}"
 
 
