@@ -14,8 +14,8 @@ from strategies import datasets
 from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.knowledge.evidence import Levels, bootstrap_support, critical_p, settle, weigh
-from unless.knowledge.measures import corrected, largest_noncentrality, odds_ratio
+from unless.knowledge.evidence import Levels, bootstrap_support, settle, weigh
+from unless.knowledge.measures import CORRECTIONS, corrected, critical_values, largest_noncentrality, odds_ratio
 from unless.knowledge.strata import ROWS_PER_CELL, Counter
 
 LEVELS = Levels(0.05, 0.05, 0.3)
@@ -38,7 +38,7 @@ def evidence_of(cells, names="ab", given=(), levels=LEVELS):
     data = table_of(cells, names)
     counted = Counter(data).count(0, 1, [data.domain.index(name) for name in given])
     evidence = weigh(counted, (0, 1), data.domain, levels)
-    return settle(evidence, evidence.p, levels)
+    return settle(evidence, evidence.p, levels.alpha, levels)
 
 
 @steady
@@ -80,6 +80,19 @@ def test_odds_ratios_follow_the_published_formulas(cells):
         assert found == pytest.approx(wanted)
 
 
+@given(
+    st.lists(st.sampled_from([0.0, 1e-9, 0.001, 0.01, 0.0125, 0.02, 0.03, 0.04, 0.2, 0.9, 1.0]), max_size=9),
+    st.sampled_from(CORRECTIONS),
+)
+def test_what_p_would_have_to_be_is_where_q_crosses_the_rate(p_values, correction):
+    critical = critical_values(p_values, correction, 0.05)
+    assert len(critical) == len(p_values)
+    for place, limit in enumerate(critical):
+        for p, is_found in ((limit * (1 - 1e-9), True), (limit * (1 + 1e-9), False)):
+            others = [*p_values[:place], p, *p_values[place + 1 :]]
+            assert (corrected(others, correction)[place] <= 0.05) == is_found
+
+
 def test_the_odds_ratio_of_berkeley_in_department_a():
     evidence = evidence_of([[512, 89], [313, 19]])
     assert evidence.odds_ratio.value == pytest.approx(512 * 19 / (89 * 313))
@@ -117,11 +130,11 @@ def test_between_alpha_and_the_correction_more_rows_of_the_same_kind_are_asked_f
     data = table_of([[60, 40], [45, 55]])
     evidence = weigh(Counter(data).count(0, 1, []), (0, 1), data.domain, LEVELS)
     assert evidence.p < 0.05
-    open_one = settle(evidence, 10 * evidence.p, LEVELS)
+    open_one = settle(evidence, 10 * evidence.p, 0.005, LEVELS)
     assert open_one.answer == "undecided"
     n_rows = open_one.rows_used + open_one.more_rows
     shown = (evidence.statistic - evidence.df) / evidence.rows_used
-    critical = stats.chi2.isf(critical_p(open_one, LEVELS), 1)
+    critical = stats.chi2.isf(0.005, 1)
     assert stats.ncx2.sf(critical, 1, n_rows * shown) == pytest.approx(0.8, abs=0.01)
 
 

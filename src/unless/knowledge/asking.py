@@ -140,7 +140,7 @@ def ask(
         pair=(a, b),
         given=tuple(table.names[one] for one in sorted(given_places)),
         context=table.domain.decode(held),
-        data=settle(evidence, evidence.p, levels),
+        data=settle(evidence, evidence.p, alpha, levels),
         separated=separated,
         share=share,
         n_rows=table.n_rows,

@@ -38,7 +38,8 @@ class Evidence:
     says, of an undecided test, how many more rows of these contexts would settle it four times in five; None
     where no number would, because nothing varies. `left_out` are neighbours that the strata could not bear.
     `n_choices` is the number of descriptions of the same length that contexts could have been chosen from: q
-    pays for that choice.
+    pays for that choice. `critical_p` is what p would have to be below, all other tests as they are, to show a
+    dependence.
     """
 
     answer: Answer
@@ -49,6 +50,7 @@ class Evidence:
     p: float
     q: float
     n_choices: int
+    critical_p: float
     information: float
     cramers_v: float
     cramers_v_limit: float
@@ -67,8 +69,8 @@ class Evidence:
         plain = {
             name: rounded(getattr(self, name))
             for name in (
-                "answer", "n_rows", "rows_used", "statistic", "df", "p", "q", "n_choices", "information",
-                "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows", "small_expectations",
+                "answer", "n_rows", "rows_used", "statistic", "df", "p", "q", "n_choices", "critical_p",
+                "information", "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows", "small_expectations",
             )
         }  # fmt: skip
         plain["odds_ratio"] = self.odds_ratio and self.odds_ratio.to_dict()
@@ -98,6 +100,7 @@ def weigh(
         p=p,
         q=p,
         n_choices=n_choices,
+        critical_p=levels.alpha,
         information=information(counted.tables),
         cramers_v=verdict.cramers_v,
         cramers_v_limit=_limit(verdict.statistic, verdict.df, scale, verdict.rows_used),
@@ -116,21 +119,16 @@ def weigh(
     )
 
 
-def settle(evidence: Evidence, q: float, levels: Levels) -> Evidence:
+def settle(evidence: Evidence, q: float, critical_p: float, levels: Levels) -> Evidence:
     """Give a verdict: dependent by q, independent where p and the power allow it, else undecided."""
     if not evidence.df:
-        return replace(evidence, q=1.0, answer="undecided", more_rows=None)
+        return replace(evidence, q=1.0, critical_p=critical_p, answer="undecided", more_rows=None)
+    settled = replace(evidence, q=q, critical_p=critical_p)
     if q < levels.fdr:
-        return replace(evidence, q=q, answer="dependent")
+        return replace(settled, answer="dependent")
     if evidence.p >= levels.alpha and evidence.power >= ENOUGH_POWER:
-        return replace(evidence, q=q, answer="independent")
-    undecided = replace(evidence, q=q, answer="undecided")
-    return replace(undecided, more_rows=_more_rows(undecided, levels))
-
-
-def critical_p(evidence: Evidence, levels: Levels) -> float:
-    """Return the p below which, all other tests as they are, a dependence is found."""
-    return levels.fdr * evidence.p / evidence.q if evidence.q > 0 else levels.fdr / evidence.n_choices
+        return replace(settled, answer="independent")
+    return replace(settled, answer="undecided", more_rows=_more_rows(settled, levels))
 
 
 def _more_rows(evidence: Evidence, levels: Levels) -> int:
@@ -143,7 +141,7 @@ def _more_rows(evidence: Evidence, levels: Levels) -> int:
     if evidence.p < levels.alpha:
         # Chance alone gives a statistic of one for each degree of freedom.
         beyond_chance = max(evidence.statistic - evidence.df, 1.0) / evidence.rows_used
-        level, effect = max(critical_p(evidence, levels), 1e-300), math.sqrt(beyond_chance)
+        level, effect = max(evidence.critical_p, 1e-300), math.sqrt(beyond_chance)
     needed = int(rows_needed(evidence.df, level, effect))
     # Only the share of the rows that lies in strata where something varies helps.
     missing = max(needed - evidence.rows_used, 1) * evidence.n_rows / evidence.rows_used
@@ -184,14 +182,14 @@ def bootstrap_support(
     used = np.flatnonzero(cells)
     shares = np.append(cells[used], max(n_rows - evidence.n_rows, 0)) / n_rows
     draws = rng.multinomial(n_rows, shares, size=n_resamples)[:, :-1]
-    test, level = PearsonTest(levels.alpha, levels.effect), critical_p(evidence, levels)
+    test = PearsonTest(levels.alpha, levels.effect)
     agreeing = 0
     for draw in draws:
         tables = np.zeros_like(cells)
         tables[used] = draw
         verdict = test.on(tables.reshape(evidence.tables.shape))
         found: Answer = verdict.answer
-        if verdict.p is not None and verdict.p <= level:
+        if verdict.p is not None and verdict.p < evidence.critical_p:
             found = "dependent"
         elif found == "dependent":
             found = "undecided"

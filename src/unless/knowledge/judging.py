@@ -11,7 +11,7 @@ from unless.data.domain import Domain, shorten
 from unless.knowledge.evidence import Evidence, Levels, bootstrap_support, settle, weigh
 from unless.knowledge.gates import SURELY, SURELY_NOT, Gate, GateFinder, Leaf, read_tree
 from unless.knowledge.levels import Box, holds
-from unless.knowledge.measures import Correction, corrected
+from unless.knowledge.measures import Correction, corrected, critical_values
 from unless.knowledge.presence import Bools, Presence
 from unless.knowledge.sentences import length, sentence
 from unless.knowledge.statements import Claim, Statement
@@ -169,10 +169,16 @@ class Judge:
 
     def _settled(self, family: list[Evidence | None], n_more: int) -> list[Evidence | None]:
         """Correct over a family and as many tests more that were not made."""
-        tested = [place for place, side in enumerate(family) if side is not None and side.df]
-        paid = [min(1.0, side.p * side.n_choices) for side in family if side is not None and side.df]
-        q = dict(zip(tested, corrected(paid + [1.0] * n_more, self.correction), strict=False))
-        return [side and settle(side, q.get(place, 1.0), self.levels) for place, side in enumerate(family)]
+        tested = [(place, side) for place, side in enumerate(family) if side is not None and side.df]
+        paid = [min(1.0, side.p * side.n_choices) for _, side in tested] + [1.0] * n_more
+        q = corrected(paid, self.correction)
+        critical = critical_values(paid, self.correction, self.levels.fdr)
+        found = {place: (q[number], critical[number]) for number, (place, _) in enumerate(tested)}
+        settled: list[Evidence | None] = []
+        for place, side in enumerate(family):
+            rate, limit = found.get(place, (1.0, 0.0))
+            settled.append(side and settle(side, rate, limit / side.n_choices, self.levels))
+        return settled
 
     def supported(self, found: list[Found], n_resamples: int, rng: np.random.Generator) -> list[Found]:
         """Resample each test."""

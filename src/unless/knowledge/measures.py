@@ -97,9 +97,35 @@ def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
     if not len(p):
         return []
     order = np.argsort(p, kind="stable")
-    ranks = np.arange(1, len(p) + 1)
-    factor = float((1.0 / ranks).sum()) if correction == "benjamini-yekutieli" else 1.0
-    raised = p[order] * (len(p) * factor / ranks)
+    raised = p[order] * _factors(len(p), correction)
     q = np.empty_like(p)
     q[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
     return [float(value) for value in q]
+
+
+def critical_values(p_values: Sequence[float], correction: Correction, rate: float) -> list[float]:
+    """Return, for each p, what it would have to be below to be a discovery, all others as they are.
+
+    >>> critical_values([0.001, 0.5], "benjamini-hochberg", 0.05)
+    [0.025, 0.05]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not len(p):
+        return []
+    order = np.argsort(p, kind="stable")
+    limits = rate / _factors(len(p), correction)
+    ranks = np.arange(1, len(p) + 1)
+    n_found = int(np.max(ranks * (p[order] <= limits)))
+    # One more discovery moves each smaller p one rank up: those that this brings in come with it.
+    come_along = np.append(0, ranks[:-1] * (p[order][:-1] <= limits[1:]))
+    n_then = np.where(ranks <= n_found, n_found, np.maximum.accumulate(come_along) + 1)
+    critical = np.empty_like(p)
+    critical[order] = limits[n_then - 1]
+    return [float(value) for value in critical]
+
+
+def _factors(n_tests: int, correction: Correction) -> npt.NDArray[np.float64]:
+    """Return, by rank, what a p is multiplied by."""
+    ranks = np.arange(1, n_tests + 1)
+    factor = float((1.0 / ranks).sum()) if correction == "benjamini-yekutieli" else 1.0
+    return np.asarray(n_tests * factor / ranks)

@@ -41,10 +41,10 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
         sentence        all of this in English
         linked, not_linked   null, or the test where the claim says so:
                         answer, n_rows, rows_used, statistic, df, p, q,
-                        n_choices, information (bits), cramers_v,
-                        cramers_v_limit, effect_size, odds_ratio (value,
-                        low, high, levels), power, more_rows, given,
-                        left_out, small_expectations
+                        n_choices, critical_p, information (bits),
+                        cramers_v, cramers_v_limit, effect_size,
+                        odds_ratio (value, low, high, levels), power,
+                        more_rows, given, left_out, small_expectations
     A graph (format "unless-graph") lists its links only; a graph with gates
     ("unless-labelled-graph") with each the regions in which it is linked: the
     levels of each variable with a condition; a set of features
