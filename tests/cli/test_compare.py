@@ -45,3 +45,21 @@ def test_what_cannot_be_compared_gets_one_sentence(unless, berkeley_csv, berkele
         assert result.stderr.count("\n") == 1
     (tmp_path / "one.csv").write_text("a,b,c\n" + "0,0,x\n1,1,x\n" * 20)
     assert "makes one group" in unless("compare", tmp_path / "one.csv", "--by", "c").stderr
+
+
+def test_options_that_learn_are_refused_where_nothing_is_learned(unless, berkeley):
+    for words in (["--alpha", "0.01"], ["--learner", "GSMN"], ["--missing", "drop"], ["--set", "rule=and"]):
+        result = unless("compare", berkeley, berkeley, *words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{words[0]} is for tables" in result.stderr
+
+
+def test_a_group_that_says_nothing_says_why(unless, tmp_path):
+    rows = [f"{a},{a},big" for a in "01" for _ in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,group", *rows, "0,0,small", "1,1,small"]))
+    result = unless("compare", tmp_path / "t.csv", "--by", "group")
+    assert "Of the second: The table has 2 rows; fewer than 5 say nothing about any pair." in result.stdout
+    (one,) = json.loads(unless("compare", tmp_path / "t.csv", "--by", "group", "--json").stdout)[
+        "comparisons"
+    ]
+    assert (one["notes"][0], one["notes"][1][:20]) == ("", "The table has 2 rows")

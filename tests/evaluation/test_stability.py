@@ -1,5 +1,6 @@
 """Stability: the learner learns again, and every statement is held against what it then says."""
 
+import json
 from dataclasses import astuple
 
 import numpy as np
@@ -125,3 +126,10 @@ def test_a_table_that_says_nothing_has_no_statements():
     found = unless.Stability(unless.CSGS(), 2, random_state=0).fit(data)
     assert len(found.statements_) == len(found.supports_) == 0
     assert found.statements_.note
+
+
+def test_resamples_too_small_to_tell_are_no_number_in_json(berkeley):
+    found = unless.Stability(unless.CSGS(), 2, sample_fraction=0.0003, random_state=0).fit(berkeley)
+    assert found.supports_[0].n_told == 0
+    told = json.loads(json.dumps(found.statements_.to_dict(), allow_nan=False))
+    assert told["statements"][0]["support"] is None

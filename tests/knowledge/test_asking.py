@@ -1,7 +1,9 @@
 """One question, two answers; the findings everybody can check in the embedded tables."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import unless
@@ -118,3 +120,22 @@ def test_what_changes_between_two_sets_of_statements(learned):
     assert (lost.lost[0].second, lost.n_same, gained.to_dict()["n_same"]) == (None, 2, 2)
     assert "Lost: Admit - Gender" in str(lost)
     assert "second: nothing is said." in str(lost)
+
+
+def test_a_gate_the_wrong_way_round_and_pairs_that_only_one_speaks_of():
+    rng = np.random.default_rng(0)
+    g, x = np.repeat(["p", "q"], 2000), rng.integers(0, 2, 4000)
+    noise, follows = rng.integers(0, 2, 4000), rng.random(4000) < 0.6
+    tables = [
+        {"g": g, "x": x, "y": np.where((g == side) & follows, x, noise), "v": np.tile([0, 1], 2000)}
+        for side in "pq"
+    ]
+    features = [unless.Feature.of({"x": x, "y": y, "g": "p"}) for x in "01" for y in "01"]
+    structure = unless.FeatureSet(unless.read(tables[0]).domain, features)
+    said = [unless.explain(structure, table) for table in tables]
+    assert said[0].about("x", "y").gate == said[1].about("x", "y").gate
+    assert [one.pair for one in compare_statements(*said).changed] == [("x", "y")]
+    still = said[0].about("g", "v")
+    assert not still.is_dependent
+    fewer = replace(said[0], statements=tuple(one for one in said[0] if one is not still))
+    assert compare_statements(said[0], fewer).n_same == len(said[0]) - 1

@@ -15,7 +15,13 @@ from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.knowledge.evidence import Levels, bootstrap_support, settle, weigh
-from unless.knowledge.measures import CORRECTIONS, corrected, critical_values, largest_noncentrality, odds_ratio
+from unless.knowledge.measures import (
+    CORRECTIONS,
+    corrected,
+    critical_values,
+    largest_noncentrality,
+    odds_ratio,
+)
 from unless.knowledge.strata import ROWS_PER_CELL, Counter
 
 LEVELS = Levels(0.05, 0.05, 0.3)

@@ -137,7 +137,10 @@ def test_there_and_elsewhere_are_seen_from_the_contexts_named(b, words):
     y = np.where((k == "r") & (rng.random(3000) < 0.6), x, rng.integers(0, 2, 3000))
     data = unless.read({"k": k, "x": x, "y": y, "z": z})
     features = [
-        unless.Feature.of({"x": one, b: other, "k": where}) for one in "01" for other in "01" for where in "pq"
+        unless.Feature.of({"x": one, b: other, "k": where})
+        for one in "01"
+        for other in "01"
+        for where in "pq"
     ]
     assert words in unless.explain(unless.FeatureSet(data.domain, features), data).about("x", b).sentence
 
@@ -324,3 +327,10 @@ def test_json_holds_everything(titanic):
         for side in (plain["linked"], plain["not_linked"]):
             if side:
                 assert sum(np.sum(table["counts"]) for table in side["tables"]) == side["n_rows"]
+
+
+def test_a_learner_bounds_the_memory_of_its_statements(monkeypatch):
+    seen = []
+    monkeypatch.setattr("unless.knowledge.presence.parse_memory", lambda memory: seen.append(memory) or 10**9)
+    assert unless.CSGS(max_memory="3 GB").fit(BERKELEY).statements_
+    assert seen == ["3 GB"]

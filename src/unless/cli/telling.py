@@ -43,7 +43,7 @@ def say_statements(statements: "Statements", indent: str = "", at_most: int | No
 
 
 def summary(statements: "Statements") -> str:
-    """Count what is said: "3 pairs: 2 linked, 1 linked in some contexts, 0 undecided, 0 never linked."."""
+    """Count what is said: "3 pairs: 2 linked, 1 linked in some contexts, 0 undecided, 0 not linked."."""
     gated = sum(one.claim == "gated" and one.is_dependent for one in statements)
     linked = sum(one.claim != "gated" and one.is_dependent for one in statements)
     undecided = sum(one.verdict == "undecided" and not one.is_dependent for one in statements)

@@ -39,7 +39,7 @@ class Support:
 
     `linked` is the share of rows, of those the statement calls linked, in which the pair is linked;
     `unlinked` the same of those it calls not linked; None where it speaks of no such rows. `support` is the
-    share of resamples that say the same as the statement on both sides, out of `n_told`.
+    share of resamples that say the same as the statement on both sides, out of `n_told`; NaN if none tells.
     """
 
     linked: float | None

@@ -13,6 +13,7 @@ from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
 from unless.inference.rows import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
+from unless.knowledge.measures import rounded
 from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, rows_text
 from unless.knowledge.strata import Counter
@@ -64,7 +65,7 @@ class Asked:
             "context": dict(self.context),
             "answer": self.answer,
             "data": self.data.to_dict(),
-            "model": {"separated": self.separated, "share": self.share},
+            "model": {"separated": self.separated, "share": rounded(self.share)},
             "agrees": self.agrees,
         }
 

@@ -30,7 +30,10 @@ class Changes:
     gained: tuple[Change, ...]
     lost: tuple[Change, ...]
     changed: tuple[Change, ...]
+    # Of the pairs that both speak of.
     n_same: int
+    # Why one of them says nothing, or what it leaves out.
+    notes: tuple[str, str] = ("", "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -39,6 +42,7 @@ class Changes:
             "lost": [one.to_dict() for one in self.lost],
             "changed": [one.to_dict() for one in self.changed],
             "n_same": self.n_same,
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -47,6 +51,9 @@ class Changes:
             for one in changes:
                 was, now = (side.sentence if side else "nothing is said" for side in (one.first, one.second))
                 lines += [f"{title}: {' - '.join(one.pair)}", f"  first:  {was}.", f"  second: {now}."]
+        lines += [
+            f"{side}: {note}" for side, note in zip(("First", "Second"), self.notes, strict=True) if note
+        ]
         lines.append(f"The same is said of {self.n_same:,} pair{'' if self.n_same == 1 else 's'}.")
         return "\n".join(lines)
 
@@ -74,12 +81,14 @@ def compare_statements(first: Statements, second: Statements) -> Changes:
         elif was and now and _where(change.first) != _where(change.second):
             changed.append(change)
         else:
-            n_same += 1
-    return Changes(tuple(gained), tuple(lost), tuple(changed), n_same)
+            n_same += change.first is not None and change.second is not None
+    return Changes(tuple(gained), tuple(lost), tuple(changed), n_same, (first.note, second.note))
 
 
 def _where(one: Statement | None) -> Any:
     """Say where a dependence was found: None for everywhere."""
     if one is None or one.gate is None or all(side.answer == "dependent" for side in one.evidence):
         return None
-    return one.gate
+    # The evidence decides: the same gate may turn out to be the wrong way round.
+    sides = zip(one.evidence, (one.gate.linked, one.gate.unlinked), strict=True)
+    return [regions for evidence, regions in sides if evidence.answer == "dependent"]

@@ -38,8 +38,8 @@ class Evidence:
     says, of an undecided test, how many more rows of these contexts would settle it four times in five; None
     where no number would, because nothing varies. `left_out` are neighbours that the strata could not bear.
     `n_choices` is the number of descriptions of the same length that contexts could have been chosen from: q
-    pays for that choice. `critical_p` is what p would have to be below, all other tests as they are, to show a
-    dependence.
+    pays for that choice. `critical_p` is what p would have to be below, all other tests as they are, to show
+    a dependence.
     """
 
     answer: Answer
@@ -70,7 +70,8 @@ class Evidence:
             name: rounded(getattr(self, name))
             for name in (
                 "answer", "n_rows", "rows_used", "statistic", "df", "p", "q", "n_choices", "critical_p",
-                "information", "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows", "small_expectations",
+                "information", "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows",
+                "small_expectations",
             )
         }  # fmt: skip
         plain["odds_ratio"] = self.odds_ratio and self.odds_ratio.to_dict()

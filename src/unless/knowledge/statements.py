@@ -8,6 +8,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.independence.verdict import Answer
 from unless.knowledge.evidence import Evidence
 from unless.knowledge.gates import Gate
+from unless.knowledge.measures import rounded
 from unless.structures.pairs import Edge
 
 Claim = Literal["linked", "gated", "never"]
@@ -63,9 +64,9 @@ class Statement:
             "verdict": self.verdict,
             "agrees": self.agrees,
             "gate": self.gate and self.gate.to_dict(),
-            "share": self.share,
-            "agreement": self.agreement,
-            "support": self.support,
+            "share": rounded(self.share),
+            "agreement": rounded(self.agreement),
+            "support": rounded(self.support),
             "sentence": self.sentence,
             "linked": self.linked and self.linked.to_dict(tables),
             "not_linked": self.unlinked and self.unlinked.to_dict(tables),

@@ -82,7 +82,8 @@ class Estimator:
         """What was learned, in sentences with evidence from the same table (see `unless.explain`)."""
         from unless.knowledge.explaining import SHARED, explain
 
-        shared = {name: value for name, value in self.get_params().items() if name in SHARED}
+        wanted = SHARED | {"max_memory"}
+        shared = {name: value for name, value in self.get_params().items() if name in wanted}
         data = self._remembered("unless.explain(est.structure_, data)")
         if self._statements is None:
             self._statements = explain(self.structure_, data, **shared)

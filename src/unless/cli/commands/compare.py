@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from unless.cli.commands.learn import learning_options
 from unless.cli.reading import reading_options
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
       comparisons       for each: first, second (what is compared), gained,
                         lost, changed (each a list of pair, first, second:
                         statements as `unless show --json` has them, or
-                        null) and n_same
+                        null), n_same (of the pairs both speak of) and
+                        notes (of first and second: why there are no
+                        statements, or what was left out)
     """,
 )
 @click.argument("files", metavar="A B | TABLE", nargs=-1, required=True, type=click.Path())
@@ -46,7 +49,7 @@ def command(files: tuple[str, ...], by: str | None, as_json: bool, **options: An
     from unless.cli.display import busy, say_json
 
     with busy("Comparing ..."):
-        compared = _models(files) if by is None else _groups(files, by, options)
+        compared = _models(files, options) if by is None else _groups(files, by, options)
     if as_json:
         listed = [{"first": first, "second": second, **one.to_dict()} for first, second, one in compared]
         say_json({"format": "unless-changes", "version": 1, "comparisons": listed})
@@ -54,13 +57,23 @@ def command(files: tuple[str, ...], by: str | None, as_json: bool, **options: An
     _tell(compared)
 
 
-def _models(files: tuple[str, ...]) -> "list[tuple[str, str, Changes]]":
+def _models(files: tuple[str, ...], options: dict[str, Any]) -> "list[tuple[str, str, Changes]]":
     from unless.knowledge.comparing import compare_statements
 
     if len(files) != 2:
         raise click.UsageError("give two models, or a table and --by")
+    _refuse_unused(options)
     first, second = (_statements(path) for path in files)
     return [(files[0], files[1], compare_statements(first, second))]
+
+
+def _refuse_unused(options: dict[str, Any]) -> None:
+    """Refuse options that read or learn, where nothing is read or learned."""
+    context = click.get_current_context()
+    for one in context.command.params:
+        given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+        if one.name in options and given:
+            raise click.UsageError(f"{one.opts[0]} is for tables; models were read and learned before")
 
 
 def _statements(path: str) -> "Statements":
@@ -124,4 +137,7 @@ def _tell(compared: "list[tuple[str, str, Changes]]") -> None:
                 said = [side.sentence if side else "nothing is said" for side in (one.first, one.second)]
                 say(f"  {edge_text(one.pair)}")
                 say(f"    first:  {visible(said[0])}.\n    second: {visible(said[1])}.")
+        for side, note in zip(("first", "second"), changes.notes, strict=True):
+            if note:
+                say(f"Of the {side}: {visible(note)}")
         say(f"The same is said of {count(changes.n_same, 'pair')}.")
