@@ -14,6 +14,7 @@ from strategies import datasets
 from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
+from unless.knowledge import strata
 from unless.knowledge.evidence import Levels, bootstrap_support, settle, weigh
 from unless.knowledge.measures import (
     CORRECTIONS,
@@ -205,3 +206,28 @@ def test_plain_values_are_finite_and_hold_the_tables():
     assert "tables" not in evidence.to_dict(tables=False)
     infinite = replace(evidence_of([[10, 0], [0, 10]]).odds_ratio)
     assert infinite.to_dict()["value"] is None
+
+
+@steady
+@given(datasets(min_variables=3, max_variables=5, max_levels=4))
+def test_strata_found_by_sorting_are_those_looked_up(data):
+    data = by_name(data)
+    others = range(2, data.n_variables)
+    found = []
+    for dense in (16, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(strata, "_DENSE", dense)
+            counter = Counter(data)
+            found.append([counter.count(0, 1, others), counter.count_within_bounds(0, 1, [others])])
+    for one, other in zip(*found, strict=True):
+        assert (one.given, one.left_out) == (other.given, other.left_out)
+        assert one.tables.tolist() == other.tables.tolist()
+        assert one.codes.tolist() == other.codes.tolist()
+
+
+def test_strata_of_mostly_empty_cells_are_not_counted(monkeypatch):
+    # Each level of c has its own of a: few cells are seen, of many that there are.
+    data = table_of(np.einsum("ac,b->abc", 50 * np.eye(30, dtype=int), [1, 1]), "abc")
+    assert Counter(data).count_within_bounds(0, 1, [[2]]).given == (2,)
+    monkeypatch.setattr(strata, "MOST_CELLS", 30 * 2 * 30 - 1)
+    assert Counter(data).count_within_bounds(0, 1, [[2]]).left_out == (2,)

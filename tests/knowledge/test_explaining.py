@@ -236,6 +236,16 @@ def test_of_very_many_pairs_only_the_linked_are_tested(monkeypatch):
     assert said[0].linked.q == pytest.approx(10 * said[0].linked.p)
 
 
+def test_columns_of_very_many_levels_are_left_to_others():
+    codes = np.arange(12_000)
+    columns = {"a": codes % 2, "b": codes // 6_000, "i": codes % 6_000, "j": codes % 5_999}
+    data = unless.read(columns, max_levels=6_000)
+    said = unless.explain(unless.Graph(data.domain, [("a", "i"), ("b", "i")]), data)
+    assert said.note.startswith("Pairs of columns with too many levels to be tested: 1;")
+    assert said.about("a", "b") is not None
+    assert said.about("i", "j") is None
+
+
 @pytest.mark.parametrize(
     ("wanted", "error", "words"),
     [

@@ -15,7 +15,7 @@ from unless.knowledge.measures import Correction, corrected, critical_values
 from unless.knowledge.presence import Bools, Presence
 from unless.knowledge.sentences import length, sentence
 from unless.knowledge.statements import Claim, Statement
-from unless.knowledge.strata import Counter
+from unless.knowledge.strata import MOST_CELLS, Counter
 from unless.structures.pairs import n_pairs, pair_nodes
 from unless.structures.regions import Region
 
@@ -82,11 +82,17 @@ class Judge:
         notes = _constant_note([name for name in self.data.constant_names if name not in held])
         if target in held:
             notes = [f"The context holds {target!r} at one level, so that nothing can be said of it."]
-        kept = numbers
-        if len(numbers) > MOST_PAIRS:
-            kept = [number for number in numbers if self.presence.shares[number] > 0]
+        n_levels = self.data.domain.n_levels.astype(np.int64)
+        kept = [k for k in numbers if n_levels[first[k]] * n_levels[second[k]] <= MOST_CELLS]
+        if len(kept) < len(numbers):
             notes.append(
-                f"{len(numbers) - len(kept):,} pairs that are never linked were not tested; name a target= "
+                f"Pairs of columns with too many levels to be tested: {len(numbers) - len(kept):,}; merge "
+                "levels with rare= or bins=."
+            )
+        if len(kept) > MOST_PAIRS:
+            n_before, kept = len(kept), [number for number in kept if self.presence.shares[number] > 0]
+            notes.append(
+                f"{n_before - len(kept):,} pairs that are never linked were not tested; name a target= "
                 "to test those of one variable."
             )
         return kept, len(numbers) - len(kept), " ".join(notes)

@@ -16,6 +16,10 @@ Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 # Cochran's bound, on average: so many rows for each cell of the strata.
 ROWS_PER_CELL = 5
+# The most cells, empty ones too, of strata that nobody asked for by name.
+MOST_CELLS = 2**24
+# Numbers are looked up in an array as long as this many times the rows, and found by sorting beyond it.
+_DENSE = 16
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,10 @@ class Counter:
 
     def _information(self, one: int, other: int) -> float:
         pair = (min(one, other), max(one, other))
-        if pair not in self._strength:
+        if pair not in self._strength and self.n_levels[one] * self.n_levels[other] > MOST_CELLS:
+            # Not to be counted: it comes after all that can be.
+            self._strength[pair] = 0.0
+        elif pair not in self._strength:
             rows = _Rows.of(self, *pair, None)
             self._strength[pair] = round(information(rows.tables(rows.uncut())), 12)
         return self._strength[pair]
@@ -137,24 +144,36 @@ class _Rows:
 
     def cut(self, cut: _Cut, variable: int) -> _Cut:
         """Cut each stratum by one more variable."""
-        key, seen = self._seen(cut, variable)
-        return _Cut((np.cumsum(seen) - 1)[key], int(np.count_nonzero(seen)))
+        key, occurring = self._seen(cut, variable)
+        if self._is_dense(cut, variable):
+            place = np.empty(cut.n_strata * self.counter.n_levels[variable], dtype=np.int64)
+            place[occurring] = np.arange(len(occurring))
+            return _Cut(place[key], len(occurring))
+        return _Cut(np.searchsorted(occurring, key), len(occurring))
 
     def are_enough_for(self, cut: _Cut) -> bool:
         """Tell whether the cells of the strata, but empty rows and columns, hold enough rows on average."""
-        n_a, n_b = (
-            self._seen(cut, end)[1].reshape(cut.n_strata, self.counter.n_levels[end]).sum(axis=1)
+        n_a, n_b = (self.counter.n_levels[end] for end in (self.a, self.b))
+        if cut.n_strata * n_a * n_b > MOST_CELLS:
+            return False
+        seen_a, seen_b = (
+            np.bincount(self._seen(cut, end)[1] // self.counter.n_levels[end], minlength=cut.n_strata)
             for end in (self.a, self.b)
         )
-        return self.n_rows >= ROWS_PER_CELL * int((n_a * n_b).sum())
+        return self.n_rows >= ROWS_PER_CELL * int((seen_a * seen_b).sum())
 
-    def _seen(self, cut: _Cut, variable: int) -> tuple[Integers, Bools]:
-        """Return a number for each row's stratum and level, and which of these numbers occur."""
+    def _seen(self, cut: _Cut, variable: int) -> tuple[Integers, Integers]:
+        """Return a number for each row's stratum and level, and those that occur, sorted."""
         width = self.counter.n_levels[variable]
         key = cut.stratum * width + self.column(variable)
+        if not self._is_dense(cut, variable):
+            return key, np.unique(key)
         seen = np.zeros(cut.n_strata * width, dtype=np.bool_)
         seen[key] = True
-        return key, seen
+        return key, np.flatnonzero(seen)
+
+    def _is_dense(self, cut: _Cut, variable: int) -> bool:
+        return cut.n_strata * self.counter.n_levels[variable] <= _DENSE * max(len(cut.stratum), 1000)
 
     def tables(self, cut: _Cut) -> Integers:
         """Count, exactly."""

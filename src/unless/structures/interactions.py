@@ -37,10 +37,7 @@ class Recoding:
         check_same(domain, origin, what)
         self.domain = domain
         self.place = np.array([domain.index(name) for name in origin.names], dtype=np.int64)
-        self.codes = [
-            np.array([domain[variable.name].levels.index(label) for label in variable.levels])
-            for variable in origin
-        ]
+        self.codes = [_codes(variable.levels, domain[variable.name].levels) for variable in origin]
         self._start = np.append(0, np.cumsum(origin.n_levels))
         self._flat = np.concatenate([*self.codes, np.zeros(0, dtype=np.int64)])
 
@@ -191,6 +188,12 @@ def side_of(structure: Any, by: By, domain: Domain) -> Side:
     if isinstance(structure, LabelledGraph):
         return ByLabels(structure, domain) if by == "graphs" else ByFeatures(structure.features(), domain)
     return ByFeatures(structure, domain)
+
+
+def _codes(labels: tuple[str, ...], levels: tuple[str, ...]) -> Integers:
+    """Return the place of each label among the levels."""
+    place = {label: code for code, label in enumerate(levels)}
+    return np.array([place[label] for label in labels], dtype=np.int64)
 
 
 def _excluded(domain: Domain, region: Region) -> list[Spoken]:
