@@ -94,6 +94,7 @@ def test_a_degenerate_question_is_undecided_in_words(learned):
     [
         ({"a": "Age", "b": "Age"}, SettingError, "'Age' appears twice"),
         ({"a": "Age", "b": "Sex", "given": ["Sex"]}, SettingError, "'Sex' appears twice"),
+        ({"a": "Age", "b": "Sex", "given": None}, SettingError, "given=None is no list"),
         ({"a": "Age", "b": "Sexx"}, UnknownName, "Sexx"),
         (
             {"a": "Sex", "b": "Survived", "context": {"Age": "Child", "Class": "Crew"}},

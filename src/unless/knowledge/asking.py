@@ -126,6 +126,8 @@ def ask(
     check_effect(effect)
     domain = domain_of(structure)
     table = read_rows(domain, data).select(sorted(domain.names))
+    if not isinstance(given, Iterable):
+        raise SettingError(f"given={given!r} is no list of names; give one, or () for none.")
     by = [given] if isinstance(given, str) else list(given)
     held = table.domain.encode(context)
     _refuse_repeats([a, b, *by, *(table.names[place] for place in held)])

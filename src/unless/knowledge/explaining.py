@@ -153,8 +153,9 @@ def _gate_places(
         ("gates", domain.names if gates is None else gates),
         ("forbidden_gates", forbidden),
     ):
-        if isinstance(names, str):
-            raise SettingError(f"{setting}={names!r} is one name; give a list of names.")
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            what = "one name" if isinstance(names, str) else "no list"
+            raise SettingError(f"{setting}={names!r} is {what}; give a list of names.")
         lists.append(list(names))
         for name in lists[-1]:
             domain.index(name)
