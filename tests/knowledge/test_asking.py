@@ -83,6 +83,14 @@ def test_separation_needs_the_paths_between():
     assert ask(graph, data, "Admit", "Gender", context={"Dept": "B"}).agrees is True
 
 
+def test_too_few_rows_are_said_where_they_are_missing():
+    data = unless.read({"a": [0, 1] * 20, "b": [0, 0, 1, 1] * 10, "c": [0] * 20 + [1] * 20})
+    graph = unless.Graph(data.domain)
+    assert "; about 48 more rows would settle it" in str(ask(graph, data, "a", "b"))
+    assert "; about 68 more rows there would settle it" in str(ask(graph, data, "a", "b", context={"c": 1}))
+    assert "; about 1 more row would settle it" in str(ask(graph, data, "a", "b", effect=0.44))
+
+
 def test_a_degenerate_question_is_undecided_in_words(learned):
     asked = learned["titanic"].ask("Age", "Sex", context={"Class": "Crew"})
     assert asked.agrees is None

@@ -223,7 +223,10 @@ def test_constant_columns_are_left_out_and_named():
     data = unless.read({**gated(), "still": ["x"] * 4000})
     said = unless.CSGS().fit(data).statements_
     assert all("still" not in one.pair for one in said)
-    assert "'still' shows a single level" in said.note
+    assert "'still' shows a single level, so that nothing can be said of pairs with it." in said.note
+    more = unless.read({**gated(), "still": ["x"] * 4000, "stiller": ["y"] * 4000})
+    note = unless.explain(unless.Graph(more.domain), more).note
+    assert note == "'still', 'stiller' show a single level, so that nothing can be said of pairs with them."
 
 
 def test_of_very_many_pairs_only_the_linked_are_tested(monkeypatch):

@@ -15,7 +15,7 @@ from unless.inference.rows import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
 from unless.knowledge.measures import rounded
 from unless.knowledge.presence import Presence, agreeing, observed
-from unless.knowledge.sentences import chance, decimal, rows_text
+from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.knowledge.strata import Counter
 from unless.structures.graph import Graph
 from unless.structures.pairs import pair_names
@@ -86,7 +86,8 @@ class Asked:
             if odds is None or odds.low is None
             else f", odds ratio {odds.value:.2f} ({odds.low:.2f} to {odds.high:.2f})"
         )
-        more = f"; about {side.more_rows:,} more rows there would settle it" if side.more_rows else ""
+        there = " there" if self.context else ""
+        more = f"; {more_rows_text(side.more_rows, there)}" if side.more_rows else ""
         return f"{side.answer} ({rows}, V = {decimal(side.cramers_v)}, {chance('p', side.p)}{ratio}){more}"
 
     def _model(self) -> str:

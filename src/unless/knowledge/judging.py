@@ -202,5 +202,5 @@ class Judge:
 def _constant_note(names: list[str]) -> list[str]:
     if not names:
         return []
-    shown = "shows" if len(names) == 1 else "show"
-    return [f"{shorten(names)} {shown} a single level, so that nothing can be said of pairs with it."]
+    shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
+    return [f"{shorten(names)} {shown} a single level, so that nothing can be said of pairs with {them}."]

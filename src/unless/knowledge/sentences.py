@@ -36,6 +36,11 @@ def rows_text(n_rows: int, whole: int) -> str:
     return f"{n_rows:,} rows" if n_rows == whole else f"{n_rows:,} of {whole:,} rows"
 
 
+def more_rows_text(n_rows: int, where: str) -> str:
+    """Write what is missing: "about 98 more rows where Age = Child would settle it"."""
+    return f"about {n_rows:,} more row{'' if n_rows == 1 else 's'}{where} would settle it"
+
+
 def decimal(value: float) -> str:
     """Write a number between 0 and 1 as .14."""
     return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")
@@ -105,7 +110,7 @@ def _undecided(side: Evidence, n_rows: int, where: str) -> str:
     if not side.df:
         given = f" given {', '.join(side.given)}" if side.given else ""
         return f"undecided: nothing varies{given} ({rows_text(side.n_rows, n_rows)})"
-    more = f"about {side.more_rows:,} more row{'' if side.more_rows == 1 else 's'}{there} would settle it"
+    more = more_rows_text(side.more_rows or 1, there)
     return f"undecided ({rows_text(side.n_rows, n_rows)}, {chance('p', side.p)}): {more}"
 
 

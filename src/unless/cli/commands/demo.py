@@ -24,7 +24,7 @@ TABLES = ("ucb_admissions", "titanic")
     "--json",
     "as_json",
     is_flag=True,
-    help="Print a list, one document a table, as `unless show --json` does.",
+    help="Print a list, one document a table, as `unless show --json` does, with its name as dataset.",
 )
 @click.option(
     "--report",

@@ -145,7 +145,12 @@ def _value(text: str) -> Any:
 @reading_options
 @learning_options
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
-@click.option("--json", "as_json", is_flag=True, help="Print the statements as `unless show --json` does.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the statements as `unless show --json` does, and MODEL as model.",
+)
 def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Learn from a table of categories, in one FILE or several with the same columns, and save a model.
 
