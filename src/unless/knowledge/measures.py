@@ -81,10 +81,16 @@ def odds_ratio(tables: Integers) -> tuple[float, float | None, float | None] | N
 
 
 def largest_noncentrality(statistic: float, df: int) -> float:
-    """Return the largest noncentrality that would still give so small a statistic one time in twenty."""
-    if not df or float(special.chdtr(df, statistic)) <= 1 - CONFIDENCE:
-        return 0.0
-    return max(float(np.nan_to_num(special.chndtrinc(statistic, df, 1 - CONFIDENCE))), 0.0)
+    """Return the largest noncentrality that makes so small a statistic at most twenty times less likely.
+
+    Less likely than without any dependence: a statistic that is smaller than chance alone makes most of them
+    rules no more out than chance can, so that the limit is never zero.
+    """
+    by_chance = float(special.chdtr(df, statistic))
+    if by_chance < 1e-250:
+        # What the limit comes to as the statistic goes to zero, whatever the degrees of freedom.
+        return -2 * math.log(1 - CONFIDENCE)
+    return float(special.chndtrinc(statistic, df, (1 - CONFIDENCE) * by_chance))
 
 
 def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
