@@ -4,10 +4,12 @@ import csv
 import io
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import unless
+from unless.data.showing import visible
 from unless.report.words import shown
 
 NASTY = (
@@ -19,6 +21,7 @@ NASTY = (
     "x" * 10_000,
     "<!--<script>",
     "名前",
+    "no\u00a0break\ufffe\U000e0001\x85.",
 )
 
 
@@ -66,6 +69,22 @@ def test_a_browser_shows_them_as_text_and_runs_nothing(nasty, visit):
     assert page.locator("h1").inner_text() == NASTY[0]
     assert page.locator("#chips").get_by_text("\\u202egnorw\\u2066\\u200f").count() > 0
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_name_is_spelt_alike_by_the_script_and_in_the_sentences(nasty, visit):
+    page = visit(nasty[1])
+    names = set(page.locator("#chips legend bdi").all_text_contents())
+    assert names == {cut if len(cut := visible(name)) <= 40 else f"{cut[:39]}…" for name in NASTY}
+
+
+def test_a_picture_is_xml_whatever_the_names(nasty, visit):
+    page = visit(nasty[1])
+    with page.expect_download() as waiting:
+        page.locator("#save-svg").click()
+    picture = ElementTree.parse(waiting.value.path())
+    assert {text.text[:17] for text in picture.iter("{http://www.w3.org/2000/svg}text")} == {
+        visible(name)[:17] for name in NASTY
+    }
 
 
 def test_a_spreadsheet_runs_no_formula_of_a_download(nasty, visit):

@@ -8,6 +8,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import shorten
+from unless.data.showing import visible
 from unless.inference.model import LogLinearModel
 from unless.knowledge.asking import DRAWN
 from unless.knowledge.sentences import regions_text
@@ -96,7 +97,7 @@ def _links(statements: Sequence[Statement], held: Held, data: Dataset) -> list[L
 
 
 def _variables(data: Dataset, links: Sequence[Link]) -> list[Variable]:
-    widths = [layout.box_width(variable.name) for variable in data.domain]
+    widths = [layout.box_width(visible(variable.name)) for variable in data.domain]
     drawn = [link for link in links if link.drawn]
     places = layout.positions(len(widths), [(link.a, link.b) for link in drawn], widths)
     n_gated = np.bincount(

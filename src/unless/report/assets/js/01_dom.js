@@ -28,11 +28,19 @@ function refill(container, ...children) {
   container.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }
 
-// What would not be seen, or would turn its surroundings, is spelt; joiners hold many scripts together.
-const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu;
+// What would not be seen, or would turn its surroundings, is spelt as in the sentences that came with the page;
+// joiners hold many scripts together.
+const UNSEEN = /(?![ \u200c\u200d])[\p{C}\p{Z}]/gu;
+const SPELT = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+
+function spelt(one) {
+  const code = one.codePointAt(0);
+  const [letter, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+  return SPELT[one] || `\\${letter}${code.toString(16).padStart(digits, "0")}`;
+}
 
 function seen(text) {
-  return text.replace(UNSEEN, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0")) || "''";
+  return text.replace(UNSEEN, spelt) || "''";
 }
 
 function short(text, most) {
@@ -77,5 +85,12 @@ function decimal(value) {
 
 function chance(value) {
   if (value < 1e-300) return "< 1e-300";
-  return value >= 0.001 ? String(Number(value.toPrecision(2))) : value.toExponential(0).replace("e-0", "e-");
+  return value >= 0.001
+    ? String(Number(value.toPrecision(2))).replace(/^0/, "")
+    : value.toExponential(0).replace("e-0", "e-");
+}
+
+function chanceText(name, value) {
+  const text = chance(value);
+  return text.startsWith("<") ? `${name} ${text}` : `${name} = ${text}`;
 }

@@ -34,7 +34,7 @@ function facts(side) {
       "To settle it",
       side.more_rows === null
         ? "no number of rows would: nothing varies"
-        : `about ${whole(side.more_rows)} more rows`,
+        : `about ${count(side.more_rows, "more row")}`,
     ]);
   }
   return el(
@@ -123,7 +123,7 @@ function slice(part, first, second) {
     el(
       "p",
       { class: "small" },
-      `${count(part.n_rows, "row")}, V = ${decimal(part.cramers_v)}, p = ${chance(part.p)}`,
+      `${count(part.n_rows, "row")}, V = ${decimal(part.cramers_v)}, ${chanceText("p", part.p)}`,
       part.answer === "undecided" && part.more_rows ? `; about ${whole(part.more_rows)} more would tell` : "",
     ),
     barGroups(part, first, second),
