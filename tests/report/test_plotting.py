@@ -89,3 +89,9 @@ def test_a_name_is_no_formula():
     axes = unless.plot_links(est)
     axes.figure.canvas.draw()
     unless.plot_evidence(est).figure.canvas.draw()
+
+
+def test_a_refused_context_leaves_no_empty_figure(titanic):
+    with pytest.raises(unless.errors.SettingError, match="No row has"):
+        unless.plot_links(titanic, context={"Class": "Crew", "Age": "Child"})
+    assert pyplot.get_fignums() == []

@@ -56,9 +56,11 @@ def plot_links(
     """
     pyplot = _pyplot()
     subject = _subject(learned, data)
-    axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
     picture = _picture(subject)
-    draw(axes, picture, _here(subject, picture, context))
+    # What is refused leaves no empty figure behind.
+    here = _here(subject, picture, context)
+    axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
+    draw(axes, picture, here)
     axes.set_title(_title(context))
     return axes
 
