@@ -131,6 +131,15 @@ def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path):
         unless.write_report(unless.Graph(domain, [("a\ud800", "b")]), data, tmp_path / "r.html")
 
 
+def test_what_reading_did_is_said_of_the_table_shown(titanic, tmp_path, read_page):
+    domain = titanic.data_.domain
+    other = unless.Dataset.from_codes(domain, titanic.data_.rows, titanic.data_.counts, ["Read another way."])
+    titanic.report(tmp_path / "a.html", data=other)
+    unless.write_report(titanic.structure_, other, tmp_path / "b.html")
+    for name in ("a.html", "b.html"):
+        assert read_page(tmp_path / name).notes[0] == "Read another way."
+
+
 def test_a_page_without_network_says_so(titanic):
     assert what_if(None, titanic.data_.domain, []).kind == "none"
 
@@ -159,6 +168,7 @@ def test_too_many_contexts_leave_the_rarest_out_and_say_so(titanic):
     assert held.contexts.n == 130 // (4 + 8 + 1)
     assert sum(held.contexts.counts) == sum(sorted(titanic.data_.counts)[-held.contexts.n :])
     assert "10 most frequent of 24 contexts" in held.left_out[0]
+    assert held.contexts.note == held.left_out[0]
 
 
 def test_too_many_statements_leave_the_least_telling_out_and_say_so():

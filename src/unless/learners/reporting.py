@@ -37,20 +37,20 @@ def report(
         path,
         statements=statements,
         network=network or None,
-        source=source_of(learned),
+        source=source_of(learned, learned.notes_ if data is None else table.notes),
         title=title or TITLE,
     )
 
 
-def source_of(learned: "Estimator") -> Source:
-    """Say how an estimator learned what it knows."""
+def source_of(learned: "Estimator", notes: tuple[str, ...]) -> Source:
+    """Say how an estimator learned what it knows, and what reading did to the table that is shown."""
     settings: dict[str, Any] = learned.answer_settings()
     return Source(
         learner=type(learned).__name__,
         settings=settings,
         n_tests=learned.n_tests_,
         n_distinct_tests=learned.n_distinct_tests_,
-        notes=learned.notes_,
+        notes=notes,
     )
 
 

@@ -113,7 +113,8 @@ def explorer(page: Page) -> str:
         if gated > MOST_ARROWS
         else "dotted arrows come from its gates"
     )
-    return asset("explorer.html").format(arrow=arrow, size=size, draw_all=draw_all, levels=levels)
+    note = f'<p class="notice">{shown(page.contexts.note)}</p>' if page.contexts.note else ""
+    return asset("explorer.html").format(arrow=arrow, size=size, draw_all=draw_all, levels=levels, note=note)
 
 
 def what_if(page: Page) -> str:

@@ -45,6 +45,7 @@ def hold(structure: Any, data: Dataset, wanted: Iterable[Edge], most_bytes: int 
     # At worst every context has a graph of its own.
     most = most_bytes // (sum(widths) + 8 + (0 if presence.is_constant else stride))
     kept, left_out = _most_frequent(counts, most)
+    notes = [*_of_another_table(presence, data), *left_out]
     graphs, index = _graphs(presence, pairs, kept)
     contexts = Contexts(
         n=len(kept),
@@ -55,8 +56,20 @@ def hold(structure: Any, data: Dataset, wanted: Iterable[Edge], most_bytes: int 
         n_graphs=len(graphs),
         stride=stride,
         graphs=_base64(graphs),
+        note=" ".join(notes),
     )
     return Held(contexts, pairs, presence.shares[pairs], left_out)
+
+
+def _of_another_table(presence: Presence, data: Dataset) -> tuple[str, ...]:
+    """Say so where the contexts are those a model was learned from, and the table is another one."""
+    own = Dataset.from_codes(data.domain, presence.rows, presence.counts)
+    if np.array_equal(own.rows, data.rows) and np.array_equal(own.counts, data.counts):
+        return ()
+    return (
+        f"Contexts and their numbers of rows are those of the {own.n_rows:,} rows that the model was learned "
+        f"from; statements and their tables are of the {data.n_rows:,} rows looked at here.",
+    )
 
 
 def _most_frequent(counts: npt.NDArray[np.int64], most: int) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:

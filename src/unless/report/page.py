@@ -58,7 +58,8 @@ class Contexts(msgspec.Struct, frozen=True):
     """The contexts a structure was asked about: codes by column, counts, and which of the graphs each has.
 
     Arrays are little-endian bytes in base64: `codes` of one or two bytes each, `graph` of four; a graph is
-    `stride` bytes with one bit for each link, lowest first.
+    `stride` bytes with one bit for each link, lowest first. `note` says in words whose rows these are, where
+    they are not all rows of the table.
     """
 
     n: int
@@ -69,6 +70,7 @@ class Contexts(msgspec.Struct, frozen=True):
     n_graphs: int
     stride: int
     graphs: str
+    note: str = ""
 
 
 class Given(msgspec.Struct, frozen=True):

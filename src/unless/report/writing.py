@@ -35,13 +35,14 @@ def write_report(
         A model with weights, for the part of the page that gives probabilities; a structure that is one
         serves as well.
     source
-        How the structure was learned.
+        How the structure was learned; without it only what reading did to the table is known.
     """
     from unless.formats.atomic import replacing
 
     table = read_rows(domain_of(structure), data)
     if network is None and isinstance(structure, LogLinearModel):
         network = structure
+    source = source or Source(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
     try:
         text = render(build(structure, table, said, network=network, source=source, title=title)).encode()

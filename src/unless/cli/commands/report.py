@@ -72,7 +72,7 @@ def _write(
     from unless.cli.models import ending
     from unless.learners.estimator import Estimator
     from unless.learners.files import load
-    from unless.report.build import TITLE
+    from unless.report.build import TITLE, Source
     from unless.report.writing import write_report
 
     learned = load(model) if ending(model) == ".unless" else _structure(model)
@@ -83,7 +83,9 @@ def _write(
         learned.report(output, data=data, network=net, title=title)
         return
     data = _data(learned, files, reading, model)
-    write_report(learned, data, output, network=net, title=title or TITLE)
+    # A model's own rows come without a word on how they were read.
+    source = None if files else Source()
+    write_report(learned, data, output, network=net, source=source, title=title or TITLE)
 
 
 def _structure(model: str) -> Any:

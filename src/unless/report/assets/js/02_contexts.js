@@ -41,7 +41,8 @@ function agreeing(context) {
   return rows;
 }
 
-// What a context shows: its rows, and for each link the share of them in which it holds.
+// What a context shows: its rows, and for each link the share of them in which it holds. Of the whole table that is
+// known even where the page does not hold all rows.
 function look(context) {
   const rows = agreeing(context);
   const weights = new Float64Array(page.contexts.n_graphs);
@@ -55,7 +56,9 @@ function look(context) {
     if (weight) for (const link of linksOf(graph)) shares[link] += weight;
   });
   for (let link = 0; link < shares.length; link++) shares[link] = nRows ? shares[link] / nRows : 0;
-  return { context: [...context], isWhole: context.every((code) => code < 0), nRows, shares };
+  const isWhole = context.every((code) => code < 0);
+  if (isWhole) page.links.forEach((one, link) => (shares[link] = one.share));
+  return { context: [...context], isWhole, nRows, shares };
 }
 
 // For each variable, the rows that would be left with each of its levels, the others as they are. A row counts
@@ -91,5 +94,5 @@ function contextText(context) {
   const parts = context.flatMap((code, column) =>
     code < 0 ? [] : `${seen(page.variables[column].name)} = ${seen(page.variables[column].levels[code])}`,
   );
-  return parts.join(", ") || "The whole table";
+  return parts.join(", ") || (page.contexts.note ? "All rows held here" : "The whole table");
 }
