@@ -254,13 +254,21 @@ def test_nothing_is_wider_than_the_screen(visit, titanic_file, width):
 
 def test_a_printed_page_unfolds_the_findings(visit, titanic_file):
     page = visit(titanic_file)
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.locator("#found summary").first.click()
+    # At once, for the browser does not wait for what comes later.
+    filled = page.evaluate("""() => {
+      window.dispatchEvent(new Event("beforeprint"));
+      return [...document.querySelectorAll("#found > ol .finding-body")].every(one => one.childElementCount);
+    }""")
+    assert filled
     page.emulate_media(media="print")
     assert page.locator("#print-graph svg").is_visible()
     assert page.locator("#chips").is_hidden()
     assert "χ²" in page.locator("#found").inner_text()
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator("#print-graph svg").count() == 0
+    # What the reader had opened stays open.
+    assert page.locator("#found details[open]").count() == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -298,10 +306,61 @@ def test_an_unseen_context_says_so(visit, titanic_file):
     choose(page, "Class", "Crew")
     choose(page, "Age", "Child")
     assert page.inner_text("#status") == "Class = Crew, Age = Child: no row of the table is like this."
-    assert drawn(page) == set()
+    # Nor does the page say that anything is independent there.
+    assert drawn(page) == listed(page, "#independent-here") == set()
+    assert page.inner_text("#gone-count") == "0"
+    assert "Unknown" in page.inner_text("#independent-here")
+    page.locator("#pin").press("Enter")
+    assert page.evaluate("document.activeElement.id") == "unpin"
+    choose(page, "Age", "Adult")
+    assert "Back" not in page.inner_text("#status")
+    assert "nothing to compare: of A, no row" in page.inner_text("#differences")
 
 
 def test_a_page_without_links_or_statements_opens(visit, tmp_path):
     unless.CSGS().fit({"a": ["x", "y"], "b": ["x", "y"]}).report(tmp_path / "two.html")
     page = visit(tmp_path / "two.html")
     assert "The structure links no pair" in page.inner_text("main")
+    assert page.inner_text("#what-if-context") == "Nothing is given."
+    assert page.locator("#what-if .card").count() == 2
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+
+
+def test_a_page_without_network_promises_no_probabilities(visit, titanic, tmp_path):
+    titanic.report(tmp_path / "r.html", network=False)
+    page = visit(tmp_path / "r.html")
+    choose(page, "Class", "Crew")
+    assert page.inner_text("#what-if-context") == ""
+    assert page.locator("#what-if .card").count() == 0
+
+
+def test_a_graph_without_gates_says_what_is_not_worked_out(visit, tmp_path, monkeypatch):
+    monkeypatch.setattr("unless.report.whatif.MOST_STATES", 10)
+    data = unless.datasets.load_titanic()
+    est = unless.GSMN().fit(data)
+    est.report(tmp_path / "r.html", network=est.network(data))
+    page = visit(tmp_path / "r.html")
+    assert "no column decides about links" in page.inner_text("#what-if")
+    assert page.inner_text("#what-if-context") == "Nothing is given."
+    choose(page, "Class", "Crew")
+    assert page.inner_text("#what-if-answer") == "Not worked out for Class = Crew."
+
+
+def test_many_levels_scroll_by_keyboard_and_tiny_chances_are_written_once(visit, tmp_path):
+    rows = [(f"L{place % 40}", str(place % 2)) for place in range(4000)]
+    table = {"many": [one for one, _ in rows], "odd": [one for _, one in rows]}
+    unless.GSMN().fit(table).report(tmp_path / "r.html")
+    page = visit(tmp_path / "r.html")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    page.locator("#linked-here button").first.click()
+    assert "p < 1e-300" in page.inner_text("#link-view .slice")
+    assert serious(page) == []
+
+
+def test_contexts_of_another_table_are_named_as_such(visit, titanic, tmp_path):
+    few = unless.Dataset.from_codes(titanic.data_.domain, titanic.data_.rows[:10], [4] * 10)
+    titanic.report(tmp_path / "r.html", data=few)
+    page = visit(tmp_path / "r.html")
+    assert "2,201 rows that the model was learned from" in page.inner_text("main")
+    assert "40 rows looked at here" in page.inner_text("main")

@@ -44,6 +44,13 @@ def what_if(network: LogLinearModel | None, domain: Domain, gates: Sequence[int]
         )
     if not network.exact.fits(None):
         return WhatIf("none", "The network is too large for exact probabilities; ask it by sampling.")
+    if not gates:
+        return WhatIf(
+            "gates",
+            "Exact, with nothing given: there are too many combinations for this page, and no column decides "
+            "about links.",
+            before=_flat(network, domain, {}),
+        )
     levels = [(place, code) for place in gates for code in range(int(domain.n_levels[place]))]
     return WhatIf(
         "gates",

@@ -13,9 +13,12 @@ function changes(before, after) {
   return parts.filter(Boolean).join(" ") || "No link changed.";
 }
 
+// Of a context without rows the data say nothing, neither that a link holds nor that it does not.
+const NO_ROW = page.contexts.note ? "no row held here is like this" : "no row of the table is like this";
+
 function statusText(answer, before, after) {
   const total = held.counts.reduce((sum, one) => sum + one, 0);
-  if (!answer.nRows) return `${contextText(answer.context)}: no row of the table is like this.`;
+  if (!answer.nRows) return `${contextText(answer.context)}: ${NO_ROW}.`;
   const rows = answer.isWhole ? count(total, "row") : `${whole(answer.nRows)} of ${count(total, "row")} left`;
   return `${contextText(answer.context)}: ${rows}, ${after.length} of ${count(considered().length, "link")}. ${changes(before, after)}`.trim();
 }
@@ -61,19 +64,23 @@ function byStrength(links) {
 }
 
 function showLists(answer, here) {
-  const gone = considered().filter((link) => !here.includes(link));
+  const gone = answer.nRows ? considered().filter((link) => !here.includes(link)) : [];
   byId("here-count").textContent = here.length;
   byId("gone-count").textContent = gone.length;
   linkList(
     byId("linked-here"),
     byStrength(here),
     (link) => `${percent(answer.shares[link])} of rows`,
-    "No link holds here.",
+    answer.nRows ? "No link holds here." : `Unknown: ${NO_ROW}.`,
   );
   linkList(
     byId("independent-here"),
     byStrength(gone),
     whyNot,
-    answer.isWhole ? "Choose a context to see what it switches off." : "Every link holds here.",
+    answer.isWhole
+      ? "Choose a context to see what it switches off."
+      : answer.nRows
+        ? "Every link holds here."
+        : `Unknown: ${NO_ROW}.`,
   );
 }

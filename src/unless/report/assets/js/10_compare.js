@@ -5,6 +5,7 @@ function pin() {
   redraw();
   byId("status").textContent =
     `${contextText(state.pinned)} is kept as A. Choose another context to compare it with.`;
+  byId("unpin").focus();
 }
 
 function unpin() {
@@ -14,6 +15,7 @@ function unpin() {
 }
 
 function whose(a, b) {
+  if (!a.nRows || !b.nRows) return () => "unsure";
   return (link) => {
     const [inA, inB] = [holds(a, link), holds(b, link)];
     return inA === inB ? "unsure" : inA ? "only-a" : "only-b";
@@ -39,6 +41,10 @@ function showCompare(b) {
 }
 
 function showDifferences(a, b, compared) {
+  if (!a.nRows || !b.nRows) {
+    const text = `There is nothing to compare: of ${a.nRows ? "B" : "A"}, ${NO_ROW}.`;
+    return refill(byId("differences-lists"), el("p", { class: "small" }, text));
+  }
   const all = byStrength(considered());
   const lists = [
     ["only-a", `Only in A: ${contextText(a.context)}`, all.filter((link) => compared(link) === "only-a")],
@@ -63,4 +69,5 @@ function showDifferences(a, b, compared) {
       );
     }),
   );
+  return undefined;
 }

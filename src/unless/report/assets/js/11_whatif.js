@@ -43,6 +43,7 @@ function marginals(context) {
 function unknownText(context) {
   if (page.what_if.kind === "none") return "";
   if (joint) return "The model holds this context to be impossible.";
+  if (!page.what_if.given.length) return `Not worked out for ${contextText(context)}.`;
   const columns = [...new Set(page.what_if.given.map((one) => page.variables[one.variable].name))].map(seen);
   return `Not worked out for ${contextText(context)}: choose one level of one of ${columns.join(", ")}.`;
 }
@@ -52,7 +53,7 @@ function probabilityRow(label, now, before) {
   const mark = el("span", { class: "probability-before" });
   fill.style.width = `${100 * now}%`;
   mark.style.left = `${100 * before}%`;
-  const change = Math.abs(now - before) < 0.005 ? "" : ` (${percent(before)} in the whole table)`;
+  const change = Math.abs(now - before) < 0.005 ? "" : ` (${percent(before)} with nothing given)`;
   return el(
     "li",
     {},
@@ -62,26 +63,36 @@ function probabilityRow(label, now, before) {
   );
 }
 
+const MOST_UNSCROLLED = 8;
+
 function probabilityCard(column, now, before) {
   const variable = page.variables[column];
+  const id = `what-if-${column}`;
+  // What scrolls can be reached by keyboard.
+  const tabindex = variable.levels.length > MOST_UNSCROLLED ? 0 : null;
   return el(
     "section",
     { class: "card", "data-column": column },
-    el("h4", {}, nameEl(variable.name, 40)),
+    el("h4", { id }, nameEl(variable.name, 40)),
     el(
       "ul",
-      { class: "probabilities" },
+      { class: "probabilities", tabindex, "aria-labelledby": id },
       variable.levels.map((level, code) => probabilityRow(level, now[code], before[code])),
     ),
   );
 }
 
+function givenText(context) {
+  if (page.what_if.kind === "none") return "";
+  if (context.some((code) => code >= 0)) return `Given ${contextText(context)}:`;
+  const canChange = page.links.length && (joint || page.what_if.given.length);
+  return canChange ? "Nothing is given: choose a context above, and these change." : "Nothing is given.";
+}
+
 function showWhatIf(context) {
   const container = byId("what-if-answer");
   const now = marginals(context);
-  byId("what-if-context").textContent = context.every((code) => code < 0)
-    ? "Nothing is given: choose a context above, and these change."
-    : `Given ${contextText(context)}:`;
+  byId("what-if-context").textContent = givenText(context);
   if (!now) return refill(container, el("p", {}, unknownText(context)));
   const before = unflat(page.what_if.before);
   const open = page.variables.map((_, column) => column).filter((column) => context[column] < 0);

@@ -23,16 +23,22 @@ function beforePrint() {
   state.theme = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
   forgetPalette();
-  for (const details of document.querySelectorAll("#found > ol > li > details")) details.open = true;
+  state.unfolded = [...document.querySelectorAll("#found > ol > li > details:not([open])")];
+  for (const details of state.unfolded) {
+    details.open = true;
+    // The browser tells of the fold only when the pages are already laid out.
+    fillFinding(details);
+  }
   redraw();
+  if (!graphs.main) return;
   refill(byId("print-graph"), svgPicture(scene(look(state.context)), "The links of the context chosen"));
 }
 
 function afterPrint() {
   if (state.theme) document.documentElement.dataset.theme = state.theme;
   else delete document.documentElement.dataset.theme;
-  for (const details of document.querySelectorAll("#found > ol > li > details")) details.open = false;
-  refill(byId("print-graph"));
+  for (const details of state.unfolded) details.open = false;
+  if (graphs.main) refill(byId("print-graph"));
   forgetPalette();
   redraw();
 }

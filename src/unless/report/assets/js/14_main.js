@@ -6,6 +6,8 @@ const state = {
   all: false,
   pinned: null,
   link: null,
+  // What printing unfolded, to be folded again.
+  unfolded: [],
 };
 const graphs = { main: null, pinned: null };
 // The links last shown; null where there is nothing to compare with.
@@ -35,7 +37,7 @@ function update() {
   const answer = look(state.context);
   const here = considered().filter((link) => holds(answer, link));
   byId("status").textContent = statusText(answer, shownLinks, here);
-  shownLinks = here;
+  shownLinks = answer.nRows ? here : null;
   showChips(state.context);
   showLists(answer, here);
   showWhatIf(state.context);
@@ -49,7 +51,8 @@ function redraw() {
 function draw(answer) {
   const compared = showCompare(answer);
   showGraph(graphs.main, scene(answer, compared));
-  const what = `Links of ${contextText(answer.context)}: ${names(shownLinks || []) || "none"}. The lists beside it say the same.`;
+  const said = answer.nRows ? names(shownLinks || []) || "none" : NO_ROW;
+  const what = `Links of ${contextText(answer.context)}: ${said}. The lists beside it say the same.`;
   byId("graph").setAttribute("aria-label", what);
 }
 
@@ -87,6 +90,8 @@ makeTable();
 if (page.links.length) {
   makeExplorer();
   update();
+} else {
+  showWhatIf(state.context);
 }
 showTheme();
 document.documentElement.dataset.ready = "";
