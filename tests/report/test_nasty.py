@@ -99,6 +99,20 @@ def test_a_spreadsheet_runs_no_formula_of_a_download(nasty, visit):
     assert f"'{NASTY[2]}" in cells
 
 
+def test_no_character_that_begins_a_formula_is_forgotten(visit, tmp_path):
+    starts = ("=", "+", "-", "@", "\t", "\r", "\n", " =", "\u00a0@", "＝", "＋", "－", "＠")
+    domain = unless.Domain(tuple(unless.Variable(f"{start}1", ("x", "y")) for start in starts))
+    data = unless.Dataset.from_codes(domain, [[0] * len(starts), [1] * len(starts)], [30, 30])
+    unless.write_report(unless.Graph(domain, []), data, tmp_path / "r.html")
+    page = visit(tmp_path / "r.html")
+    with page.expect_download() as waiting:
+        page.locator("#save-csv").click()
+    text = Path(waiting.value.path()).read_bytes().decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert {name for row in rows for name in (row["a"], row["b"])} == {f"'{start}1" for start in starts}
+    assert all(row["sentence"].startswith("'") for row in rows)
+
+
 def is_number(text):
     try:
         float(text)

@@ -124,6 +124,13 @@ def test_a_network_of_another_table_is_refused(titanic, berkeley, tmp_path):
     assert not (tmp_path / "r.html").exists()
 
 
+@pytest.mark.parametrize("setting", [{"network": True}, {"title": 5}])
+def test_a_wrong_setting_is_named(setting, titanic, tmp_path):
+    with pytest.raises(unless.errors.SettingError, match=f"{next(iter(setting))}="):
+        titanic.report(tmp_path / "r.html", **setting)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path):
     domain = unless.Domain((unless.Variable("a\ud800", ("x", "y")), unless.Variable("b", ("x", "y"))))
     data = unless.Dataset.from_codes(domain, [[0, 0], [1, 1]], [30, 30])

@@ -30,6 +30,10 @@ def what_if(network: LogLinearModel | None, domain: Domain, gates: Sequence[int]
     """Ask a network all that the page may be asked; `gates` are the variables to vary one at a time."""
     if network is None:
         return WhatIf("none", NO_NETWORK)
+    if not isinstance(network, LogLinearModel):
+        raise SettingError(
+            f"network={network!r} is no model with weights; give what est.network(data) returns, or False."
+        )
     if {one.name: one.levels for one in network.domain} != {one.name: one.levels for one in domain}:
         raise SettingError(
             "The network has other variables or levels than the structure; fit it to the same table."

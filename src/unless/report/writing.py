@@ -39,6 +39,8 @@ def write_report(
     """
     from unless.formats.atomic import replacing
 
+    if not isinstance(title, str):
+        raise SettingError(f"title={title!r} is no text; give a string.")
     table = read_rows(domain_of(structure), data)
     if network is None and isinstance(structure, LogLinearModel):
         network = structure

@@ -143,11 +143,11 @@ const CSV_COLUMNS = [
   "sentence",
 ];
 
-// A spreadsheet runs what begins with these; an apostrophe makes it text.
+// A spreadsheet runs what begins with these, spaces before them or not; an apostrophe makes it text.
 function csvCell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(value);
-  const guarded = /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;
+  const guarded = /^[\t\r\n]|^\s*[=+\-@＝＋－＠]/.test(value) ? `'${value}` : value;
   return /[",\r\n']/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
 }
 
