@@ -120,8 +120,16 @@ def test_findings_open_to_their_evidence(visit, titanic_file):
     first.locator("summary").press("Enter")
     # Browsers tell of an opened fold a moment later.
     first.get_by_text("χ² = 81.98, 2 degrees of freedom").wait_for()
-    first.get_by_role("button", name="Show in the graph").click()
+    first.get_by_role("button", name="Show in the graph").press("Enter")
     assert page.locator("#link-view").is_visible()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "Show in the graph"
+    # Where what opened it is gone, the focus is not lost either.
+    page.locator("#draw-all").check()
+    page.locator("#independent-here button, #linked-here button", has_text="Age – Sex").press("Enter")
+    page.locator("#draw-all").uncheck()
+    page.locator("#close-link").press("Enter")
+    assert page.evaluate("document.activeElement.id") == "reset"
 
 
 def test_two_contexts_are_compared_on_one_layout(visit, titanic, titanic_file):

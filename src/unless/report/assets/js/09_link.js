@@ -1,10 +1,11 @@
 // The link view: everything that is known of one pair.
 
-function openLink(link, focus = true) {
+function openLink(link) {
   state.link = link;
+  state.opener = document.activeElement;
   showLink();
   redraw();
-  if (focus) byId("link-title").focus();
+  byId("link-title").focus();
 }
 
 function closeLink() {
@@ -12,8 +13,9 @@ function closeLink() {
   state.link = null;
   showLink();
   redraw();
-  const button = document.querySelector(`[data-link="${link}"]`);
-  if (button) button.focus();
+  // Back to where the link was opened, or as near as there still is something.
+  const places = [state.opener, document.querySelector(`[data-link="${link}"]`), byId("reset")];
+  places.find((one) => one && one.isConnected && one.offsetParent).focus();
 }
 
 function showLink() {

@@ -6,6 +6,8 @@ const state = {
   all: false,
   pinned: null,
   link: null,
+  // What had the focus when the link was opened.
+  opener: null,
   // What printing unfolded, to be folded again.
   unfolded: [],
 };
