@@ -8,6 +8,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 # Weights stay finite where levels are separated, and columns that repeat others stay solvable.
 RIDGE = 1e-2
 # The intercept alone is hardly held back.
@@ -58,11 +59,14 @@ NO_EFFECT = Effect((), np.zeros(0), np.zeros((0, 0)))
 NOTHING = Statistic(0.0, 0)
 
 
-def fit(design: Floats, counts: Floats, start: Floats | None = None) -> Fit:
-    """Fit by Newton's method: `design` (pattern x column, the first all ones), `counts` (pattern x level)."""
+def fit(begins: Ints, active: Ints, counts: Floats, n_columns: int, start: Floats | None = None) -> Fit:
+    """Fit by Newton's method to `counts` (pattern x level).
+
+    The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`; 0 always is.
+    """
     from unless.kernels.logistic import newton
 
-    (n_patterns, n_columns), n_free = design.shape, counts.shape[1] - 1
+    n_patterns, n_free = len(counts), counts.shape[1] - 1
     if not n_free:
         return Fit(np.zeros((n_columns, 0)), 0.0, np.zeros((n_patterns, 0)), np.zeros((0, 0)))
     ridge = np.full(n_columns, RIDGE)
@@ -75,9 +79,8 @@ def fit(design: Floats, counts: Floats, start: Floats | None = None) -> Fit:
         weights[:] = start.T
     chances = np.empty((n_patterns, n_free))
     information = np.empty((n_free * n_columns, n_free * n_columns))
-    ready = (np.ascontiguousarray(array, dtype=np.float64) for array in (design, counts))
-    log_likelihood = float(newton(*ready, ridge, _ENOUGH, weights, chances, information))
-    return Fit(np.ascontiguousarray(weights.T), log_likelihood, chances, information)
+    log_likelihood = newton(begins, active, counts, ridge, _ENOUGH, weights, chances, information)
+    return Fit(np.ascontiguousarray(weights.T), float(log_likelihood), chances, information)
 
 
 def average(one: Effect, other: Effect) -> Effect:

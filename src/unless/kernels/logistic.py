@@ -10,13 +10,14 @@ _LEAST_STEP = 1e-4
 
 
 @compiled
-def newton(design, counts, ridge, enough, weights, chances, matrix):
+def newton(begins, active, counts, ridge, enough, weights, chances, matrix):
     """Improve weights (level x column) in place; fill chances and the information; return log-likelihood.
 
-    The first level of `counts` (pattern x level) is the reference. The information is over the levels and in
-    each of them the columns, with `ridge` (one for each column) on its diagonal.
+    The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`. The first level of
+    `counts` (pattern x level) is the reference. The information is over the levels and in each of them the
+    columns, with `ridge` (one for each column) on its diagonal.
     """
-    design, counts, ridge = borrowed(design), borrowed(counts), borrowed(ridge)
+    begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
     weights, chances, matrix = borrowed(weights), borrowed(chances), borrowed(matrix)
     n_free, n_columns = weights.shape
     size = n_free * n_columns
@@ -24,11 +25,11 @@ def newton(design, counts, ridge, enough, weights, chances, matrix):
     step = np.empty(size)
     before = np.empty((n_free, n_columns))
     factor = np.empty((size, size))
-    likelihood = _expect(design, counts, weights, chances)
+    likelihood = _expect(begins, active, counts, weights, chances)
     value = likelihood - _penalty(ridge, weights)
     for _ in range(_MAX_ROUNDS):
-        _slopes(design, counts, ridge, weights, chances, slope)
-        _curve(design, counts, ridge, chances, matrix)
+        _slopes(begins, active, counts, ridge, weights, chances, slope)
+        _curve(begins, active, counts, ridge, chances, matrix)
         for i in range(size):
             step[i] = slope[i]
             for j in range(size):
@@ -47,7 +48,7 @@ def newton(design, counts, ridge, enough, weights, chances, matrix):
             for k in range(n_free):
                 for c in range(n_columns):
                     weights[k, c] = before[k, c] + share * step[k * n_columns + c]
-            likelihood = _expect(design, counts, weights, chances)
+            likelihood = _expect(begins, active, counts, weights, chances)
             reached = likelihood - _penalty(ridge, weights)
             if reached >= value - 1e-12 * abs(value) or share < _LEAST_STEP:
                 break
@@ -55,8 +56,25 @@ def newton(design, counts, ridge, enough, weights, chances, matrix):
         value = reached
         if gain < enough:
             break
-    _curve(design, counts, ridge, chances, matrix)
+    _curve(begins, active, counts, ridge, chances, matrix)
     return likelihood
+
+
+@compiled
+def without(begins, active, place_of, fewer_begins, fewer_active):
+    """Leave out columns that have no place, and call the others by theirs; return how many are on."""
+    begins, active, place_of = borrowed(begins), borrowed(active), borrowed(place_of)
+    fewer_begins, fewer_active = borrowed(fewer_begins), borrowed(fewer_active)
+    n_active = 0
+    for pattern in range(len(begins) - 1):
+        fewer_begins[pattern] = n_active
+        for place in range(begins[pattern], begins[pattern + 1]):
+            column = place_of[active[place]]
+            if column >= 0:
+                fewer_active[n_active] = column
+                n_active += 1
+    fewer_begins[len(begins) - 1] = n_active
+    return n_active
 
 
 @compiled
@@ -70,22 +88,18 @@ def _penalty(ridge, weights):
 
 
 @compiled
-def _expect(design, counts, weights, chances):
+def _expect(begins, active, counts, weights, chances):
     """Fill the chances of each pattern's levels but the reference; return the log-likelihood."""
-    design, counts, weights, chances = (
-        borrowed(design),
-        borrowed(counts),
-        borrowed(weights),
-        borrowed(chances),
-    )
-    n_free, n_columns = weights.shape
+    begins, active, counts = borrowed(begins), borrowed(active), borrowed(counts)
+    weights, chances = borrowed(weights), borrowed(chances)
+    n_free = weights.shape[0]
     total = 0.0
-    for pattern in range(design.shape[0]):
+    for pattern in range(chances.shape[0]):
         top = 0.0
         for k in range(n_free):
             energy = 0.0
-            for c in range(n_columns):
-                energy += design[pattern, c] * weights[k, c]
+            for place in range(begins[pattern], begins[pattern + 1]):
+                energy += weights[k, active[place]]
             chances[pattern, k] = energy
             top = max(top, energy)
         norm = np.exp(-top)
@@ -101,33 +115,33 @@ def _expect(design, counts, weights, chances):
 
 
 @compiled
-def _slopes(design, counts, ridge, weights, chances, slope):
-    design, counts, ridge = borrowed(design), borrowed(counts), borrowed(ridge)
+def _slopes(begins, active, counts, ridge, weights, chances, slope):
+    begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
     weights, chances, slope = borrowed(weights), borrowed(chances), borrowed(slope)
     n_free, n_columns = weights.shape
     for k in range(n_free):
         for c in range(n_columns):
             slope[k * n_columns + c] = -ridge[c] * weights[k, c]
-    for pattern in range(design.shape[0]):
+    for pattern in range(chances.shape[0]):
         n_rows = 0.0
         for k in range(n_free + 1):
             n_rows += counts[pattern, k]
         for k in range(n_free):
             left = counts[pattern, k + 1] - n_rows * chances[pattern, k]
-            for c in range(n_columns):
-                slope[k * n_columns + c] += left * design[pattern, c]
+            for place in range(begins[pattern], begins[pattern + 1]):
+                slope[k * n_columns + active[place]] += left
 
 
 @compiled
-def _curve(design, counts, ridge, chances, matrix):
+def _curve(begins, active, counts, ridge, chances, matrix):
     """Fill the information, both triangles of it."""
-    design, counts, ridge = borrowed(design), borrowed(counts), borrowed(ridge)
+    begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
     chances, matrix = borrowed(chances), borrowed(matrix)
-    n_free, n_columns = chances.shape[1], design.shape[1]
+    n_free, n_columns = chances.shape[1], len(ridge)
     for i in range(n_free * n_columns):
         for j in range(n_free * n_columns):
             matrix[i, j] = 0.0
-    for pattern in range(design.shape[0]):
+    for pattern in range(chances.shape[0]):
         n_rows = 0.0
         for k in range(n_free + 1):
             n_rows += counts[pattern, k]
@@ -136,12 +150,10 @@ def _curve(design, counts, ridge, chances, matrix):
                 spread = -n_rows * chances[pattern, k] * chances[pattern, other]
                 if other == k:
                     spread += n_rows * chances[pattern, k]
-                for c in range(n_columns):
-                    # Columns are indicators, and most of them are off.
-                    if design[pattern, c] != 0.0:
-                        share = spread * design[pattern, c]
-                        for d in range(c + 1):
-                            matrix[k * n_columns + c, other * n_columns + d] += share * design[pattern, d]
+                for place in range(begins[pattern], begins[pattern + 1]):
+                    row = k * n_columns + active[place]
+                    for under in range(begins[pattern], place + 1):
+                        matrix[row, other * n_columns + active[under]] += spread
     for k in range(n_free):
         for other in range(k + 1):
             for c in range(n_columns):

@@ -1,14 +1,13 @@
 """Questions about the neighbours of one variable in a part of a table, asked by logistic regression."""
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from unless.independence.logistic import NO_EFFECT, NOTHING, Effect, Fit, Statistic, fit, size_of
-from unless.learners.parts import Bools, Codes, Conditions, Floats, Part, Table
+from unless.learners.parts import Bools, Conditions, Floats, Part, Table
+from unless.learners.patterns import Ints, Patterns, patterns_of
 from unless.learners.score_tests import EXPLAINED, Score
-from unless.structures.distinct import Positions
 
 Blanket = tuple[int, ...]
 # Beyond the whole table only so many are asked about: those that were nearest in it.
@@ -16,22 +15,12 @@ MAX_NEAR = 20
 # Where the test by the size of weights is this clear the likelihood ratio would not change the answer; but
 # large weights that seem uncertain may be those of levels that are separated.
 SETTLED, UNLIKELY, LARGE_WEIGHT = 1e-8, 0.2, 3.0
-# Patterns are looked up in a table, and not sorted, while it has at most so many places for each row.
-_PLACES = 4
-
-
-class Patterns(NamedTuple):
-    """Distinct values of a blanket in a part, counts of the target's levels with each, and whose they are."""
-
-    values: Codes
-    counts: Floats
-    pattern_of: Positions
 
 
 class Regression:
     """A fit of the target on a blanket in a part, and whose each column is."""
 
-    def __init__(self, fitted: Fit, owners: Codes, levels: Codes, target_levels: list[int]) -> None:
+    def __init__(self, fitted: Fit, owners: Ints, levels: Ints, target_levels: list[int]) -> None:
         self.fitted, self.owners, self.levels = fitted, owners, levels
         self.target_levels = target_levels
         self.log_likelihood, self.n_weights = fitted.log_likelihood, fitted.n_weights
@@ -72,6 +61,8 @@ class Asker:
         self._scores: dict[tuple[Conditions, Blanket], list[Statistic]] = {}
         self._n_scored = 0
         self._blankets: dict[Conditions, Blanket] = {}
+        # Most questions are about the patterns of the last one.
+        self._last: tuple[tuple[Conditions, Blanket], Patterns] | None = None
 
     @property
     def n_distinct(self) -> int:
@@ -82,7 +73,7 @@ class Asker:
         """Fit the target on a blanket in a part."""
         key = part.conditions, blanket
         if key not in self._fits:
-            self._fits[key] = self._fit(part, blanket)[0]
+            self._fits[key] = self._fit(part, blanket)
         return self._fits[key]
 
     def drop(self, part: Part, blanket: Blanket, variable: int) -> Statistic:
@@ -159,48 +150,16 @@ class Asker:
 
     def patterns(self, part: Part, blanket: Blanket) -> Patterns:
         """Count the target's levels for each distinct value of a blanket."""
-        codes, sizes = self.table.codes[part.rows], self.table.n_levels
-        key, n_places = np.zeros(len(part.rows), dtype=np.int64), 1
-        for variable in blanket:
-            key, n_places = key * sizes[variable] + codes[:, variable], n_places * sizes[variable]
-            if n_places > 2**62:
-                key = np.unique(key, return_inverse=True)[1]
-                n_places = len(part.rows)
-        if n_places <= _PLACES * len(part.rows) + 64:
-            place = np.cumsum(np.bincount(key, minlength=n_places) > 0) - 1
-            which = place[key]
-        else:
-            which = np.unique(key, return_inverse=True)[1]
-        n_patterns = int(which.max(initial=-1)) + 1
-        first = np.empty(n_patterns, dtype=np.intp)
-        first[which[::-1]] = np.arange(len(which))[::-1]
-        size = sizes[self.target]
-        counts = np.bincount(
-            which * size + codes[:, self.target],
-            weights=self.table.counts[part.rows],
-            minlength=n_patterns * size,
-        )
-        by_level = counts.reshape(n_patterns, size).astype(np.float64, copy=False)
-        return Patterns(codes[first][:, list(blanket)], by_level, which)
+        key = part.conditions, blanket
+        if self._last is None or self._last[0] != key:
+            self._last = key, patterns_of(self.table, part, self.target, blanket)
+        return self._last[1]
 
-    def _fit(self, part: Part, blanket: Blanket) -> tuple[Regression, Floats, Patterns]:
+    def _fit(self, part: Part, blanket: Blanket) -> Regression:
         patterns = self.patterns(part, blanket)
-        design, owners, levels = self._design(patterns.values, blanket)
         order = self._target_levels(patterns.counts)
-        fitted = fit(design, patterns.counts[:, order])
-        return Regression(fitted, owners, levels, order), design, patterns
-
-    def _design(self, values: Codes, blanket: Blanket) -> tuple[Floats, Codes, Codes]:
-        columns, owners, levels = [np.ones(len(values))], [-1], [-1]
-        for place, variable in enumerate(blanket):
-            present = np.unique(values[:, place]).tolist()
-            reference = self.table.reference[variable]
-            for level in present:
-                if level != (reference if reference in present else present[0]):
-                    columns.append((values[:, place] == level).astype(np.float64))
-                    owners.append(variable)
-                    levels.append(level)
-        return np.column_stack(columns), np.array(owners), np.array(levels)
+        fitted = fit(patterns.begins, patterns.active, patterns.counts[:, order], len(patterns.owners))
+        return Regression(fitted, patterns.owners, patterns.levels, order)
 
     def _target_levels(self, counts: Floats) -> list[int]:
         present = [int(level) for level in np.flatnonzero(counts.sum(axis=0))]
@@ -214,60 +173,32 @@ class Asker:
         df = int((~kept).sum()) * (len(full.target_levels) - 1)
         if not df:
             return NOTHING
-        patterns = self.patterns(part, tuple(b for b in blanket if b != variable))
-        design = self._design(patterns.values, tuple(b for b in blanket if b != variable))[0]
-        fewer = fit(design, patterns.counts[:, full.target_levels], full.fitted.weights[kept])
+        # The patterns of the full blanket do as well: some of them are alike without the variable.
+        patterns = self.patterns(part, blanket)
+        begins, active, n_columns = patterns.without(variable)
+        counts = patterns.counts[:, full.target_levels]
+        fewer = fit(begins, active, counts, n_columns, full.fitted.weights[kept])
         return Statistic(max(0.0, 2 * (full.log_likelihood - fewer.log_likelihood)), df)
 
     def _scored(self, part: Part, blanket: Blanket) -> list[Statistic]:
         tests = [NOTHING] * len(self.table.n_levels)
-        found, design, patterns = self._fit(part, blanket)
-        self._fits.setdefault((part.conditions, blanket), found)
+        found = self.regression(part, blanket)
         if len(found.target_levels) < 2:
             return tests
         near = [b for b in self.near if b not in blanket]
-        columns, begins = self.table.columns_of(near)
-        own = self.table.indicators[np.ix_(part.rows, columns)]
-        seen, shown = self._counted(part, patterns, own, found.target_levels)
-        score = Score(found.fitted.chances, design, found.covariance)
-        for variable, test in zip(near, score.variables(seen, shown, begins), strict=True):
+        for variable, test in zip(near, self._score(part, blanket).variables(near), strict=True):
             tests[variable] = test
         return tests
-
-    def _counted(
-        self, part: Part, patterns: Patterns, own: Floats, levels: list[int]
-    ) -> tuple[Floats, Floats]:
-        """Count indicators by pattern of the blanket, and by level of the target but the first."""
-        weighted = own * self.table.counts[part.rows][:, None]
-        codes = self.table.codes[part.rows, self.target]
-        size = self.table.n_levels[self.target]
-        by_level = _sums(codes, weighted, size)
-        return _sums(patterns.pattern_of, weighted, len(patterns.values)), by_level[levels[1:]].T
 
     def split_scores(self, part: Part, blanket: Blanket, gates: list[int]) -> list[Statistic]:
         """Test, by score, for each gate that the weights of a blanket are the same at all its levels."""
         self.n_asked += len(gates)
-        found, design, patterns = self._fit(part, blanket)
-        if len(found.target_levels) < 2:
+        if len(self.regression(part, blanket).target_levels) < 2:
             return [NOTHING] * len(gates)
-        score, sizes = Score(found.fitted.chances, design, found.covariance), self.table.n_levels
-        codes, counts = self.table.codes[part.rows], self.table.counts[part.rows]
-        size, tests = sizes[self.target], []
-        for gate in gates:
-            place = (patterns.pattern_of * sizes[gate] + codes[:, gate]) * size + codes[:, self.target]
-            n_places = len(patterns.values) * sizes[gate] * size
-            table = np.bincount(place, weights=counts, minlength=n_places).reshape(-1, sizes[gate], size)
-            table = table[:, self.table.free[gate]]
-            kept = found.owners != gate
-            shown = np.asarray(table[:, :, found.target_levels[1:]], dtype=np.float64)
-            tests.append(score.gate(shown.sum(axis=2) + table[:, :, found.target_levels[0]], shown, kept))
-        return tests
+        score = self._score(part, blanket)
+        return [score.gate(gate) for gate in gates]
 
-
-def _sums(groups: Positions, values: Floats, n_groups: int) -> Floats:
-    """Add up rows by group."""
-    from scipy.sparse import csr_array
-
-    n_rows = len(groups)
-    belongs = csr_array((np.ones(n_rows), (groups, np.arange(n_rows))), shape=(n_groups, n_rows))
-    return np.asarray(belongs @ values)
+    def _score(self, part: Part, blanket: Blanket) -> Score:
+        found, patterns = self.regression(part, blanket), self.patterns(part, blanket)
+        chances, levels = found.fitted.chances, found.target_levels
+        return Score(self.table, part, self.target, patterns, chances, found.covariance, levels)

@@ -39,48 +39,42 @@ class Table:
     """A dataset as regressions read it."""
 
     def __init__(self, data: Dataset) -> None:
-        self.codes: Codes = np.ascontiguousarray(data.rows, dtype=np.int64)
+        # Variable by variable: a regression reads a few of them, from top to bottom.
+        self.codes = np.ascontiguousarray(data.rows.T, dtype=np.int32)
         self.counts: Floats = data.counts.astype(np.float64)
         self.n_levels: list[int] = data.domain.n_levels.tolist()
+        self.sizes = np.array(self.n_levels, dtype=np.int64)
         weighted = [
             np.bincount(column, weights=self.counts, minlength=size)
-            for column, size in zip(self.codes.T, self.n_levels, strict=True)
+            for column, size in zip(self.codes, self.n_levels, strict=True)
         ]
         # Weights are told against the most frequent level, the same in every part.
         self.reference = [int(np.argmax(counts)) for counts in weighted]
         self.used = [np.flatnonzero(counts).tolist() for counts in weighted]
-        self._columns()
-
-    def _columns(self) -> None:
-        """Lay out an indicator for each level but the reference, variable by variable."""
-        n = len(self.n_levels)
-        self.free = [[level for level in self.used[v] if level != self.reference[v]] for v in range(n)]
-        self.begins = np.append(0, np.cumsum([len(levels) for levels in self.free]))
-        self.indicators = np.zeros((len(self.codes), int(self.begins[-1])))
-        for variable, levels in enumerate(self.free):
-            for place, level in enumerate(levels, int(self.begins[variable])):
-                self.indicators[:, place] = self.codes[:, variable] == level
+        self.references = np.array(self.reference, dtype=np.int64)
+        # An indicator for each level that is used but the reference: its place among those of the variable.
+        self.n_free = np.array([len(levels) - 1 for levels in self.used], dtype=np.int64)
+        self.free_of = np.full((len(self.n_levels), max(self.n_levels)), -1, dtype=np.int64)
+        for variable, levels in enumerate(self.used):
+            free = [level for level in levels if level != self.reference[variable]]
+            self.free_of[variable, free] = np.arange(len(free))
 
     @cached_property
     def whole(self) -> Part:
         """All rows."""
-        return Part((), np.arange(len(self.codes)))
-
-    def columns_of(self, variables: list[int]) -> tuple[Positions, list[int]]:
-        """Return the places of the indicators of some variables, and where those of each begin."""
-        places = [np.arange(self.begins[v], self.begins[v + 1]) for v in variables]
-        begins = np.append(0, np.cumsum([len(one) for one in places])).astype(np.int64)
-        return np.concatenate([*places, np.zeros(0, dtype=np.int64)]), begins.tolist()
+        return Part((), np.arange(self.codes.shape[1]))
 
     def narrowed(self, part: Part, variable: int, levels: tuple[int, ...]) -> Part:
         """Keep the rows in which a variable has one of some levels."""
-        inside = np.isin(self.codes[part.rows, variable], levels)
+        wanted = np.zeros(self.n_levels[variable], dtype=np.bool_)
+        wanted[list(levels)] = True
+        inside = wanted[self.codes[variable][part.rows]]
         conditions = tuple(sorted({**dict(part.conditions), variable: levels}.items()))
         return Part(conditions, part.rows[inside])
 
     def levels_in(self, part: Part, variable: int) -> list[int]:
         """Return the levels that a variable shows in a part."""
-        seen = np.bincount(self.codes[part.rows, variable], minlength=self.n_levels[variable])
+        seen = np.bincount(self.codes[variable][part.rows], minlength=self.n_levels[variable])
         return [int(level) for level in np.flatnonzero(seen)]
 
     def n_rows(self, part: Part) -> int:

@@ -1,13 +1,11 @@
 """Score tests: what a variable would add to a logistic regression that does not have it."""
 
-from itertools import pairwise
-
 import numpy as np
-import numpy.typing as npt
 
-from unless.independence.logistic import NOTHING, Statistic
+from unless.independence.logistic import NOTHING, Floats, Statistic
+from unless.learners.parts import Part, Table
+from unless.learners.patterns import Ints, Patterns, places_among
 
-Floats = npt.NDArray[np.float64]
 # A column of which no more than this share is left unexplained has nothing of its own to say.
 EXPLAINED = 1e-7
 
@@ -15,77 +13,80 @@ EXPLAINED = 1e-7
 class Score:
     """What is left of a target once a regression on a blanket has spoken, pattern by pattern of the blanket.
 
-    `chances` (pattern x level but the reference) are what the regression expects, `design` (pattern x column)
-    are its columns and `covariance` is the inverse of its information.
+    `chances` (pattern x level but the reference) are what the regression expects, `covariance` is the inverse
+    of its information, and `levels` are those of the target, the reference first.
     """
 
-    def __init__(self, chances: Floats, design: Floats, covariance: Floats) -> None:
-        self.chances, self.design, self.covariance = chances, design, covariance
-        levels = range(chances.shape[1])
-        self.spreads = np.array(
-            [[chances[:, i] * ((i == j) - chances[:, j]) for j in levels] for i in levels]
-        )
+    def __init__(  # noqa: PLR0913 (a regression, and where it was made)
+        self,
+        table: Table,
+        part: Part,
+        target: int,
+        patterns: Patterns,
+        chances: Floats,
+        covariance: Floats,
+        levels: list[int],
+    ) -> None:
+        self.table, self.patterns, self.chances = table, patterns, chances
+        self.covariance = np.ascontiguousarray(covariance)
+        self.level_of = np.full(table.n_levels[target], -1, dtype=np.int64)
+        self.level_of[levels[1:]] = np.arange(len(levels) - 1)
+        self.counted = table.codes, part.rows, target, table.counts, patterns.which
 
-    def variables(self, seen: Floats, shown: Floats, begins: list[int]) -> list[Statistic]:
-        """Test one variable after another by the indicators of its levels, of which a row has at most one.
+    def variables(self, variables: list[int]) -> list[Statistic]:
+        """Test one variable after another by the indicators of its levels."""
+        from unless.kernels.patterns import count_indicators
+        from unless.kernels.scores import score_variables
 
-        `seen` (pattern x indicator) counts the rows of each pattern that have an indicator, `shown`
-        (indicator x level) those that have it together with each level of the target but the reference.
-        """
-        n_free, n_columns = self.chances.shape[1], seen.shape[1]
-        slopes = shown - seen.T @ self.chances
-        own = np.einsum("pc,ijp->ijc", seen, self.spreads)
-        crossed = np.empty((n_free, n_columns, n_free, self.design.shape[1]))
-        for i in range(n_free):
-            for j in range(n_free):
-                crossed[i, :, j] = seen.T @ (self.spreads[i, j][:, None] * self.design)
-        if n_columns == len(begins) - 1 and n_free == 1:
-            return self._all_binary(slopes[:, 0], own[0, 0], crossed[0, :, 0])
-        tests = []
-        for begin, end in pairwise(begins):
-            square = np.zeros((n_free, end - begin, n_free, end - begin))
-            for place in range(end - begin):
-                square[:, place, :, place] = own[:, :, begin + place]
-            tests.append(self._test(slopes[begin:end], square, crossed[:, begin:end]))
+        chosen = np.array(variables, dtype=np.int64)
+        widths, n_free = self.table.n_free[chosen], self.chances.shape[1]
+        ends = np.append(0, np.cumsum(widths))
+        seen, shown = np.zeros((len(self.chances), int(ends[-1]))), np.zeros((int(ends[-1]), n_free))
+        count_indicators(*self.counted, chosen, ends, self.table.free_of, self.level_of, seen, shown)
+        sizes = n_free * widths
+        slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
+        found = np.empty((len(variables), 2))
+        score_variables(*self._regression, seen, shown, ends, EXPLAINED, slopes, variances, found)
+        tests = [Statistic(value, int(df)) for value, df in found.tolist()]
+        for place in np.flatnonzero(found[:, 1] < 0).tolist():
+            at, begin, size = int((sizes[:place] ** 2).sum()), int(sizes[:place].sum()), int(sizes[place])
+            own = self._own(seen[:, ends[place] : ends[place + 1]])
+            tests[place] = _known_part(slopes[begin : begin + size], variances[at : at + size**2], own)
         return tests
 
-    def gate(self, seen: Floats, shown: Floats, kept: npt.NDArray[np.bool_]) -> Statistic:
-        """Test that some columns have the same weights at all levels of a gate.
+    def gate(self, gate: int) -> Statistic:
+        """Test that all columns but the gate's have the same weights at all its levels."""
+        from unless.kernels.patterns import count_gate
+        from unless.kernels.scores import score_gate
 
-        `seen` (pattern x gate level but one) counts rows, `shown` (pattern x gate level x target level) those
-        with each level of the target.
-        """
-        columns = self.design[:, kept]
-        n_free, n_levels, size = self.chances.shape[1], seen.shape[1], columns.shape[1]
-        left = shown - seen[:, :, None] * self.chances[:, None, :]
-        slopes = np.einsum("pc,plk->lck", columns, left).reshape(n_levels * size, n_free)
-        square = np.zeros((n_free, n_levels, size, n_free, n_levels, size))
-        crossed = np.empty((n_free, n_levels, size, n_free, self.design.shape[1]))
-        for i in range(n_free):
-            for j in range(n_free):
-                for level in range(n_levels):
-                    weighted = (seen[:, level] * self.spreads[i, j])[:, None] * columns
-                    square[i, level, :, j, level] = weighted.T @ columns
-                    crossed[i, level, :, j] = weighted.T @ self.design
-        return self._test(slopes, square, crossed)
+        (n_patterns, n_free), n_levels = self.chances.shape, int(self.table.n_free[gate])
+        seen, shown = np.zeros((n_patterns, n_levels)), np.zeros((n_patterns, n_levels, n_free))
+        count_gate(*self.counted, gate, self.table.free_of[gate], self.level_of, seen, shown)
+        kept = self.patterns.owners != gate
+        size = n_free * n_levels * int(kept.sum())
+        slope, variance, found = np.empty(size), np.empty(size * size), np.empty(2)
+        score_gate(
+            *self._regression, seen, shown, places_among(kept), EXPLAINED, slope, variance, found
+        )
+        if found[1] >= 0:
+            return Statistic(float(found[0]), int(found[1]))
+        # The column that is always on has the largest variance.
+        return _known_part(slope, variance, self._own(seen))
 
-    def _all_binary(self, slopes: Floats, own: Floats, crossed: Floats) -> list[Statistic]:
-        free = own - np.einsum("cp,pq,cq->c", crossed, self.covariance, crossed)
-        known = free > EXPLAINED * np.maximum(1.0, own)
-        values = np.divide(slopes**2, free, out=np.zeros_like(free), where=known)
-        return [
-            Statistic(value, 1) if is_known else NOTHING
-            for value, is_known in zip(values.tolist(), known.tolist(), strict=True)
-        ]
+    @property
+    def _regression(self) -> tuple[Ints, Ints, Floats, Floats]:
+        return self.patterns.begins, self.patterns.active, self.chances, self.covariance
 
-    def _test(self, slopes: Floats, square: Floats, crossed: Floats) -> Statistic:
-        slope = slopes.T.ravel()
-        if not len(slope):
-            return NOTHING
-        own = square.reshape(len(slope), len(slope))
-        shared = crossed.reshape(len(slope), -1)
-        variance = own - shared @ self.covariance @ shared.T
-        sizes, axes = np.linalg.eigh(variance)
-        kept = sizes > EXPLAINED * max(1.0, float(own.diagonal().max()))
-        turned = axes.T @ slope
-        return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
+    def _own(self, seen: Floats) -> float:
+        """Return the largest variance of indicators before the regression explains a part of it."""
+        return float((seen.T @ (self.chances * (1 - self.chances))).max())
+
+
+def _known_part(slope: Floats, variance: Floats, own: float) -> Statistic:
+    """Divide slopes by their variance as far as it is more than what rounding leaves."""
+    if not len(slope):
+        return NOTHING
+    sizes, axes = np.linalg.eigh(variance.reshape(len(slope), len(slope)))
+    kept = sizes > EXPLAINED * max(1.0, own)
+    turned = axes.T @ slope
+    return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
