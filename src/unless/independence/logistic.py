@@ -63,6 +63,7 @@ def fit(begins: Ints, active: Ints, counts: Floats, n_columns: int, start: Float
     """Fit by Newton's method to `counts` (pattern x level).
 
     The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`; 0 always is.
+    All levels must be there. `start` (column x level) saves rounds where it is near.
     """
     from unless.kernels.logistic import newton
 
@@ -71,15 +72,17 @@ def fit(begins: Ints, active: Ints, counts: Floats, n_columns: int, start: Float
         return Fit(np.zeros((n_columns, 0)), 0.0, np.zeros((n_patterns, 0)), np.zeros((0, 0)))
     ridge = np.full(n_columns, RIDGE)
     ridge[0] = RIDGE_OF_INTERCEPT
+    totals = counts.sum(axis=0)
+    # The weights of the intercept alone, and how good they are.
+    plain = np.append(np.log(totals[1:] / totals[0]), totals @ np.log(totals / totals.sum()))
     weights = np.zeros((n_free, n_columns))
     if start is None:
-        totals = counts.sum(axis=0)
-        weights[:, 0] = np.log(totals[1:] / totals[0])
+        weights[:, 0] = plain[:-1]
     else:
         weights[:] = start.T
     chances = np.empty((n_patterns, n_free))
     information = np.empty((n_free * n_columns, n_free * n_columns))
-    log_likelihood = newton(begins, active, counts, ridge, _ENOUGH, weights, chances, information)
+    log_likelihood = newton(begins, active, counts, ridge, _ENOUGH, plain, weights, chances, information)
     return Fit(np.ascontiguousarray(weights.T), float(log_likelihood), chances, information)
 
 
@@ -114,17 +117,24 @@ def size_of(effect: Effect) -> Statistic:
 
 def common(effects: Sequence[Effect]) -> Statistic:
     """Test that weights shared by several strata are zero."""
-    cells = sorted({cell for effect in effects for cell in effect.cells})
-    if not cells:
+    effects = [effect for effect in effects if effect.cells]
+    if not effects:
         return NOTHING
+    if len(effects) == 1:
+        return size_of(effects[0])
+    if all(effect.cells == effects[0].cells for effect in effects):
+        precisions = np.linalg.inv(np.array([effect.covariance for effect in effects]))
+        pulls = precisions @ np.array([effect.weights for effect in effects])[:, :, None]
+        pull = pulls.sum(axis=0)[:, 0]
+        return Statistic(float(pull @ np.linalg.solve(precisions.sum(axis=0), pull)), len(pull))
+    cells = sorted({cell for effect in effects for cell in effect.cells})
     place = {cell: position for position, cell in enumerate(cells)}
     precision, pull = np.zeros((len(cells), len(cells))), np.zeros(len(cells))
     for effect in effects:
-        if effect.cells:
-            where = [place[cell] for cell in effect.cells]
-            known = np.linalg.inv(effect.covariance)
-            precision[np.ix_(where, where)] += known
-            pull[where] += known @ effect.weights
+        where = [place[cell] for cell in effect.cells]
+        known = np.linalg.inv(effect.covariance)
+        precision[np.ix_(where, where)] += known
+        pull[where] += known @ effect.weights
     return Statistic(float(pull @ np.linalg.solve(precision, pull)), len(cells))
 
 

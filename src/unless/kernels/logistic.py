@@ -10,15 +10,17 @@ _LEAST_STEP = 1e-4
 
 
 @compiled
-def newton(begins, active, counts, ridge, enough, weights, chances, matrix):
+def newton(begins, active, counts, ridge, enough, plain, weights, chances, matrix):
     """Improve weights (level x column) in place; fill chances and the information; return log-likelihood.
+
+    Weights that start worse than `plain` ones, which are those of column 0 alone, start from these.
 
     The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`. The first level of
     `counts` (pattern x level) is the reference. The information is over the levels and in each of them the
     columns, with `ridge` (one for each column) on its diagonal.
     """
     begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
-    weights, chances, matrix = borrowed(weights), borrowed(chances), borrowed(matrix)
+    weights, chances, matrix, plain = borrowed(weights), borrowed(chances), borrowed(matrix), borrowed(plain)
     n_free, n_columns = weights.shape
     size = n_free * n_columns
     slope = np.empty(size)
@@ -27,6 +29,13 @@ def newton(begins, active, counts, ridge, enough, weights, chances, matrix):
     factor = np.empty((size, size))
     likelihood = _expect(begins, active, counts, weights, chances)
     value = likelihood - _penalty(ridge, weights)
+    if value < plain[n_free]:
+        for k in range(n_free):
+            for c in range(n_columns):
+                weights[k, c] = 0.0
+            weights[k, 0] = plain[k]
+        likelihood = _expect(begins, active, counts, weights, chances)
+        value = likelihood - _penalty(ridge, weights)
     for _ in range(_MAX_ROUNDS):
         _slopes(begins, active, counts, ridge, weights, chances, slope)
         _curve(begins, active, counts, ridge, chances, matrix)
@@ -78,6 +87,93 @@ def without(begins, active, place_of, fewer_begins, fewer_active):
 
 
 @compiled
+def size_variables(weights, covariance, ends, values):
+    """Divide the weights (column x level) of each variable by their covariance; -1 where it is too singular.
+
+    The columns of a variable end where those of the next begin (`ends`).
+    """
+    weights, covariance, ends, values = (
+        borrowed(weights),
+        borrowed(covariance),
+        borrowed(ends),
+        borrowed(values),
+    )
+    for variable in range(len(values)):
+        begin, width = ends[variable], ends[variable + 1] - ends[variable]
+        told, factor = _block(weights, covariance, begin, width)
+        solved = np.empty(len(told))
+        values[variable] = -1.0
+        if factorise(factor):
+            _substitute_into(factor, told, solved)
+            values[variable] = 0.0
+            for i in range(len(told)):
+                values[variable] += told[i] * solved[i]
+
+
+@compiled
+def part_variables(weights, covariances, ends, values):
+    """Divide, as above, what weights differ by between strata (stratum x column x level)."""
+    weights, covariances, ends, values = (
+        borrowed(weights),
+        borrowed(covariances),
+        borrowed(ends),
+        borrowed(values),
+    )
+    n_strata, _, n_free = weights.shape
+    for variable in range(len(values)):
+        begin, width = ends[variable], ends[variable + 1] - ends[variable]
+        size = n_free * width
+        precision, pull, alone = np.zeros((size, size)), np.zeros(size), 0.0
+        right = np.empty(size)
+        values[variable] = -1.0
+        known = True
+        for stratum in range(n_strata):
+            told, factor = _block(weights[stratum], covariances[stratum], begin, width)
+            known = known and factorise(factor)
+            if not known:
+                break
+            for j in range(size):
+                for i in range(size):
+                    right[i] = 1.0 if i == j else 0.0
+                substitute(factor, right)
+                for i in range(size):
+                    precision[i, j] += right[i]
+            _substitute_into(factor, told, right)
+            for i in range(size):
+                pull[i] += right[i]
+                alone += told[i] * right[i]
+        if known and factorise(precision):
+            _substitute_into(precision, pull, right)
+            for i in range(size):
+                alone -= pull[i] * right[i]
+            values[variable] = max(0.0, alone)
+
+
+@compiled
+def _substitute_into(factor, told, solved):
+    """Solve for a right side that is kept."""
+    for i in range(len(told)):
+        solved[i] = told[i]
+    substitute(factor, solved)
+
+
+@compiled
+def _block(weights, covariance, begin, width):
+    n_columns, n_free = weights.shape
+    size = n_free * width
+    told, block = np.empty(size), np.empty((size, size))
+    for k in range(n_free):
+        for c in range(width):
+            told[k * width + c] = weights[begin + c, k]
+            for other in range(n_free):
+                for d in range(width):
+                    block[k * width + c, other * width + d] = covariance[
+                        k * n_columns + begin + c, other * n_columns + begin + d
+                    ]
+    return told, block
+
+
+@compiled
 def _penalty(ridge, weights):
     ridge, weights = borrowed(ridge), borrowed(weights)
     total = 0.0
@@ -96,21 +192,22 @@ def _expect(begins, active, counts, weights, chances):
     total = 0.0
     for pattern in range(chances.shape[0]):
         top = 0.0
+        n_rows = counts[pattern, 0]
         for k in range(n_free):
             energy = 0.0
             for place in range(begins[pattern], begins[pattern + 1]):
                 energy += weights[k, active[place]]
             chances[pattern, k] = energy
             top = max(top, energy)
+            total += counts[pattern, k + 1] * energy
+            n_rows += counts[pattern, k + 1]
         norm = np.exp(-top)
         for k in range(n_free):
-            norm += np.exp(chances[pattern, k] - top)
-        log_norm = top + np.log(norm)
-        total -= counts[pattern, 0] * log_norm
+            chances[pattern, k] = np.exp(chances[pattern, k] - top)
+            norm += chances[pattern, k]
         for k in range(n_free):
-            log_chance = chances[pattern, k] - log_norm
-            total += counts[pattern, k + 1] * log_chance
-            chances[pattern, k] = np.exp(log_chance)
+            chances[pattern, k] /= norm
+        total -= n_rows * (top + np.log(norm))
     return total
 
 

@@ -5,7 +5,7 @@ from unless.kernels.compiling import borrowed, compiled, inlined
 
 @compiled
 def number(codes, rows, blanket, sizes, which, table):
-    """Number the distinct values of a blanket in some rows, in their order; return how many there are.
+    """Give the distinct values of a blanket in some rows numbers, in their order; return how many.
 
     `codes` is variable x row. `table` has room for a place for each row and level of the largest variable.
     """
@@ -49,7 +49,12 @@ def lay_out(codes, rows, blanket, references, which, values, column_of, owners, 
     none; the columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`, the first of
     them 0, which is on in all.
     """
-    codes, rows, blanket, references = borrowed(codes), borrowed(rows), borrowed(blanket), borrowed(references)
+    codes, rows, blanket, references = (
+        borrowed(codes),
+        borrowed(rows),
+        borrowed(blanket),
+        borrowed(references),
+    )
     which, values, column_of = borrowed(which), borrowed(values), borrowed(column_of)
     owners, levels, begins, active = borrowed(owners), borrowed(levels), borrowed(begins), borrowed(active)
     n_patterns, n_levels, n_columns = values.shape[0], column_of.shape[1], 1

@@ -6,14 +6,21 @@ from unless.kernels.compiling import borrowed, compiled
 
 
 @compiled
-def score_variables(begins, active, chances, covariance, seen, shown, ends, explained, slopes, variances, found):
+def score_variables(
+    begins, active, chances, covariance, seen, shown, ends, explained, slopes, variances, found
+):
     """Test variables by their indicators, of which a row has at most one; fill `found` (statistic, df).
 
     Those of a variable end where the next begin (`ends`, from 0). A df of -1 says that the variance, left in
     `variances` one variable after another, is too nearly singular to say how much of it is known; then the
     slopes, in `slopes` in the same order, are for the caller.
     """
-    begins, active, chances, covariance = borrowed(begins), borrowed(active), borrowed(chances), borrowed(covariance)
+    begins, active, chances, covariance = (
+        borrowed(begins),
+        borrowed(active),
+        borrowed(chances),
+        borrowed(covariance),
+    )
     seen, shown, ends, found = borrowed(seen), borrowed(shown), borrowed(ends), borrowed(found)
     slopes, variances = borrowed(slopes), borrowed(variances)
     n_patterns, n_free = chances.shape
@@ -72,7 +79,12 @@ def score_gate(begins, active, chances, covariance, seen, shown, kept, explained
 
     `kept` gives a column its place among those kept, or -1. As for variables, a df of -1 leaves it to others.
     """
-    begins, active, chances, covariance = borrowed(begins), borrowed(active), borrowed(chances), borrowed(covariance)
+    begins, active, chances, covariance = (
+        borrowed(begins),
+        borrowed(active),
+        borrowed(chances),
+        borrowed(covariance),
+    )
     seen, shown, kept, found = borrowed(seen), borrowed(shown), borrowed(kept), borrowed(found)
     slope, variance = borrowed(slope), borrowed(variance)
     n_patterns, n_free = chances.shape

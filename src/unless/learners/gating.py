@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
-from unless.independence.logistic import Statistic, difference, size_of
-from unless.learners.neighbourhoods import Asker, Blanket, Regression
+from unless.independence.logistic import Statistic
+from unless.learners.neighbourhoods import Asker, Blanket, Regression, differences
 from unless.learners.parts import Bools, Floats, Part
 
 # A gate of more levels would be searched among too many sets of them.
@@ -146,14 +146,13 @@ class GateSearch:
         ratio = 2 * (sum(one.log_likelihood for one in apart) - together.log_likelihood)
         every = Statistic(max(0.0, ratio), df).p
         # One link that differs drowns among many that do not: the strongest is looked at alone, too.
-        alone = min(difference([one.effect(b) for one in apart]).p for b in union) * len(union)
+        alone = min(test.p for test in differences(apart, union)) * len(union)
         return Candidate(gate, gain, min(1.0, 2 * min(every, alone)), union)
 
     def _worth(self, found: Regression) -> float:
         """Return the log-likelihood less the price of the weights, without those that are not worth it."""
         worth = found.log_likelihood - self.price * found.n_weights
-        for variable in sorted(set(found.owners.tolist()) - {-1}):
-            size = size_of(found.effect(variable))
+        for size in found.sizes.values():
             worth += max(0.0, self.price * size.df - size.value / 2)
         return worth
 

@@ -1,10 +1,20 @@
 """Questions about the neighbours of one variable in a part of a table, asked by logistic regression."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from unless.independence.logistic import NO_EFFECT, NOTHING, Effect, Fit, Statistic, fit, size_of
+from unless.independence.logistic import (
+    NO_EFFECT,
+    NOTHING,
+    Effect,
+    Fit,
+    Statistic,
+    difference,
+    fit,
+    size_of,
+)
 from unless.learners.parts import Bools, Conditions, Floats, Part, Table
 from unless.learners.patterns import Ints, Patterns, patterns_of
 from unless.learners.score_tests import EXPLAINED, Score
@@ -30,6 +40,47 @@ class Regression:
         """The inverse of the information."""
         return np.asarray(np.linalg.inv(self.fitted.information))
 
+    @cached_property
+    def sizes(self) -> dict[int, Statistic]:
+        """Tests, for each variable that has columns, that its weights are all zero."""
+        from unless.kernels.logistic import size_variables
+
+        if not self.variables:
+            return {}
+        values = np.zeros(len(self.variables))
+        size_variables(self.fitted.weights, self.covariance, self.ends, values)
+        if (values < 0).any():
+            return {variable: size_of(self.effect(variable)) for variable in self.variables}
+        return self.statistics(values, 1)
+
+    @cached_property
+    def variables(self) -> list[int]:
+        """The variables that have columns, in their order."""
+        return [] if self.fitted.weights.size == 0 else self.owners[self.ends[:-1]].tolist()
+
+    @cached_property
+    def ends(self) -> Ints:
+        """Where the columns of each variable begin, and of the last end."""
+        return np.append(np.flatnonzero(np.diff(self.owners)) + 1, len(self.owners))
+
+    def statistics(self, values: Floats, times: int) -> dict[int, Statistic]:
+        """Give each variable its value, with so many degrees of freedom for each of its weights."""
+        widths = np.diff(self.ends) * (len(self.target_levels) - 1) * times
+        return {
+            variable: Statistic(value, width)
+            for variable, value, width in zip(self.variables, values.tolist(), widths.tolist(), strict=True)
+        }
+
+    def near(self, owners: Ints, levels: Ints, target_levels: list[int]) -> Floats | None:
+        """Return weights for other columns, as far as they are known here."""
+        if target_levels != self.target_levels:
+            return None
+        known = zip(self.owners.tolist(), self.levels.tolist(), strict=True)
+        place = dict(zip(known, self.fitted.weights, strict=True))
+        nothing = np.zeros(len(target_levels) - 1)
+        wanted = zip(owners.tolist(), levels.tolist(), strict=True)
+        return np.array([place.get(column, nothing) for column in wanted])
+
     def effect(self, variable: int) -> Effect:
         """Return the weights of one variable of the blanket."""
         columns = np.flatnonzero(self.owners == variable)
@@ -42,6 +93,27 @@ class Regression:
         )
         weights = self.fitted.weights[columns].ravel()
         return Effect(cells, weights, self.covariance[np.ix_(places, places)])
+
+
+def differences(strata: Sequence[Regression], variables: Blanket) -> list[Statistic]:
+    """Test, for each of some variables, that its weights are the same in all strata."""
+    from unless.kernels.logistic import part_variables
+
+    first = strata[0]
+    alike = all(
+        one.target_levels == first.target_levels
+        and np.array_equal(one.owners, first.owners)
+        and np.array_equal(one.levels, first.levels)
+        for one in strata
+    )
+    if alike and first.variables:
+        values = np.zeros(len(first.variables))
+        weights = np.array([one.fitted.weights for one in strata])
+        part_variables(weights, np.array([one.covariance for one in strata]), first.ends, values)
+        if (values >= 0).all():
+            found = first.statistics(values, len(strata) - 1)
+            return [found.get(variable, NOTHING) for variable in variables]
+    return [difference([one.effect(variable) for one in strata]) for variable in variables]
 
 
 class Asker:
@@ -63,6 +135,8 @@ class Asker:
         self._blankets: dict[Conditions, Blanket] = {}
         # Most questions are about the patterns of the last one.
         self._last: tuple[tuple[Conditions, Blanket], Patterns] | None = None
+        # Regressions start from the last one of their part, or of one it is a part of.
+        self._latest: dict[Conditions, Regression] = {}
 
     @property
     def n_distinct(self) -> int:
@@ -140,7 +214,9 @@ class Asker:
             found = self.regression(part, blanket)
             # A weight far from zero is never in doubt; one that seems near may be separated, and is asked.
             doubted = [
-                b for b in blanket if b not in self.required and size_of(found.effect(b)).p >= self.alpha / 10
+                b
+                for b in blanket
+                if b not in self.required and found.sizes.get(b, NOTHING).p >= self.alpha / 10
             ]
             p, weakest = max(((self.drop(part, blanket, b).p, b) for b in doubted), default=(0.0, 0))
             if p < self.alpha:
@@ -158,8 +234,17 @@ class Asker:
     def _fit(self, part: Part, blanket: Blanket) -> Regression:
         patterns = self.patterns(part, blanket)
         order = self._target_levels(patterns.counts)
-        fitted = fit(patterns.begins, patterns.active, patterns.counts[:, order], len(patterns.owners))
-        return Regression(fitted, patterns.owners, patterns.levels, order)
+        owners, levels, before = patterns.owners, patterns.levels, self._before(part.conditions)
+        start = None if before is None else before.near(owners, levels, order)
+        fitted = fit(patterns.begins, patterns.active, patterns.counts[:, order], len(owners), start)
+        found = self._latest[part.conditions] = Regression(fitted, owners, levels, order)
+        return found
+
+    def _before(self, conditions: Conditions) -> Regression | None:
+        if conditions in self._latest or not conditions:
+            return self._latest.get(conditions)
+        wider = (conditions[:place] + conditions[place + 1 :] for place in range(len(conditions)))
+        return next((self._latest[one] for one in wider if one in self._latest), self._latest.get(()))
 
     def _target_levels(self, counts: Floats) -> list[int]:
         present = [int(level) for level in np.flatnonzero(counts.sum(axis=0))]

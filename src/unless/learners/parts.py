@@ -51,6 +51,7 @@ class Table:
         # Weights are told against the most frequent level, the same in every part.
         self.reference = [int(np.argmax(counts)) for counts in weighted]
         self.used = [np.flatnonzero(counts).tolist() for counts in weighted]
+        self._parts: dict[tuple[int, tuple[int, ...]], Part] = {}
         self.references = np.array(self.reference, dtype=np.int64)
         # An indicator for each level that is used but the reference: its place among those of the variable.
         self.n_free = np.array([len(levels) - 1 for levels in self.used], dtype=np.int64)
@@ -66,6 +67,18 @@ class Table:
 
     def narrowed(self, part: Part, variable: int, levels: tuple[int, ...]) -> Part:
         """Keep the rows in which a variable has one of some levels."""
+        if not part.conditions and len(levels) == 1:
+            return self._at(variable, levels)
+        return self._narrowed(part, variable, levels)
+
+    def _at(self, variable: int, levels: tuple[int, ...]) -> Part:
+        # Every variable asks for these.
+        key = variable, levels
+        if key not in self._parts:
+            self._parts[key] = self._narrowed(self.whole, variable, levels)
+        return self._parts[key]
+
+    def _narrowed(self, part: Part, variable: int, levels: tuple[int, ...]) -> Part:
         wanted = np.zeros(self.n_levels[variable], dtype=np.bool_)
         wanted[list(levels)] = True
         inside = wanted[self.codes[variable][part.rows]]

@@ -17,7 +17,7 @@ class Score:
     of its information, and `levels` are those of the target, the reference first.
     """
 
-    def __init__(  # noqa: PLR0913 (a regression, and where it was made)
+    def __init__(
         self,
         table: Table,
         part: Part,
@@ -65,9 +65,7 @@ class Score:
         kept = self.patterns.owners != gate
         size = n_free * n_levels * int(kept.sum())
         slope, variance, found = np.empty(size), np.empty(size * size), np.empty(2)
-        score_gate(
-            *self._regression, seen, shown, places_among(kept), EXPLAINED, slope, variance, found
-        )
+        score_gate(*self._regression, seen, shown, places_among(kept), EXPLAINED, slope, variance, found)
         if found[1] >= 0:
             return Statistic(float(found[0]), int(found[1]))
         # The column that is always on has the largest variance.
