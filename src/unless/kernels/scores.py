@@ -23,30 +23,12 @@ def score_variables(
     )
     seen, shown, ends, found = borrowed(seen), borrowed(shown), borrowed(ends), borrowed(found)
     slopes, variances = borrowed(slopes), borrowed(variances)
-    n_patterns, n_free = chances.shape
-    n_indicators = seen.shape[1]
+    n_free, n_indicators = chances.shape[1], seen.shape[1]
     n_columns = covariance.shape[0] // max(1, n_free)
     own = np.zeros((n_free, n_free, n_indicators))
     slope = np.zeros((n_free, n_indicators))
     crossed = np.zeros((n_free * n_indicators, n_free * n_columns))
-    for c in range(n_indicators):
-        for i in range(n_free):
-            slope[i, c] = shown[c, i]
-    for p in range(n_patterns):
-        for c in range(n_indicators):
-            n_rows = seen[p, c]
-            if n_rows == 0.0:
-                continue
-            for i in range(n_free):
-                slope[i, c] -= n_rows * chances[p, i]
-                for j in range(n_free):
-                    spread = -chances[p, i] * chances[p, j]
-                    if i == j:
-                        spread += chances[p, i]
-                    spread *= n_rows
-                    own[i, j, c] += spread
-                    for place in range(begins[p], begins[p + 1]):
-                        crossed[i * n_indicators + c, j * n_columns + active[place]] += spread
+    _gather(begins, active, chances, seen, shown, own, slope, crossed)
     half = _times(crossed, covariance)
     at, at_slope = 0, 0
     for variable in range(len(found)):
@@ -74,6 +56,34 @@ def score_variables(
 
 
 @compiled
+def _gather(begins, active, chances, seen, shown, own, slope, crossed):
+    """Add up slopes, their variances, and what they share with the columns of the regression."""
+    begins, active, chances = borrowed(begins), borrowed(active), borrowed(chances)
+    seen, shown = borrowed(seen), borrowed(shown)
+    own, slope, crossed = borrowed(own), borrowed(slope), borrowed(crossed)
+    n_patterns, n_free = chances.shape
+    n_indicators, n_columns = seen.shape[1], crossed.shape[1] // n_free
+    for c in range(n_indicators):
+        for i in range(n_free):
+            slope[i, c] = shown[c, i]
+    for p in range(n_patterns):
+        for c in range(n_indicators):
+            n_rows = seen[p, c]
+            if n_rows == 0.0:
+                continue
+            for i in range(n_free):
+                slope[i, c] -= n_rows * chances[p, i]
+                for j in range(n_free):
+                    spread = -chances[p, i] * chances[p, j]
+                    if i == j:
+                        spread += chances[p, i]
+                    spread *= n_rows
+                    own[i, j, c] += spread
+                    for place in range(begins[p], begins[p + 1]):
+                        crossed[i * n_indicators + c, j * n_columns + active[place]] += spread
+
+
+@compiled
 def score_gate(begins, active, chances, covariance, seen, shown, kept, explained, slope, variance, found):
     """Test that the kept columns have the same weights at all levels of a gate; fill `found` (statistic, df).
 
@@ -87,15 +97,35 @@ def score_gate(begins, active, chances, covariance, seen, shown, kept, explained
     )
     seen, shown, kept, found = borrowed(seen), borrowed(shown), borrowed(kept), borrowed(found)
     slope, variance = borrowed(slope), borrowed(variance)
-    n_patterns, n_free = chances.shape
-    n_levels, n_columns = seen.shape[1], len(kept)
     size = len(slope)
-    width = size // (n_free * n_levels)
-    crossed = np.zeros((size, n_free * n_columns))
+    crossed = np.zeros((size, chances.shape[1] * len(kept)))
     for i in range(size):
         slope[i] = 0.0
     for i in range(size * size):
         variance[i] = 0.0
+    _gather_gate(begins, active, chances, seen, shown, kept, slope, variance, crossed)
+    largest = 0.0
+    for i in range(size):
+        largest = max(largest, variance[i * size + i])
+    half = _times(crossed, covariance)
+    for i in range(size):
+        for j in range(size):
+            total = 0.0
+            for k in range(half.shape[1]):
+                total += half[i, k] * crossed[j, k]
+            variance[i * size + j] -= total
+    _settle(variance, slope, explained * max(1.0, largest), found)
+
+
+@compiled
+def _gather_gate(begins, active, chances, seen, shown, kept, slope, variance, crossed):
+    """Do the same for columns at each level of a gate."""
+    begins, active, chances = borrowed(begins), borrowed(active), borrowed(chances)
+    seen, shown, kept = borrowed(seen), borrowed(shown), borrowed(kept)
+    slope, variance, crossed = borrowed(slope), borrowed(variance), borrowed(crossed)
+    n_patterns, n_free = chances.shape
+    n_levels, n_columns, size = seen.shape[1], len(kept), len(slope)
+    width = size // (n_free * n_levels)
     for p in range(n_patterns):
         for level in range(n_levels):
             n_rows = seen[p, level]
@@ -120,17 +150,6 @@ def score_gate(begins, active, chances, covariance, seen, shown, kept, explained
                             d = kept[active[b]]
                             if d >= 0:
                                 variance[here * size + (j * n_levels + level) * width + d] += spread
-    largest = 0.0
-    for i in range(size):
-        largest = max(largest, variance[i * size + i])
-    half = _times(crossed, covariance)
-    for i in range(size):
-        for j in range(size):
-            total = 0.0
-            for k in range(half.shape[1]):
-                total += half[i, k] * crossed[j, k]
-            variance[i * size + j] -= total
-    _settle(variance, slope, explained * max(1.0, largest), found)
 
 
 @compiled

@@ -183,9 +183,10 @@ class GGS(Estimator):
     def _check_memory(self, data: Dataset) -> None:
         """Refuse work that would not fit, with the estimate, before any of it."""
         n, m = data.n_variables, data.n_distinct
-        # Codes; indicators, those of a part, and the same weighted; what is remembered of the pairs.
-        n_columns = int(data.domain.n_levels.sum()) - n
-        need = m * (8 * n + 3 * 8 * n_columns) + _BYTES_PER_PAIR * n * (n - 1) // 2
+        # Codes; the rows at each level of each variable; room for patterns, as many as rows at the worst,
+        # their columns and what is seen with them; what is remembered of the pairs.
+        n_columns, most = int(data.domain.n_levels.sum()) - n, max(4, int(data.domain.n_levels.max()))
+        need = m * (12 * n + 8 * most + 8 * n_columns) + _BYTES_PER_PAIR * n * (n - 1) // 2
         limit = parse_memory(self.max_memory)
         if need > limit:
             raise TooLarge(

@@ -11,9 +11,10 @@ from unless.independence.logistic import (
     Effect,
     Fit,
     Statistic,
-    difference,
+    common,
     fit,
     size_of,
+    total,
 )
 from unless.learners.parts import Bools, Conditions, Floats, Part, Table
 from unless.learners.patterns import Ints, Patterns, patterns_of
@@ -113,7 +114,12 @@ def differences(strata: Sequence[Regression], variables: Blanket) -> list[Statis
         if (values >= 0).all():
             found = first.statistics(values, len(strata) - 1)
             return [found.get(variable, NOTHING) for variable in variables]
-    return [difference([one.effect(variable) for one in strata]) for variable in variables]
+    tests = []
+    for variable in variables:
+        alone = total(one.sizes.get(variable, NOTHING) for one in strata)
+        together = common([one.effect(variable) for one in strata])
+        tests.append(Statistic(max(0.0, alone.value - together.value), alone.df - together.df))
+    return tests
 
 
 class Asker:
@@ -236,7 +242,9 @@ class Asker:
         order = self._target_levels(patterns.counts)
         owners, levels, before = patterns.owners, patterns.levels, self._before(part.conditions)
         start = None if before is None else before.near(owners, levels, order)
-        fitted = fit(patterns.begins, patterns.active, patterns.counts[:, order], len(owners), start)
+        fitted = fit(
+            patterns.begins, patterns.active, patterns.counts.take(order, axis=1), len(owners), start
+        )
         found = self._latest[part.conditions] = Regression(fitted, owners, levels, order)
         return found
 
@@ -261,7 +269,7 @@ class Asker:
         # The patterns of the full blanket do as well: some of them are alike without the variable.
         patterns = self.patterns(part, blanket)
         begins, active, n_columns = patterns.without(variable)
-        counts = patterns.counts[:, full.target_levels]
+        counts = patterns.counts.take(full.target_levels, axis=1)
         fewer = fit(begins, active, counts, n_columns, full.fitted.weights[kept])
         return Statistic(max(0.0, 2 * (full.log_likelihood - fewer.log_likelihood)), df)
 
