@@ -80,7 +80,7 @@ class Slicer:
         evidence = weigh(counted, pair, domain, self.levels)
         table = counted.tables.sum(axis=0)
         low, high = wilson(table, table.sum(axis=0, keepdims=True))
-        settled = settle(evidence, evidence.p, self.levels)
+        settled = settle(evidence, evidence.p, self.levels.fdr, self.levels)
         return Slice(where=where, is_linked=is_linked, evidence=settled, table=table, low=low, high=high)
 
 
