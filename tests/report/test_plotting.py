@@ -87,7 +87,11 @@ def test_a_name_is_no_formula():
     rows = [("$a", "$b")[k % 2] for k in range(40)]
     est = unless.GSMN().fit({"$x$ \\frac": rows, "$y": rows})
     axes = unless.plot_links(est)
+    # A formula that is none would fail here, and one that is would be drawn as another name.
     axes.figure.canvas.draw()
+    names = [text for text in axes.texts if text.get_text() in ("$x$ \\frac", "$y")]
+    assert len(names) == 2
+    assert not any(text.get_parse_math() for text in names)
     unless.plot_evidence(est).figure.canvas.draw()
 
 
