@@ -289,10 +289,16 @@ def test_learning_is_quiet_and_leaves_the_global_generators_alone(learner, capsy
     assert capsys.readouterr() == ("", "")
 
 
-@EVERY
-def test_work_that_would_not_fit_is_refused_with_the_estimate(learner):
+@pytest.fixture(scope="module")
+def wide():
+    """A table of many columns, some with many levels: no learner has to begin to see that it will not fit."""
     rng = np.random.default_rng(0)
-    wide = pd.DataFrame(rng.integers(0, 2, (4000, 400)).astype(str)).rename(columns=str)
+    codes = np.hstack([rng.integers(0, 2, (4000, 400)), rng.integers(0, 250, (4000, 10))])
+    return unless.read(pd.DataFrame(codes.astype(str)).rename(columns=str))
+
+
+@EVERY
+def test_work_that_would_not_fit_is_refused_with_the_estimate(learner, wide):
     with pytest.raises(unless.errors.TooLarge, match="MiB"):
         quick(learner, max_memory="64 MB").fit(wide)
 
