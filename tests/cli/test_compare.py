@@ -47,6 +47,19 @@ def test_what_cannot_be_compared_gets_one_sentence(unless, berkeley_csv, berkele
     assert "makes one group" in unless("compare", tmp_path / "one.csv", "--by", "c").stderr
 
 
+def test_models_without_rows_are_weighed_by_a_table(unless, berkeley_csv, berkeley, tmp_path):
+    domain = library.load(berkeley).structure_.domain
+    library.save(library.Graph(domain, [("Admit", "Dept")]), tmp_path / "g.unless")
+    files = berkeley, tmp_path / "g.unless"
+    result = unless("compare", *files, "--table", berkeley_csv, "--missing", "drop")
+    assert "In other contexts:" in result.stdout
+    for words, sentence in (
+        ([*files, "--table", berkeley_csv, "--columns", "Dept"], "--columns is for tables"),
+        ([berkeley_csv, "--by", "Dept", "--table", berkeley_csv], "--table is for two models"),
+    ):
+        assert sentence in unless("compare", *words).stderr
+
+
 def test_options_that_learn_are_refused_where_nothing_is_learned(unless, berkeley):
     for words in (["--alpha", "0.01"], ["--learner", "GSMN"], ["--missing", "drop"], ["--set", "rule=and"]):
         result = unless("compare", berkeley, berkeley, *words)

@@ -103,6 +103,18 @@ def test_a_single_graph_is_the_same_in_every_context(unless, berkeley, tmp_path)
     assert unless("show", tmp_path / "g.unless", "-c", "Dept=A").exit_code == 2
 
 
+def test_a_model_without_rows_is_weighed_by_a_table(unless, berkeley, berkeley_csv, tmp_path):
+    est = library.GGS().fit(library.read(berkeley_csv))
+    library.save(est, tmp_path / "m.unless")
+    said = [f"{one.sentence}." for one in est.statements_ if one.claim != "never" or one.is_dependent]
+    result = unless("show", tmp_path / "m.unless", berkeley_csv)
+    assert result.stdout.startswith("GGS, 4,526 rows, a graph with gates, 3 variables")
+    assert result.stdout.splitlines()[2 : 2 + len(said)] == said
+    told = json.loads(unless("show", tmp_path / "m.unless", berkeley_csv, "--json", "-c", "Dept=A").stdout)
+    assert (told["format"], told["n_rows"], told["context"]) == ("unless-statements", 933, {"Dept": "A"})
+    assert "name the table" in unless("show", tmp_path / "m.unless", "--target", "Admit").stderr
+
+
 def test_features_are_counted_by_pair(unless, berkeley, fitted, tmp_path):
     features = library.load(berkeley).structure_.features()
     library.save(features, tmp_path / "f.unless")

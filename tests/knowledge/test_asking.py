@@ -127,7 +127,7 @@ def test_what_changes_between_two_sets_of_statements(learned):
     lost, gained = compare_statements(gated, fewer), compare_statements(fewer, gated)
     assert [one.pair for one in lost.lost] == [one.pair for one in gained.gained] == [("Admit", "Gender")]
     assert (lost.lost[0].second, lost.n_same, gained.to_dict()["n_same"]) == (None, 2, 2)
-    assert "Lost: Admit - Gender" in str(lost)
+    assert str(lost).startswith("Only in the first:\n  Admit - Gender\n    first:  Admit depends")
     assert "second: nothing is said." in str(lost)
 
 

@@ -68,11 +68,10 @@ _OPTIONS = {
     ),
 }
 reading_options = stacked(*_OPTIONS.values())
-# A model brings its columns and their levels along.
-matching_options = stacked(
-    *(option for name, option in _OPTIONS.items() if name not in ("columns", "levels"))
-)
 READING = tuple(_OPTIONS)
+# A model brings its columns and their levels along.
+MATCHING = tuple(name for name in READING if name not in ("columns", "levels"))
+matching_options = stacked(*(_OPTIONS[name] for name in MATCHING))
 
 
 def read_files(files: Sequence[str], options: dict[str, Any]) -> "Dataset":
@@ -101,6 +100,20 @@ def read_like(
     with of_the_model():
         data = read(found_files(files), **{**given, "columns": domain.names, "levels": levels})
     return read_rows(domain, data)
+
+
+def table_of(
+    structure: Any, files: Sequence[str], options: dict[str, Any], model: str | None = None
+) -> "Dataset | None":
+    """Return the table to weigh a structure by: the files named, or the rows that it keeps, if it does."""
+    from unless.data.dataset import Dataset
+    from unless.structures.canonical import CanonicalModel
+
+    if files:
+        return read_like(structure.domain, files, options, model)
+    if isinstance(structure, CanonicalModel):
+        return Dataset(structure.domain, structure.rows, structure.counts)
+    return None
 
 
 def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:

@@ -9,7 +9,7 @@ from unless.data.domain import Domain
 from unless.structures.pairs import Edge
 
 if TYPE_CHECKING:
-    from unless.knowledge.statements import Statement, Statements
+    from unless.knowledge.statements import Statements
 
 # What the numbers behind a sentence are.
 LEGEND = (
@@ -29,17 +29,9 @@ def context_text(context: Mapping[str, str]) -> str:
 
 
 def say_statements(statements: "Statements", indent: str = "", at_most: int | None = None) -> None:
-    """Print sentences, one a line; pairs that are never linked, as the data agree, are counted."""
-    told = [one for one in statements if one.claim != "never" or one.is_dependent]
-    for one in told[:at_most]:
-        say(f"{indent}{visible(one.sentence)}.")
-    if at_most is not None and len(told) > at_most:
-        say(f"{indent}... and {count(len(told) - at_most, 'sentence')} more.")
-    never = [one for one in statements if one.claim == "never" and not one.is_dependent]
-    if never:
-        say(f"{indent}{_never(never)}")
-    if statements.note:
-        say(f"{indent}{visible(statements.note)}")
+    """Print sentences, one a line."""
+    for line in statements.lines(at_most):
+        say(f"{indent}{visible(line)}")
 
 
 def summary(statements: "Statements") -> str:
@@ -81,11 +73,3 @@ def document(
 def variables(domain: Domain) -> list[dict[str, Any]]:
     """List the variables and their levels, in their order."""
     return [{"name": variable.name, "levels": list(variable.levels)} for variable in domain]
-
-
-def _never(never: "list[Statement]") -> str:
-    n_open = sum(one.verdict == "undecided" for one in never)
-    undecided = f" ({n_open:,} of them undecided)" if n_open else ""
-    if len(never) == 1:
-        return f"{visible(never[0].sentence)}."
-    return f"{count(len(never), 'pair')} are never linked{undecided}."

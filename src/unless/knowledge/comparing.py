@@ -45,17 +45,21 @@ class Changes:
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Return what is gained, lost and changed, line by line, both sides of each."""
         lines = []
-        for title, changes in (("Gained", self.gained), ("Lost", self.lost), ("Changed", self.changed)):
+        titles = ("Only in the second", "Only in the first", "In other contexts")
+        for title, changes in zip(titles, (self.gained, self.lost, self.changed), strict=True):
+            lines += [f"{title}:"] if changes else []
             for one in changes:
                 was, now = (side.sentence if side else "nothing is said" for side in (one.first, one.second))
-                lines += [f"{title}: {' - '.join(one.pair)}", f"  first:  {was}.", f"  second: {now}."]
-        lines += [
-            f"{side}: {note}" for side, note in zip(("First", "Second"), self.notes, strict=True) if note
-        ]
-        lines.append(f"The same is said of {self.n_same:,} pair{'' if self.n_same == 1 else 's'}.")
-        return "\n".join(lines)
+                lines += [f"  {' - '.join(one.pair)}", f"    first:  {was}.", f"    second: {now}."]
+        sides = zip(("first", "second"), self.notes, strict=True)
+        lines += [f"Of the {side}: {note}" for side, note in sides if note]
+        return [*lines, f"The same is said of {self.n_same:,} pair{'' if self.n_same == 1 else 's'}."]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
 
 def compare_statements(first: Statements, second: Statements) -> Changes:

@@ -16,7 +16,6 @@ from unless.knowledge.judging import Judge
 from unless.knowledge.measures import CORRECTIONS, Correction
 from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.statements import Statement, Statements
-from unless.structures.canonical import CanonicalModel
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
 SHARED = frozenset({"alpha", "fdr", "effect", "max_gate"})
@@ -86,10 +85,12 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     return Statements(tuple(sorted(said, key=_importance)), note, settings)
 
 
-def explain_model(model: CanonicalModel, settings: Mapping[str, Any], **wanted: Any) -> Statements:
-    """Explain a canonical model by its own contexts and counts; `settings` are those of its learner."""
+def explain_as_learned(
+    structure: Any, data: Dataset, settings: Mapping[str, Any], **wanted: Any
+) -> Statements:
+    """Explain a structure with those of its learner's settings that statements share."""
     shared = {name: value for name, value in settings.items() if name in SHARED}
-    return explain(model, Dataset(model.domain, model.rows, model.counts), **shared, **wanted)
+    return explain(structure, data, **shared, **wanted)
 
 
 def _seen(

@@ -126,15 +126,23 @@ class Statements(Sequence[Statement]):
         ]
         return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
 
-    def __str__(self) -> str:
-        lines = [f"{one.sentence}." for one in self.statements if one.claim != "never" or not one.agrees]
+    def lines(self, at_most: int | None = None) -> list[str]:
+        """Return sentences, as many as wanted; pairs never linked, as the data agree, are counted."""
         never = [one for one in self.statements if one.claim == "never" and one.agrees]
-        if never:
-            pairs = "1 pair is" if len(never) == 1 else f"{len(never):,} pairs are"
-            open_ones = sum(one.verdict == "undecided" for one in never)
-            undecided = f" ({open_ones:,} of them undecided)" if open_ones else ""
-            lines.append(f"{pairs} never linked{undecided}.")
-        return "\n".join([*lines, *([self.note] if self.note else [])])
+        told = [one for one in self.statements if one.claim != "never" or not one.agrees]
+        lines = [f"{one.sentence}." for one in told[:at_most]]
+        if at_most is not None and len(told) > at_most:
+            lines.append(f"... and {len(told) - at_most:,} more.")
+        if len(never) == 1:
+            lines.append(f"{never[0].sentence}.")
+        elif never:
+            n_open = sum(one.verdict == "undecided" for one in never)
+            undecided = f" ({n_open:,} of them undecided)" if n_open else ""
+            lines.append(f"{len(never):,} pairs are never linked{undecided}.")
+        return [*lines, *([self.note] if self.note else [])]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
         rows = [(f"{one.sentence}.", one.verdict) for one in self.statements[:MOST_ROWS]]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     \b
     Examples:
       unless compare 2023.unless 2024.unless
+      unless compare ggs.unless csgs.unless --table survey.csv
       unless compare survey.csv --by Region
       unless compare survey.csv --by Region --json
 
@@ -41,15 +42,26 @@ if TYPE_CHECKING:
 )
 @click.argument("files", metavar="A B | TABLE", nargs=-1, required=True, type=click.Path())
 @click.option("--by", metavar="NAME", help="Compare the groups that this column of a table makes.")
+@click.option(
+    "--table",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(),
+    help="Weigh both models by this table; needed where one keeps no rows.",
+)
 @reading_options
 @learning_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(files: tuple[str, ...], by: str | None, as_json: bool, **options: Any) -> None:
+def command(
+    files: tuple[str, ...], by: str | None, table: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
     """Say which dependences two models, or the groups of one table, do not share."""
     from unless.cli.display import busy, say_json
 
+    if by is not None and table:
+        raise click.UsageError("--table is for two models; with --by the table comes first")
     with busy("Comparing ..."):
-        compared = _models(files, options) if by is None else _groups(files, by, options)
+        compared = _models(files, table, options) if by is None else _groups(files, by, options)
     if as_json:
         listed = [{"first": first, "second": second, **one.to_dict()} for first, second, one in compared]
         say_json({"format": "unless-changes", "version": 1, "comparisons": listed})
@@ -57,38 +69,43 @@ def command(files: tuple[str, ...], by: str | None, as_json: bool, **options: An
     _tell(compared)
 
 
-def _models(files: tuple[str, ...], options: dict[str, Any]) -> "list[tuple[str, str, Changes]]":
+def _models(
+    files: tuple[str, ...], table: tuple[str, ...], options: dict[str, Any]
+) -> "list[tuple[str, str, Changes]]":
     from unless.knowledge.comparing import compare_statements
 
     if len(files) != 2:
         raise click.UsageError("give two models, or a table and --by")
-    _refuse_unused(options)
-    first, second = (_statements(path) for path in files)
+    _refuse_unused(options, is_read=bool(table))
+    first, second = (_statements(path, table, options) for path in files)
     return [(files[0], files[1], compare_statements(first, second))]
 
 
-def _refuse_unused(options: dict[str, Any]) -> None:
+def _refuse_unused(options: dict[str, Any], is_read: bool) -> None:
     """Refuse options that read or learn, where nothing is read or learned."""
+    from unless.cli.reading import MATCHING
+
     context = click.get_current_context()
     for one in context.command.params:
         given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
-        if one.name in options and given:
+        if one.name in options and given and not (is_read and one.name in MATCHING):
             raise click.UsageError(f"{one.opts[0]} is for tables; models were read and learned before")
 
 
-def _statements(path: str) -> "Statements":
+def _statements(path: str, table: tuple[str, ...], options: dict[str, Any]) -> "Statements":
+    from unless.cli.models import open_record
+    from unless.cli.reading import MATCHING, table_of
     from unless.errors import SettingError
-    from unless.formats.record import load_record
-    from unless.knowledge.explaining import explain_model
-    from unless.structures.canonical import CanonicalModel
+    from unless.knowledge.explaining import explain_as_learned
 
-    record = load_record(path)
-    if not isinstance(record.structure, CanonicalModel):
+    record = open_record(path)
+    reading = {name: options[name] for name in MATCHING}
+    data = table_of(record.structure, table, reading, path)
+    if data is None:
         raise SettingError(
-            f"{path!r} keeps no rows to weigh; compare models with a graph for each context, or a table --by "
-            "one of its columns."
+            f"{path!r} keeps no rows to weigh; name the table it was learned from with --table."
         )
-    return explain_model(record.structure, record.settings)
+    return explain_as_learned(record.structure, data, record.settings)
 
 
 def _groups(files: tuple[str, ...], by: str, options: dict[str, Any]) -> "list[tuple[str, str, Changes]]":
@@ -124,20 +141,9 @@ def _learned(data: "Dataset", options: dict[str, Any]) -> "Statements":
 
 def _tell(compared: "list[tuple[str, str, Changes]]") -> None:
     from unless.cli.display import say
-    from unless.cli.telling import edge_text
-    from unless.cli.wording import count, visible
+    from unless.cli.wording import visible
 
     for place, (first, second, changes) in enumerate(compared):
         say(f"{'' if not place else chr(10)}First:  {visible(first)}\nSecond: {visible(second)}\n")
-        titles = ("Only in the second", "Only in the first", "In other contexts")
-        for title, found in zip(titles, (changes.gained, changes.lost, changes.changed), strict=True):
-            if found:
-                say(f"{title}:")
-            for one in found:
-                said = [side.sentence if side else "nothing is said" for side in (one.first, one.second)]
-                say(f"  {edge_text(one.pair)}")
-                say(f"    first:  {visible(said[0])}.\n    second: {visible(said[1])}.")
-        for side, note in zip(("first", "second"), changes.notes, strict=True):
-            if note:
-                say(f"Of the {side}: {visible(note)}")
-        say(f"The same is said of {count(changes.n_same, 'pair')}.")
+        for line in changes.lines():
+            say(visible(line))

@@ -101,14 +101,11 @@ def _network(path: str | None) -> "LogLinearModel | None":
 
 
 def _data(structure: Any, files: tuple[str, ...], reading: dict[str, Any], model: str) -> "Dataset":
-    from unless.cli.reading import read_like
-    from unless.data.dataset import Dataset
-    from unless.structures.canonical import CanonicalModel
+    from unless.cli.reading import table_of
 
-    if files:
-        return read_like(structure.domain, files, reading, model)
-    if isinstance(structure, CanonicalModel):
-        return Dataset(structure.domain, structure.rows, structure.counts)
-    raise click.UsageError(
-        "This model keeps no rows; name the table as well: unless report MODEL FILE -o OUT"
-    )
+    data = table_of(structure, files, reading, model)
+    if data is None:
+        raise click.UsageError(
+            "This model keeps no rows; name the table as well: unless report MODEL FILE -o OUT"
+        )
+    return data

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from unless.cli.options import QUOTING, Written, assignment, gathered
+from unless.cli.reading import matching_options
 
 
 @click.command(
@@ -19,6 +20,7 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
       unless show model.unless --context Dept=A --context Gender=Male
       unless show model.unless --target Admit
       unless show model.unless --json
+      unless show graph.unless survey.csv
 
     \b
     The JSON document, keys sorted:
@@ -45,7 +47,7 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
                         cramers_v, cramers_v_limit, effect_size,
                         odds_ratio (value, low, high, levels), power,
                         more_rows, given, left_out, small_expectations
-    A graph (format "unless-graph") lists its links only; a graph with gates
+    Without rows, a graph (format "unless-graph") lists its links only; a graph with gates
     ("unless-labelled-graph") with each the regions in which it is linked: the
     levels of each variable with a condition; a set of features
     ("unless-features") n_features, and with each pair the n_features that
@@ -53,6 +55,7 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
     """,
 )
 @click.argument("model", type=click.Path())
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
 @click.option(
     "--context",
     "-c",
@@ -62,38 +65,56 @@ from unless.cli.options import QUOTING, Written, assignment, gathered
 )
 @click.option("--target", metavar="NAME", help="Say only what is about this column.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def command(model: str, context: tuple[tuple[str, str], ...], target: str | None, as_json: bool) -> None:
+@matching_options
+def command(
+    model: str,
+    files: tuple[str, ...],
+    context: tuple[tuple[str, str], ...],
+    target: str | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
     """Say what depends on what in MODEL, everywhere or in a context, with the evidence of its rows.
 
-    A model without rows, such as a graph, is shown as the pairs that it links.
+    A model that keeps no rows, such as a graph, is weighed by the table in FILE, or shown as the pairs that
+    it links.
     """
-    from unless.cli.display import say_json
-    from unless.cli.telling import document
-    from unless.formats.record import load_record
+    from unless.cli.models import open_record
+    from unless.cli.reading import say_notes, table_of
     from unless.structures.canonical import CanonicalModel
 
     # The record and not the learner: showing needs no kernels.
-    record = load_record(model)
+    record = open_record(model)
     where = gathered("--context", context)
-    if not isinstance(record.structure, CanonicalModel):
+    data = table_of(record.structure, files, reading, model)
+    if data is None:
         if target is not None:
-            raise click.UsageError("--target needs the rows that only a graph for each context keeps")
+            raise click.UsageError("--target needs rows, and this model keeps none; name the table as well")
         _show_plain(record, where, as_json)
         return
-    # Refuses, with the nearest one that is there, a context that it does not know.
-    seen = record.structure.given(where)
-    statements = _explained(record, where, target)
+    say_notes(data)
+    if isinstance(record.structure, CanonicalModel):
+        # Refuses, with the nearest one that is there, a context that it does not know.
+        record.structure.given(where)
+    _show_explained(record, data, where, target, as_json)
+
+
+def _show_explained(
+    record: Any, data: Any, context: dict[str, str], target: str | None, as_json: bool
+) -> None:
+    from unless.cli.display import say_json
+    from unless.cli.telling import document
+    from unless.knowledge.explaining import explain_as_learned
+    from unless.knowledge.presence import observed
+
+    held = data.domain.encode(context)
+    n_rows = int(data.counts[observed(data, held)].sum())
+    statements = explain_as_learned(record.structure, data, record.settings, target=target, context=context)
     if as_json:
         about = record.learner, record.settings, record.results
-        say_json(document(statements, record.domain, seen.n_rows, seen.context, about))
+        say_json(document(statements, record.domain, n_rows, data.domain.decode(held), about))
     else:
-        _tell(statements, record, seen)
-
-
-def _explained(record: Any, context: dict[str, str], target: str | None) -> Any:
-    from unless.knowledge.explaining import explain_model
-
-    return explain_model(record.structure, record.settings, target=target, context=context)
+        _tell(statements, record, (n_rows, data.n_rows), data.domain.decode(held))
 
 
 def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
@@ -107,20 +128,27 @@ def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
     say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
 
-def _tell(statements: Any, record: Any, seen: Any) -> None:
+def _tell(statements: Any, record: Any, rows: tuple[int, int], context: dict[str, str]) -> None:
     from unless.cli.display import say
     from unless.cli.telling import LEGEND, context_text, say_statements
     from unless.cli.wording import count, of
 
-    model = record.structure
-    if seen.context:
-        say(f"Where {context_text(seen.context)}: {of(seen.n_rows, model.n_rows, 'row')}\n")
+    if context:
+        say(f"Where {context_text(context)}: {of(*rows, 'row')}\n")
     else:
         learner = f"{record.learner}, " if record.learner else ""
-        say(
-            f"{learner}{count(model.n_rows, 'row')}, {count(len(model.domain), 'column')}, "
-            f"{count(len(model), 'context')}, {count(model.n_graphs, 'different graph')}\n"
-        )
+        say(f"{learner}{count(rows[1], 'row')}, {_size(record.structure)}\n")
     say_statements(statements)
     if statements:
         say(f"\n{LEGEND}")
+
+
+def _size(structure: Any) -> str:
+    from unless.cli.models import size_text, told
+    from unless.cli.wording import count
+    from unless.structures.canonical import CanonicalModel
+
+    if not isinstance(structure, CanonicalModel):
+        return size_text(told(structure))
+    columns, contexts = count(len(structure.domain), "column"), count(len(structure), "context")
+    return f"{columns}, {contexts}, {count(structure.n_graphs, 'different graph')}"
