@@ -42,8 +42,8 @@ format: $(READY) ## let ruff rewrite what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure, in ratios from one run (DATA=folder with the data to measure on)
-	@$(BIN)/python -m benchmarks --data $(DATA)
+bench: $(READY) ## measure, in ratios from one run, into docs/benchmarks.md (DATA=folder with the data to measure on)
+	@UNLESS_PEERS=.benchmarks/peers $(BIN)/unless bench --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
 
 paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
 	@$(BIN)/unless paper --out $(if $(QUICK),build/paper --quick,docs/paper)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from formats.models import log_potentials, states
-from formats.mutants import BIF
+from unless.benchmarks.mutants import BIF
 from unless.errors import FileFormatError
 from unless.formats.bif import parse_bif, read_bif
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from formats.models import same_distribution, small_model
-from formats.mutants import BIF
 from formats.test_record import change_array
+from unless.benchmarks.mutants import BIF
 from unless.errors import FileFormatError, SettingError
 from unless.formats.catalogue import read_model, write_model
 from unless.formats.names import names_path

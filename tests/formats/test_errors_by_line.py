@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from formats.mutants import SEEDS, read
+from unless.benchmarks.mutants import SEEDS, read
 from unless.errors import FileFormatError
 
 TOKEN = re.compile(r'"[^"]*"|[\w.+-]+|[^\s\w]')

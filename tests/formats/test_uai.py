@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from formats.models import log_potentials, same_distribution, small_model
-from formats.mutants import UAI
+from unless.benchmarks.mutants import UAI
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, TooLarge
 from unless.formats.factors import factors_of

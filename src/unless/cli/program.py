@@ -22,6 +22,7 @@ COMMANDS = {
     "score": "Say how probable a table is under a model.",
     "convert": "Write a model or a graph in another format.",
     "paper": "Repeat the experiments of the paper behind CSGS, and say which of its claims hold.",
+    "bench": "Measure what Unless costs on this machine, beside what others cost.",
     "datasets": "List the bundled tables, or write one as CSV.",
 }
 

@@ -1,15 +1,14 @@
 """Other people's packages, each in an environment of its own, measured inside a process of their own."""
 
 import json
+import os
 import subprocess
 import sys
 import venv
 from pathlib import Path
 
-from benchmarks.timing import Sample
+from unless.benchmarks.timing import Sample
 
-ROOT = Path(__file__).resolve().parent.parent
-CACHE = ROOT / ".benchmarks" / "peers"
 SCRIPTS = Path(__file__).resolve().parent / "peer_scripts"
 PATIENCE = 600
 
@@ -18,13 +17,20 @@ class PeerError(Exception):
     """A peer cannot be installed or does not run here."""
 
 
+def environments() -> Path:
+    """Return where the environments of peers are: UNLESS_PEERS, else the user's cache folder."""
+    if os.environ.get("UNLESS_PEERS"):
+        return Path(os.environ["UNLESS_PEERS"]).resolve()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unless" / "peers"
+
+
 def interpreter(package: str) -> str:
     """Return the interpreter of an environment that holds a package, installing it on first use."""
-    home = CACHE / package
+    home = environments() / package
     python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ready = home / ".ready"
     if not ready.exists():
-        print(f"Installing {package} into an environment of its own ...", flush=True)
+        print(f"Installing {package} into an environment of its own ...", file=sys.stderr, flush=True)
         venv.create(home, with_pip=True, clear=True)
         try:
             subprocess.run(

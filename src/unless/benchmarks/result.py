@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 COLUMNS = ("what", "figure", "spread", "target", "met")
 
@@ -54,6 +55,16 @@ class Table:
 
 
 Entry = Line | Note | Table
+_KINDS: dict[str, type[Line] | type[Note] | type[Table]] = {"line": Line, "note": Note, "table": Table}
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one item of the suite found."""
+
+    name: str
+    title: str
+    entries: tuple[Entry, ...]
 
 
 def _number(value: float, unit: str) -> str:
@@ -61,14 +72,14 @@ def _number(value: float, unit: str) -> str:
     return f"{figure} {unit}".rstrip()
 
 
-def as_markdown(title: str, entries: list[Entry]) -> str:
-    """Write the entries of one item as a table and its notes."""
-    lines = [entry.cells for entry in entries if isinstance(entry, Line)]
-    parts = [f"## {title}"]
-    parts += [_table(entry.headers, entry.rows) for entry in entries if isinstance(entry, Table)]
+def as_markdown(section: Section) -> str:
+    """Write one item: its tables, its figures, its notes."""
+    lines = [entry.cells for entry in section.entries if isinstance(entry, Line)]
+    parts = [f"## {section.title}"]
+    parts += [_table(entry.headers, entry.rows) for entry in section.entries if isinstance(entry, Table)]
     if lines:
         parts.append(_table(COLUMNS, lines))
-    parts += [entry.text for entry in entries if isinstance(entry, Note)]
+    parts += [entry.text for entry in section.entries if isinstance(entry, Note)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -82,12 +93,33 @@ def _table(headers: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(rows)
 
 
-def as_records(name: str, entries: list[Entry]) -> list[dict[str, object]]:
+def n_missed(entries: Sequence[Entry]) -> int:
+    """Return how many targets were missed."""
+    return sum(isinstance(entry, Line) and entry.met is False for entry in entries)
+
+
+def as_records(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return the entries of one item as plain data."""
+    kinds = {kind: name for name, kind in _KINDS.items()}
     return [
-        {"item": name, **asdict(entry), **({"met": entry.met} if isinstance(entry, Line) else {})}
+        {
+            "kind": kinds[type(entry)],
+            **{name: value for name, value in asdict(entry).items() if value not in ("", None)},
+            **({"met": entry.met} if isinstance(entry, Line) and entry.met is not None else {}),
+        }
         for entry in entries
     ]
+
+
+def from_records(records: Sequence[dict[str, Any]]) -> tuple[Entry, ...]:
+    """Read what `as_records` returned, also after it went through JSON."""
+    entries = []
+    for record in records:
+        fields = {name: value for name, value in record.items() if name not in ("kind", "met")}
+        if record["kind"] == "table":
+            fields = {"headers": tuple(fields["headers"]), "rows": tuple(map(tuple, fields["rows"]))}
+        entries.append(_KINDS[record["kind"]](**fields))
+    return tuple(entries)
 
 
 def machine() -> str:
@@ -102,6 +134,11 @@ def machine() -> str:
         ]
         model = names[0] if names else model
     cores = os.cpu_count()
-    packages = ", ".join(f"{package} {version(package)}" for package in ("numba", "numpy", "duckdb"))
-    system = f"{platform.system()} {platform.machine()}"
-    return f"{cores} cores of {model}, {system}, Python {platform.python_version()}, {packages}"
+    packages = ", ".join(f"{package} {number}" for package, number in versions().items())
+    return f"{cores} cores of {model}, {platform.system()} {platform.machine()}, {packages}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what the figures depend on most."""
+    packages = ("unless", "numba", "numpy", "duckdb")
+    return {"Python": platform.python_version()} | {package: version(package) for package in packages}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
 
 TITLE = "Fuzz: spoiled files of every format"
 SECONDS = float(os.environ.get("UNLESS_FUZZ_SECONDS", "60"))
@@ -20,7 +20,7 @@ PATIENCE = 20.0
 
 def run(_: Options) -> Iterator[Entry]:
     """Spoil small files and make garbage of up to a megabyte until the time is up."""
-    from tests.formats.mutants import SEEDS, garbage, large, mutant, seconds_to_refuse
+    from unless.benchmarks.mutants import SEEDS, garbage, large, mutant, seconds_to_refuse
 
     seed = int.from_bytes(os.urandom(4), "little")
     rng = np.random.default_rng(seed)

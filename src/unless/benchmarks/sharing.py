@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import interleave, measured, median, ratios, spread, times
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import interleave, measured, median, ratios, spread, times
 
 TITLE = "Sharing: cohorts against context by context"
 N_VARIABLES, MEAN_DEGREE, N_ROWS = 30, 4, 30_000
@@ -17,7 +17,7 @@ TURNS = 3
 
 def run(options: Options) -> Iterator[Entry]:
     """Learn shared blankets of three networks in every way, and hold the answers against each other."""
-    from benchmarks.networks import sample_network
+    from unless.benchmarks.networks import sample_network
 
     turns = min(TURNS, options.repeats)
     # Compiles, so that the long runs need no turn to warm them.
@@ -40,8 +40,8 @@ def run(options: Options) -> Iterator[Entry]:
 
 
 def _compare(name: str, data, turns: int) -> Iterator[Line]:
-    from benchmarks.one_by_one import learn_one_by_one
-    from benchmarks.rules import default_rules
+    from unless.benchmarks.one_by_one import learn_one_by_one
+    from unless.benchmarks.rules import default_rules
     from unless.learners.cohorts import Learned, Strategy
     from unless.learners.graphs import learn_graphs
     from unless.learners.settings import resolve_order

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.learner_run import peak, read_debd
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
+from unless.benchmarks.learner_run import peak, read_debd
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
 
 TITLE = "GSSL: 108 settings by successive halving, NLTCS and Plants"
 # Libra's DTSL on the same splits.
@@ -23,7 +23,7 @@ COSTS = (10.0, 5.0, 1.0)
 def run(options: Options) -> Iterator[Entry]:
     """Learn both tables once; it takes tens of minutes."""
     for table, score in LIBRA.items():
-        words = [sys.executable, "-m", "benchmarks.gssl_debd", str(options.need(f"debd/{table}"))]
+        words = [sys.executable, "-m", "unless.benchmarks.gssl_debd", str(options.need(f"debd/{table}"))]
         child = subprocess.run(words, capture_output=True, text=True, check=False)
         if child.returncode:
             yield Note(f"{table} failed: {child.stderr.strip().splitlines()[-1]}")

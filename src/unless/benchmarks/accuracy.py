@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.options import DataError, Options
-from benchmarks.result import Entry, Line, Note, Table
+from unless.benchmarks.options import DataError, Options
+from unless.benchmarks.result import Entry, Line, Note, Table
 
 TITLE = "Structures: recovery, control, cost"
 HEAD = """# How often it is right
 
-Written by `python -m benchmarks --only accuracy --data DIR --write docs/accuracy.md`; `--draws N` takes fewer
+Written by `unless bench --only accuracy --data DIR --write docs/accuracy.md`; `--draws N` takes fewer
 draws (40) and 50 N simulations. Seeds are fixed. F1 is over pairs in observed contexts (by graphs).
 
 Machine: {machine}.
@@ -34,7 +34,7 @@ def run(options: Options) -> Iterator[Entry]:
 def recovery(draws: int) -> Iterator[Entry]:
     """Compare GGS with the test that is told the gate, and with other learners."""
     import unless
-    from benchmarks.accuracy_domains import named_gate, paper, told
+    from unless.benchmarks.accuracy_domains import named_gate, paper, told
 
     rows = []
     for n, n_rows in SIZES:
@@ -66,7 +66,7 @@ def recovery(draws: int) -> Iterator[Entry]:
 def relatives(draws: int) -> Iterator[Entry]:
     """Show other shapes, more gates, more levels and a gate of two variables."""
     import unless
-    from benchmarks.accuracy_domains import double_gate, paper
+    from unless.benchmarks.accuracy_domains import double_gate, paper
 
     n_rows = 10_000
     domains = {
@@ -92,7 +92,7 @@ def relatives(draws: int) -> Iterator[Entry]:
 def divergence(draws: int) -> Iterator[Entry]:
     """Compare networks: GGS's own features, CSGS's cliques, the generating features."""
     import unless
-    from benchmarks.accuracy_domains import paper
+    from unless.benchmarks.accuracy_domains import paper
 
     rows = []
     for n, n_rows in ((6, 500), (6, 2_000), (6, 10_000), (9, 2_000), (9, 10_000)):
@@ -117,7 +117,7 @@ def divergence(draws: int) -> Iterator[Entry]:
 def control(options: Options) -> Iterator[Entry]:
     """Count false claims where nothing depends, and where nothing is gated."""
     import unless
-    from benchmarks.accuracy_domains import false_shares, independent, network, pairwise
+    from unless.benchmarks.accuracy_domains import false_shares, independent, network, pairwise
 
     makers = {"nothing depends": independent, "pairwise": pairwise}
     try:
@@ -144,7 +144,7 @@ def control(options: Options) -> Iterator[Entry]:
 
 def _vanishing(draws: int) -> Line:
     import unless
-    from benchmarks.accuracy_domains import paper, strengths
+    from unless.benchmarks.accuracy_domains import paper, strengths
 
     wrong = present = 0
     for draw in range(draws):

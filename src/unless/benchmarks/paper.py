@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import interleave, loops_for, measured, median, spread, times
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import interleave, loops_for, measured, median, spread, times
 
 TITLE = "The paper's domain: 9 variables, 100,000 rows"
 
@@ -14,7 +14,7 @@ TITLE = "The paper's domain: 9 variables, 100,000 rows"
 def run(options: Options) -> Iterator[Entry]:
     """Measure from the collapsed Dataset to the edge sets."""
     import unless
-    from benchmarks.rules import default_rules
+    from unless.benchmarks.rules import default_rules
     from unless.learners.cohorts import Strategy
     from unless.learners.graphs import learn_graphs
     from unless.learners.settings import resolve_order

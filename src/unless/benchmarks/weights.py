@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import interleave, measured, median, spread, times
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import interleave, measured, median, spread, times
 
 TITLE = "Weights: the features of Libra's model of NLTCS"
 # What Libra says of its own model, and the CPU time its mnlearnw took.

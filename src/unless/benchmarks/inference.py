@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.peers import Peer, PeerError
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import Sample, interleave, measured, median, ratios, spread, times
+from unless.benchmarks.options import Options
+from unless.benchmarks.peers import Peer, PeerError
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import Sample, interleave, measured, median, ratios, spread, times
 
 TITLE = "Inference: all single marginals under new evidence"
 # pgmpy answers one variable at a time and takes long: one small model says enough.

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import Sample, interleave, median, spread, times
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import Sample, interleave, median, spread, times
 
 TITLE = "Start-up: CPU time from process start"
 COLD_TURNS = 2

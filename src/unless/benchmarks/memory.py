@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
 
 TITLE = "Memory: 10 million rows x 12 columns of Parquet"
 LEVELS = (2, 3, 4, 2, 3, 2, 4, 2, 3, 2, 2, 2)

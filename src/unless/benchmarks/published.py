@@ -2,8 +2,8 @@
 
 import json
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note, Table
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note, Table
 
 TITLE = "Published findings"
 # Contexts of ALARM too small for the test to see what the generating network holds.

@@ -15,6 +15,7 @@ class Options:
     data: Path | None
     repeats: int
     draws: int = 40
+    plots: Path | None = None
 
     def need(self, name: str) -> Path:
         """Return the path of a file in the data folder."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from benchmarks.options import Options
-from benchmarks.peers import Peer, PeerError
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import Sample, interleave, measured, median, ratios, spread, times
+from unless.benchmarks.options import Options
+from unless.benchmarks.peers import Peer, PeerError
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import Sample, interleave, measured, median, ratios, spread, times
 
 TITLE = "ALARM: all canonical graphs, against one graph"
 # The aim for shared blankets is 1.0; more than 1.5 is a miss.

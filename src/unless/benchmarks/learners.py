@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note, Table
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note, Table
 
 TITLE = "Learners: NLTCS and Plants"
 # Libra's trees with Libra's weights on the same splits, its best setting by validation.
@@ -93,7 +93,10 @@ def _row(table: str, learner: str, answer: dict) -> tuple[str, ...]:
 def _learn(options: Options, table: str, learner: str, settings: dict) -> dict | str:
     words = [str(options.need(f"debd/{table}")), learner, json.dumps(settings)]
     child = subprocess.run(
-        [sys.executable, "-m", "benchmarks.learner_run", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "unless.benchmarks.learner_run", *words],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if child.returncode:
         return (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1]

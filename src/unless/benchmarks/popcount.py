@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
-from benchmarks.timing import interleave, loops_for, measured, median, ratios, spread
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import interleave, loops_for, measured, median, ratios, spread
 
 TITLE = "Popcount of two bitmaps, against C"
 SIZES = (32, 128, 512, 2048, 16384)

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.options import Options
-from benchmarks.result import Entry, Line, Note
+from unless.benchmarks.options import Options
+from unless.benchmarks.result import Entry, Line, Note
 
 TITLE = "Weights: 100,000 features of 6 to 10 conditions, 100 variables, 100,000 rows"
 N_VARIABLES, N_ROWS, N_FEATURES = 100, 100_000, 100_000
 SIZES = range(6, 11)
 CHILD = """
 import json, time
-from benchmarks.weights_large import large_case
+from unless.benchmarks.weights_large import large_case
 import unless
 features, data = large_case()
 start = time.perf_counter(), time.process_time()

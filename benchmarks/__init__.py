@@ -1,1 +1,0 @@
-"""What Unless costs, beside what others cost: `python -m benchmarks`. Figures, never tests."""

@@ -1,0 +1,1 @@
+"""What Unless costs, beside what others cost: `unless bench`. Figures, never tests."""

@@ -1,0 +1,37 @@
+"""The items of the suite, and how they are run one after the other."""
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from unless.benchmarks.options import DataError, Options
+from unless.benchmarks.result import Entry, Note, Section
+from unless.errors import SettingError
+
+ITEMS = (
+    "startup", "popcount", "paper", "alarm", "sharing", "memory", "weights", "learners", "inference",
+    "published", "fuzz",
+)  # fmt: skip
+# Run only when named: each takes a quarter of an hour or more.
+LONG = ("weights_large", "gssl_debd", "accuracy")
+
+
+def chosen(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the items to run, those of a full run when none are named."""
+    for name in names or ():
+        if name not in ITEMS + LONG:
+            raise SettingError(f"There is no item {name!r}; there are {', '.join(ITEMS + LONG)}.")
+    return tuple(names or ITEMS)
+
+
+def run(names: Iterable[str], options: Options) -> Iterator[Section]:
+    """Run items one after the other; each is given out as soon as it is done."""
+    for name in names:
+        module = importlib.import_module(f"unless.benchmarks.{name}")
+        yield Section(name, module.TITLE, tuple(_entries(module.run, options)))
+
+
+def _entries(measure, options: Options) -> list[Entry]:
+    try:
+        return list(measure(options))
+    except DataError as missing:
+        return [Note(f"Skipped: {missing}.")]
