@@ -1,7 +1,8 @@
-"""The tests of GGS, literally: one row at a time, minimised by scipy, no pattern shared and nothing kept."""
+"""The tests of GGS, literally: all rows, one by one; no pattern shared and nothing kept."""
+
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from unless.independence.logistic import RIDGE, RIDGE_OF_INTERCEPT
 
@@ -35,62 +36,164 @@ def design(rows, blanket, references):
 
 def log_likelihood(weights, columns, target, levels):
     energy = np.column_stack([np.zeros(len(columns)), columns @ weights])
-    shown = np.array([levels.index(level) for level in target])
+    shown = np.argmax([target == level for level in levels], axis=0)
     return (energy[np.arange(len(energy)), shown] - np.logaddexp.reduce(energy, axis=1)).sum()
 
 
+class Fitted(NamedTuple):
+    """Weights (column x level) of a target, and all that follows from them."""
+
+    weights: np.ndarray
+    log_likelihood: float
+    owners: list
+    levels: list
+    columns: np.ndarray
+    chances: np.ndarray
+    information: np.ndarray
+
+
+def chances_of(weights, columns):
+    """Return what weights expect of each row: the chance of each level but the first."""
+    energy = np.column_stack([np.zeros(len(columns)), columns @ weights])
+    return np.exp(energy - np.logaddexp.reduce(energy, axis=1)[:, None])[:, 1:]
+
+
+def curve_of(chances, columns):
+    """Return minus the second derivative of the log-likelihood, over levels and in each of them columns."""
+    blocks = [
+        [columns.T @ ((one * ((i == j) - other))[:, None] * columns) for j, other in enumerate(chances.T)]
+        for i, one in enumerate(chances.T)
+    ]
+    return np.block(blocks)
+
+
+def slope_of(chances, columns, target, levels):
+    """Return the derivative of the log-likelihood, over levels and in each of them columns."""
+    shown = np.column_stack([target == level for level in levels[1:]])
+    return ((shown - chances).T @ columns).ravel()
+
+
 def regress(rows, target, blanket, references):
-    """Fit the target on a blanket; return weights (column x level), log-likelihood, owners and levels."""
+    """Fit the target on a blanket by Newton's method, halving steps that go down."""
     columns, owners = design(rows, blanket, references)
     levels = order_of_levels(rows[:, target], references[target])
     shape = columns.shape[1], len(levels) - 1
-    ridge = np.full((shape[0], 1), RIDGE)
-    ridge[0] = RIDGE_OF_INTERCEPT
-
-    def loss(flat):
-        weights = flat.reshape(shape)
-        penalty = (ridge * weights**2).sum() / 2
-        return penalty - log_likelihood(weights, columns, rows[:, target].tolist(), levels)
-
     if not shape[1]:
-        return np.zeros(shape), 0.0, owners, levels
-    found = minimize(loss, np.zeros(shape[0] * shape[1]), method="BFGS", options={"gtol": 1e-6})
-    weights = found.x.reshape(shape)
-    return weights, log_likelihood(weights, columns, rows[:, target].tolist(), levels), owners, levels
+        nothing = np.zeros((0, 0))
+        return Fitted(np.zeros(shape), 0.0, owners, levels, columns, np.zeros((len(rows), 0)), nothing)
+    ridge = np.r_[RIDGE_OF_INTERCEPT, np.full(shape[0] - 1, RIDGE)]
+    shown = rows[:, target]
+
+    def value(weights):
+        return log_likelihood(weights, columns, shown, levels) - (ridge[:, None] * weights**2).sum() / 2
+
+    weights, gain = np.zeros(shape), np.inf
+    while gain > 1e-11:
+        chances = chances_of(weights, columns)
+        slope = slope_of(chances, columns, rows[:, target], levels) - (ridge[:, None] * weights).T.ravel()
+        information = curve_of(chances, columns) + np.diag(np.tile(ridge, shape[1]))
+        step = np.linalg.solve(information, slope)
+        gain = slope @ step
+        step = step.reshape(shape[::-1]).T
+        while gain > 1e-11 and value(weights + step) < value(weights):
+            step = step / 2
+        weights = weights + step
+    chances = chances_of(weights, columns)
+    information = curve_of(chances, columns) + np.diag(np.tile(ridge, shape[1]))
+    likelihood = log_likelihood(weights, columns, shown, levels)
+    return Fitted(weights, likelihood, owners, levels, columns, chances, information)
 
 
 def drop(rows, target, blanket, variable, references):
     """Test by likelihood ratio that a variable of the blanket can be spared: statistic and df."""
-    _, full, owners, levels = regress(rows, target, blanket, references)
-    fewer = regress(rows, target, [b for b in blanket if b != variable], references)[1]
-    n_columns = sum(owner is not None and owner[0] == variable for owner in owners)
-    return max(0.0, 2 * (full - fewer)), n_columns * (len(levels) - 1)
+    full = regress(rows, target, blanket, references)
+    return ratio(full, regress(rows, target, [b for b in blanket if b != variable], references), variable)
+
+
+def ratio(full, fewer, variable):
+    """Compare two regressions of which one lacks a variable: statistic and df."""
+    n_columns = sum(owner is not None and owner[0] == variable for owner in full.owners)
+    gained = max(0.0, 2 * (full.log_likelihood - fewer.log_likelihood))
+    return gained, n_columns * (len(full.levels) - 1)
 
 
 def score(rows, target, blanket, variable, references):
     """Test by score that a variable adds nothing to a blanket: statistic and df."""
-    weights, _, _, levels = regress(rows, target, blanket, references)
-    columns, _ = design(rows, blanket, references)
-    extra = design(rows, [variable], references)[0][:, 1:]
-    n_free, n_rows = len(levels) - 1, len(rows)
-    energy = np.column_stack([np.zeros(n_rows), columns @ weights])
-    chances = np.exp(energy - np.logaddexp.reduce(energy, axis=1)[:, None])[:, 1:]
-    everything = np.column_stack([columns, extra])
-    slope = np.zeros(n_free * everything.shape[1])
-    curve = np.zeros((len(slope), len(slope)))
-    for row in range(n_rows):
-        shown = np.array([rows[row, target] == level for level in levels[1:]], dtype=float)
-        slope += np.kron(shown - chances[row], everything[row])
-        spread = np.diag(chances[row]) - np.outer(chances[row], chances[row])
-        curve += np.kron(spread, np.outer(everything[row], everything[row]))
-    is_extra = np.tile(np.arange(everything.shape[1]) >= columns.shape[1], n_free)
-    ridge = np.tile(np.r_[RIDGE_OF_INTERCEPT, np.full(columns.shape[1] - 1, RIDGE)], n_free)
-    inside = curve[np.ix_(~is_extra, ~is_extra)] + np.diag(ridge)
+    found = regress(rows, target, blanket, references)
+    return score_of(found, rows[:, target], design(rows, [variable], references)[0][:, 1:])
+
+
+def gate_score(rows, target, blanket, gate, levels, references):
+    """Test by score that all columns but the gate's have the same weights at some levels as elsewhere."""
+    found = regress(rows, target, blanket, references)
+    places = [place for place, owner in enumerate(found.owners) if owner is None or owner[0] != gate]
+    extra = [found.columns[:, place] * (rows[:, gate] == level) for level in levels for place in places]
+    return score_of(found, rows[:, target], np.column_stack(extra))
+
+
+def score_of(found, target, extra):
+    """Test by score that columns add nothing to a regression: statistic and df."""
+    if not found.weights.size or not extra.shape[1]:
+        return 0.0, 0
+    n_free, n_columns = len(found.levels) - 1, found.columns.shape[1]
+    everything = np.column_stack([found.columns, extra])
+    slope = slope_of(found.chances, everything, target, found.levels)
+    curve = curve_of(found.chances, everything)
+    is_extra = np.tile(np.arange(everything.shape[1]) >= n_columns, n_free)
     across = curve[np.ix_(is_extra, ~is_extra)]
-    variance = curve[np.ix_(is_extra, is_extra)] - across @ np.linalg.solve(inside, across.T)
+    variance = curve[np.ix_(is_extra, is_extra)] - across @ np.linalg.solve(found.information, across.T)
     sizes, axes = np.linalg.eigh(variance)
     kept = sizes > 1e-7 * max(1.0, curve[np.ix_(is_extra, is_extra)].diagonal().max())
     return float(((axes.T @ slope[is_extra])[kept] ** 2 / sizes[kept]).sum()), int(kept.sum())
+
+
+class Told(NamedTuple):
+    """What a regression says of one pair: weights by pair of levels, and their covariance."""
+
+    cells: list
+    weights: np.ndarray
+    covariance: np.ndarray
+
+
+def effect(found, variable):
+    """Take the weights of one variable out of a regression."""
+    covariance, cells, places = np.linalg.inv(found.information), [], []
+    for column, owner in enumerate(found.owners):
+        for place, level in enumerate(found.levels[1:]):
+            if owner is not None and owner[0] == variable:
+                cells.append((owner[1], level))
+                places.append(place * len(found.owners) + column)
+    weights = found.weights.T.ravel()[places]
+    return Told(cells, weights, covariance[np.ix_(places, places)])
+
+
+def size(told):
+    """Test that all weights are zero: statistic and df."""
+    if not told.cells:
+        return 0.0, 0
+    return float(told.weights @ np.linalg.inv(told.covariance) @ told.weights), len(told.cells)
+
+
+def common(several):
+    """Test that weights that are the same in several strata are zero: generalised least squares."""
+    cells = sorted({cell for told in several for cell in told.cells})
+    if not cells:
+        return 0.0, 0
+    precision, pull = np.zeros((len(cells), len(cells))), np.zeros(len(cells))
+    for told in several:
+        chosen = np.array([[one == other for other in cells] for one in told.cells], dtype=float)
+        chosen = chosen.reshape(len(told.cells), len(cells))
+        inverse = np.linalg.inv(told.covariance)
+        precision += chosen.T @ inverse @ chosen
+        pull += chosen.T @ inverse @ told.weights
+    return float(pull @ np.linalg.solve(precision, pull)), len(cells)
+
+
+def difference(several):
+    """Test that weights are the same in several strata: what is left of the sizes; statistic and df."""
+    alone = [size(told) for told in several]
+    value, df = common(several)
+    return max(0.0, sum(one[0] for one in alone) - value), sum(one[1] for one in alone) - df
 
 
 def benjamini_hochberg(p_values):
