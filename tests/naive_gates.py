@@ -348,7 +348,7 @@ class NaiveLinker:
             choice = linked, [found], [], []
         for gate in sorted({variable for cell in cells for variable, _ in cell[0]}):
             sides = {dict(cell[0]).get(gate) for cell in cells}
-            if None not in sides and len(sides) > 1:
+            if None not in sides and len(sides) > 1 and len(set(sum(sides, ()))) == len(sum(sides, ())):
                 split = self.split(cells, path, gate, sorted(sides))
                 choice = split if split[0] > choice[0] else choice
         return choice

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import naive_gates
 import naive_ggs as naive
 import unless
+from unless.independence.logistic import NO_EFFECT
 from unless.learners import gating, linking, neighbourhoods, score_tests
 from unless.learners.gating import GateSearch, even_shares, gate_ranks, gate_shares, part_rivals
 from unless.learners.linking import Linker
 from unless.learners.neighbourhoods import Asker, differences
-from unless.learners.parts import Table
+from unless.learners.parts import Part, Table
 
 NASTY = ("plain", "constant", "copied", "one row", "separated")
 
@@ -238,3 +239,11 @@ def test_two_that_are_each_others_gate_are_both_refused():
     assert part_rivals(searches, trees) == {0, 1}
     assert (searches[0].gates, searches[1].gates) == ([2, 3], [2, 3])
     assert searches[2].gates == [0, 1, 3]
+
+
+def test_a_gate_whose_sides_overlap_is_no_gate():
+    nothing = np.zeros(0, dtype=np.int64)
+    ways = [[(0, (0,)), (1, (0, 1))], [(0, (1,)), (1, (0,))], [(0, (1,)), (1, (1,))]]
+    cells = [linking.Cell(Part(tuple(way), nothing), NO_EFFECT, 0) for way in ways]
+    assert linking._gates(cells) == [0]
+    assert linking._gates(cells[1:]) == [1]

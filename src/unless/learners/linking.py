@@ -191,10 +191,18 @@ def _meetings(here: list[GateTree], there: list[GateTree]) -> Iterator[Meeting]:
 
 
 def _gates(cells: list[Cell]) -> list[int]:
-    """Return the variables that every cell has a condition on, and not all the same."""
+    """Return the variables that every cell has a condition on, and of which each level is on one side only.
+
+    Where the two ends of a pair join the levels of a gate in different ways, a side may be a part of another.
+    """
     named = [dict(cell.part.conditions) for cell in cells]
     shared = set.intersection(*(set(one) for one in named))
-    return [gate for gate in sorted(shared) if len({one[gate] for one in named}) > 1]
+    return [gate for gate in sorted(shared) if _are_sides({one[gate] for one in named})]
+
+
+def _are_sides(several: set[tuple[int, ...]]) -> bool:
+    named = [level for levels in several for level in levels]
+    return len(several) > 1 and len(named) == len(set(named))
 
 
 def _contrast(cells: list[Cell], sides: list[list[Cell]]) -> Statistic:
