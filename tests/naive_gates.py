@@ -97,7 +97,9 @@ class NaiveSearch:
             return leaf
         candidates = self.candidates(conditions, blanket, shares)
         leaf = conditions, blanket, candidates, None, (), ()
-        best = max(candidates, key=lambda one: (one[1] + log(shares[one[0]]), -one[0]), default=None)
+        best = max(
+            candidates, key=lambda one: (round(one[1] + log(shares[one[0]]), 5), -one[0]), default=None
+        )
         if best is None:
             return leaf
         gate, gain, p, union = best

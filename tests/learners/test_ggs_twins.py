@@ -187,6 +187,8 @@ TABLES = {
     "three levels": gated_table(2, n_levels=3, n_rows=700),
     "four levels": gated_table(3, n_variables=3, n_levels=4, n_rows=900),
     **{kind: nasty_table(place, kind, n_rows=150) for place, kind in enumerate(NASTY)},
+    # A gate and its copy, which must not be told apart by rounding.
+    "two gates alike": nasty_table(36, "copied", n_rows=150),
 }
 
 

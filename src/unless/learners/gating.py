@@ -21,6 +21,8 @@ MAX_CANDIDATES = 3
 # Gates that others found are looked at too, whatever the score.
 MAX_SHARED = 3
 _ROUNDS = 50
+# What Newton's method leaves open must not choose between a gate and its copy: their names do.
+_DIGITS = 5
 
 
 class Candidate(NamedTuple):
@@ -83,7 +85,7 @@ class GateSearch:
             return leaf
         candidates = tuple(self._candidates(part, blanket, shares))
         leaf = GateTree(part, blanket, candidates)
-        ranked = [(one.gain + log(shares[one.gate]), -one.gate, one) for one in candidates]
+        ranked = [(round(one.gain + log(shares[one.gate]), _DIGITS), -one.gate, one) for one in candidates]
         worth, _, best = max(ranked, default=(-np.inf, 0, None))
         # A share of alpha for each gate that might be one, and for each variable that it might be one at.
         if best is None or worth <= log(shares[-1]) or best.p >= self.asker.alpha * shares[best.gate] ** 2:
