@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,3 +165,38 @@ def test_a_link_cannot_be_required_and_gated():
     assert est.structure_.has_edge("Admit", "Gender")
     with pytest.raises(SettingError, match="both required and forbidden"):
         unless.GGS(required_edges=[("Admit", "Gender")], forbidden_edges=[("Gender", "Admit")]).fit(data)
+
+
+SAME = """
+import json, sys
+import numpy as np, unless
+seed = int(sys.argv[1])
+rng = np.random.default_rng(0)
+w, a, d = rng.integers(0, 3, 900), rng.integers(0, 2, 900), rng.integers(0, 2, 900)
+b = np.where((w == 0) & (rng.random(900) < 0.8), a, rng.integers(0, 2, 900))
+c = np.where(rng.random(900) < 0.4, b, rng.integers(0, 3, 900))
+named = {"w": w, "Z": a, "b": b, "c": c, "twin of d": 1 - d, "d": d}
+order = np.random.default_rng(seed)
+names = order.permutation(list(named)).tolist()
+domain = unless.Domain(tuple(unless.Variable(name, ("l0", "l1", "l2")) for name in names))
+rows = order.permutation(np.column_stack([named[name] for name in names]))
+est = unless.GGS(n_jobs=1 + seed % 2).fit(unless.Dataset.from_codes(domain, rows))
+claims, statements = [claim.to_dict() for claim in est.claims_], est.statements_.to_dict(tables=True)
+print(json.dumps([[str(link) for link in est.structure_], claims, statements, est.n_tests_]))
+print(len(est.structure_.gates), file=sys.stderr)
+"""
+
+
+def test_orders_of_rows_and_columns_threads_and_hash_seeds_give_the_same_bytes():
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAME, seed], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        for seed in "012"
+    ]  # fmt: skip
+    printed = {process.communicate() for process in started}
+    assert len(printed) == 1
+    ((answer, n_gates),) = printed
+    assert int(n_gates) > 0
+    assert "linked" in answer
