@@ -76,9 +76,14 @@ def open_columns(
 
 
 def register(
-    encoded: Sequence[tuple[Field, Array]], names: tuple[str, ...], shop: Workshop, *, nameless: bool = False
+    encoded: Sequence[tuple[Field, Array]],
+    names: tuple[str, ...],
+    shop: Workshop,
+    beside: Mapping[str, Array] | None = None,
+    *,
+    nameless: bool = False,
 ) -> Source:
-    """Hand encoded columns of equal length to the database."""
+    """Hand encoded columns of equal length to the database, and what stands `beside` them."""
     lengths = {len(array) for _, array in encoded}
     if len(lengths) > 1:
         first, other = next((a, b) for a, b in pairwise(encoded) if len(a[1]) != len(b[1]))
@@ -90,6 +95,7 @@ def register(
     if not held:
         # The chosen columns do not exist; the names are still needed to say so.
         held = {"c0": np.zeros(0)}
+    held |= beside or {}
     shop.register("given", held)
     return Source(
         "The table", "given", names, tuple(field for field, _ in encoded), nameless=nameless, held=(held,)

@@ -1,6 +1,7 @@
 """DataFrames and Arrow tables of any library, without importing one of them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from unless.data.arrays import Array, encode_codes, encode_numbers, register
 from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.memory import check_columns
+from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, aliased, form_of, nested, outer_names
 from unless.errors import DataError
@@ -20,6 +22,8 @@ def open_frame(frame: Any, shop: Workshop, how: Settings) -> Source | None:
 
     if known.is_polars_lazyframe(frame):
         frame = frame.collect()
+    if known.is_dask_dataframe(frame):
+        return _open_dask(frame, shop, how)
     if known.is_pandas_like_dataframe(frame):
         return _open_pandas(frame, shop, how)
     if known.is_polars_dataframe(frame) or known.is_pyarrow_table(frame):
@@ -41,6 +45,24 @@ def _open_pandas(frame: Any, shop: Workshop, how: Settings) -> Source:
         if how.wants(name)
     ]
     return register(encoded, names, shop)
+
+
+def _open_dask(frame: Any, shop: Workshop, how: Settings) -> Source:
+    """Collapse a table on its cluster and open its distinct rows, with their numbers and first places."""
+    names = outer_names(frame.columns, "the DataFrame")
+    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    wanted = {name: place for place, name in enumerate(names) if how.wants(name)}
+    if not wanted:
+        return register([], names, shop)
+    # What is cut or merged here may become few rows; anything else is as many here as it was there.
+    limit = None if how.bins or how.rare else how.max_memory
+    found = collapse_partitions(frame[[frame.columns[place] for place in wanted.values()]], limit)
+    encoded = [
+        _encode_series(name, f"c{place}", found.frame.iloc[:, position], numeric=name in how.numeric)
+        for position, (name, place) in enumerate(wanted.items())
+    ]
+    beside = {"times": found.times, "place": found.places}
+    return replace(register(encoded, names, shop, beside), times="times", place="place")
 
 
 def _encode_series(name: str, column: str, series: Any, *, numeric: bool) -> tuple[Field, Array]:

@@ -42,8 +42,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     ----------
     source
         A path, a glob or a list of them (CSV, TSV, Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2,
-        .xz or .zip), a pandas, polars or Arrow table, a NumPy array, a dictionary of columns, a list of
-        rows, or a Dataset.
+        .xz or .zip), a pandas, polars, Arrow or Dask table, a NumPy array, a dictionary of columns, a list of
+        rows, or a Dataset. A Dask DataFrame is collapsed on its cluster: only distinct rows come here.
     columns
         The columns to keep, in this order. For a table without names, their names.
     count_column
@@ -114,10 +114,10 @@ def _read(source: Source, shop: Workshop, how: Settings) -> Dataset:
         found = survey(source, fields, count, shop)
     if not found.n_rows:
         raise DataError(f"{source.title} has columns but no rows; give at least one row.")
-    weight = "1"
+    weight = source.times
     if count is not None:
         check_counts(source, count, found, shop)
-        weight = f"{number_sql(count)}::BIGINT"
+        weight = f"{number_sql(count)}::BIGINT * {source.times}"
     plans = plan_columns(source, fields, weight, how, found, shop)
     notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
     if how.columns is None and row_numbers(source):

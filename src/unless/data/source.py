@@ -51,6 +51,9 @@ class Source:
     nameless: bool = False
     notes: tuple[str, ...] = ()
     repair: Callable[[], "Source"] | None = None
+    # How many rows of the table a row of the relation stands for, and which of them is the first.
+    times: str = "1"
+    place: str = "row_number() over ()"
     # Arrays and frames the database reads in place: they must live as long as the relation.
     held: tuple[object, ...] = field(default=(), repr=False)
 

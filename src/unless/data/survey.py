@@ -30,10 +30,16 @@ class Survey:
 def survey(source: Source, fields: Sequence[Field], count: Field | None, shop: Workshop) -> Survey:
     """Pass once over the table."""
     columns = [one.column for one in fields]
-    wanted = ["count(*)", *(f"approx_count_distinct({column})" for column in columns)]
+    wanted = [
+        f"coalesce(sum({source.times}), 0)::BIGINT",
+        *(f"approx_count_distinct({column})" for column in columns),
+    ]
     if count is not None:
         number = number_sql(count)
-        wanted += [f"count(*) filter (where {_bad_count(number)})", f"coalesce(sum({number}), 0)"]
+        wanted += [
+            f"count(*) filter (where {_bad_count(number)})",
+            f"coalesce(sum({number} * {source.times}), 0)",
+        ]
     found = shop.row(f"select {', '.join(wanted)} from {source.relation}")
     n_values = dict(zip((one.name for one in fields), found[1:], strict=False))
     return Survey(found[0], n_values, *found[1 + len(fields) :])
@@ -100,7 +106,7 @@ def check_counts(source: Source, count: Field, found: Survey, shop: Workshop) ->
 def _first_bad_count(source: Source, count: Field, shop: Workshop) -> tuple[int, str | None]:
     number = number_sql(count)
     row = shop.row(
-        f"select place, said from (select row_number() over () as place, {text_sql(count)} as said, "
+        f"select place, said from (select {source.place} as place, {text_sql(count)} as said, "
         f"{_bad_count(number)} as bad from {source.relation}) where bad order by place limit 1"
     )
     return row[0], row[1]
@@ -112,7 +118,7 @@ def check_numbers(source: Source, one: Field, how: Settings, shop: Workshop) -> 
     bad = f"not {missing} and ({number} is null or isnan({number}) or isinf({number}))"
     text = f"{one.column}::VARCHAR" if one.form not in ("words", "json") else text_sql(one)
     found = shop.rows(
-        f"select place, said from (select row_number() over () as place, {text} as said, {bad} as bad "
+        f"select place, said from (select {source.place} as place, {text} as said, {bad} as bad "
         f"from {source.relation}) where bad order by place limit 1"
     )
     if found:
@@ -128,7 +134,7 @@ def find_row(source: Source, one: Field, raw: Sequence[str], shop: Workshop) -> 
     """Return the first row whose value is written in one of these ways."""
     listed = ", ".join(quoted(text) for text in raw)
     found = shop.rows(
-        f"select place from (select row_number() over () as place, {one.column}::VARCHAR as said "
+        f"select place from (select {source.place} as place, {one.column}::VARCHAR as said "
         f"from {source.relation}) where said in ({listed}) order by place limit 1"
     )
     return int(found[0][0]) if found else 0
