@@ -1,13 +1,17 @@
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from data.tables import write
 from unless import read
+from unless.benchmarks.big_tables import write_chain
 from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
 
@@ -66,32 +70,104 @@ def test_a_collapse_that_outgrows_its_memory_is_refused(tmp_path):
         read(path, max_memory="64 MB")
 
 
-BIG = """
-import resource, sys, json
+# --- past memory: what is too large to hold is collapsed within the limit, in a process of its own --------
+
+LEVELS = (2, 3, 4, 2, 3, 2, 4, 2, 3, 2, 2, 2)
+# What Python and its packages take before the first row is read.
+OVERHEAD = 150
+CHILD = """
+import json, os, sys, threading, time
 import unless
-data = unless.read(sys.argv[1])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-print(json.dumps({"rows": data.n_rows, "distinct": data.n_distinct, "peak": peak}))
+
+spilled = 0
+
+def look():
+    global spilled
+    while True:
+        for folder, _, files in os.walk(os.environ["TMPDIR"]):
+            spilled += folder.endswith("spill") and bool(files)
+        time.sleep(0.005)
+
+threading.Thread(target=look, daemon=True).start()
+data = unless.read(sys.argv[1], max_memory=sys.argv[2])
+n_graphs = 0
+if len(sys.argv) > 3:
+    n_graphs = unless.CSGS(max_memory=sys.argv[2]).fit(data).structure_.n_graphs
+peak = int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) // 1024
+print(json.dumps({
+    "rows": data.n_rows, "distinct": data.n_distinct, "graphs": n_graphs, "peak": peak, "spilled": spilled,
+}))
 """
 
 
-@pytest.mark.slow
-def test_ten_million_rows_collapse_below_one_gigabyte(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rng = np.random.default_rng(0)
-    n_rows, column, columns = 10_000_000, None, {}
-    for place in range(12):
-        size = (2, 3, 4)[place % 3]
-        fresh = rng.integers(0, size, n_rows, dtype=np.int8)
-        column = fresh if column is None else np.where(rng.random(n_rows) < 0.85, column % size, fresh)
-        columns[f"v{place}"] = column.astype(np.int8)
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    done = subprocess.run(
-        [sys.executable, "-c", BIG, str(tmp_path / "t.parquet")], capture_output=True, text=True, check=True
+def child(folder, pattern, max_memory, *more):
+    """Start reading elsewhere, with a folder of its own for what does not fit."""
+    (folder / "tmp").mkdir()
+    (folder / "here").mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(pattern), max_memory, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder / "here",
+        env={**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    found = json.loads(done.stdout)
-    assert found["rows"] == n_rows
-    assert found["distinct"] <= 100_000
-    assert found["peak"] < 1000
+
+
+def leftovers(folder):
+    return [*(folder / "tmp").iterdir(), *(folder / "here").iterdir()]
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no view of its own memory")
+
+
+@pytest.mark.slow
+@needs_proc
+def test_ten_million_rows_collapse_and_are_learned_within_their_limit(tmp_path):
+    write_chain(tmp_path / "rows", 10_000_000, LEVELS)
+    process = child(tmp_path, tmp_path / "rows" / "*.parquet", "512 MB", "learn")
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    found = json.loads(out)
+    assert found["rows"] == 10_000_000
+    assert 10_000 < found["distinct"] < 60_000
+    assert found["graphs"] > 0
+    assert found["peak"] < 512 + OVERHEAD
+
+
+@pytest.fixture(scope="module")
+def many_distinct(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
+    write_chain(folder, 4_000_000, (4,) * 12)
+    return folder / "*.parquet"
+
+
+@pytest.mark.slow
+@needs_proc
+def test_what_does_not_fit_is_spilled_where_temporary_files_go_and_removed(tmp_path, many_distinct):
+    process = child(tmp_path, many_distinct, "128 MB")
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    found = json.loads(out)
+    assert found["rows"] == 4_000_000
+    assert found["distinct"] > 500_000
+    assert found["spilled"] > 0
+    assert found["peak"] < 128 + OVERHEAD
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_proc
+def test_ctrl_c_and_errors_leave_nothing_behind(tmp_path, many_distinct):
+    process = child(tmp_path, many_distinct, "128 MB")
+    while process.poll() is None and not any((tmp_path / "tmp").glob("*/spill/*")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert "KeyboardInterrupt" in errors
+    assert leftovers(tmp_path) == []
+    (tmp_path / "again").mkdir()
+    process = child(tmp_path / "again", many_distinct, "64 MB")
+    _, errors = process.communicate()
+    assert "TooLarge" in errors
+    assert leftovers(tmp_path / "again") == []

@@ -17,9 +17,10 @@ from unless.data.source import Field, Source, quoted
 from unless.data.survey import Survey, check_levels, check_numbers, missing_sql, refuse_levels, text_sql
 from unless.errors import TooManyLevels
 
-# Columns fetched at a time: a wide table should not leave the database twice as a whole, and DuckDB was
-# seen to crash on ten thousand lists of distinct values in one query.
+# Columns fetched at a time, at most: DuckDB was seen to crash on ten thousand lists of distinct values in one
+# query. And cells: a table should not leave the database twice as a whole.
 _BLOCK = 64
+_BLOCK_CELLS = 2**22
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,9 @@ def fetch_codes(
     """Pull the collapsed rows out: each column's values, positions into them (or NOTHING), and the counts."""
     table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
     values: list[list[str]] = []
-    for start in range(0, len(plans), _BLOCK):
-        block = plans[start : start + _BLOCK]
+    width = min(_BLOCK, max(1, _BLOCK_CELLS // max(1, n_distinct)))
+    for start in range(0, len(plans), width):
+        block = plans[start : start + width]
         values += _values(start, block, shop)
         wanted = [_code_sql(start + i, plan, values[start + i]) for i, plan in enumerate(block)]
         found = shop.arrays(f"select {', '.join(wanted)} from collapsed")

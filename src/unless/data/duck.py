@@ -14,6 +14,9 @@ from unless.data.memory import show_memory
 from unless.data.source import quoted
 from unless.errors import DataError, TooLarge
 
+# The rest is for what is pulled out while the database still holds it: a fifth of what `check_rows` allows.
+DATABASE_SHARE = 0.8
+
 
 class Workshop:
     """A fresh connection and a fresh folder; both are gone when the work is done, whatever happened."""
@@ -35,7 +38,7 @@ class Workshop:
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
                 "temp_directory": str(self.folder / "spill"),
-                "memory_limit": f"{self.max_memory // 2**20}MiB",
+                "memory_limit": f"{int(DATABASE_SHARE * self.max_memory) // 2**20}MiB",
             },
         )
         # It would be drawn on standard output, which belongs to the caller.

@@ -65,7 +65,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     max_levels
         Refuse a column with more levels than this.
     max_memory
-        Bytes, or a text such as "2 GB"; by default 60 % of the machine, at most 4 GB.
+        Bytes, or a text such as "2 GB"; by default 60 % of the machine, at most 4 GB. Python and its packages
+        take about 100 MB more. What does not fit while rows are collapsed goes to the system's folder for
+        temporary files, which TMPDIR may move, and is removed afterwards.
     delimiter, header, encoding
         How a text file is written; by default found out, with a header, in UTF-8.
 
@@ -94,7 +96,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     if isinstance(source, Dataset):
         return _read_again(source, how)
     with Workshop(how.max_memory) as shop:
-        return _read(open_source(source, shop, how), shop, how)
+        drafts, counts, notes = _collapse(open_source(source, shop, how), shop, how)
+    # Made of the drafts once the database has given its memory back.
+    return _assemble(drafts, counts, notes, how)
 
 
 def _read_again(data: Dataset, how: Settings) -> Dataset:
@@ -103,7 +107,7 @@ def _read_again(data: Dataset, how: Settings) -> Dataset:
     return data if how.columns is None else data.select(how.columns)
 
 
-def _read(source: Source, shop: Workshop, how: Settings) -> Dataset:
+def _collapse(source: Source, shop: Workshop, how: Settings) -> tuple[list[Draft], Counts, list[str]]:
     fields, count = choose_columns(source, how)
     try:
         found = survey(source, fields, count, shop)
@@ -136,7 +140,10 @@ def _read(source: Source, shop: Workshop, how: Settings) -> Dataset:
     trimmed = [draft.name for draft in drafts if draft.trimmed]
     if trimmed:
         notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
-    return _assemble(source, drafts, counts, notes, shop, how)
+    counts, done = apply_policy(drafts, counts, how)
+    for draft in drafts:
+        _check_known(source, draft, shop, how)
+    return drafts, counts, [*notes, *done]
 
 
 def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
@@ -148,23 +155,19 @@ def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
     return kept, [f"Left out {shorten(blank)}, which has neither a name nor a value."]
 
 
-def _assemble(
-    source: Source, drafts: list[Draft], counts: Counts, notes: list[str], shop: Workshop, how: Settings
-) -> Dataset:
-    counts, done = apply_policy(drafts, counts, how)
+def _assemble(drafts: list[Draft], counts: Counts, notes: list[str], how: Settings) -> Dataset:
     made: list[tuple[Variable, Codes]] = []
     for draft in drafts:
-        _check_known(source, draft, shop, how)
         ordered = order_levels(draft, how.levels.get(draft.name))
         kept, merged = merge_rare(draft, ordered, counts, how.rare_below(draft.name))
         if len(kept) > how.max_levels and draft.name not in how.levels:
             numeric = draft.kind in ("integer", "float")
             refuse_levels(draft.name, len(kept), how.max_levels, numeric=numeric, unique=False)
         made.append(make_variable(draft, kept, merged))
-        done += draft.notes
+        notes += draft.notes
     domain = Domain(tuple(variable for variable, _ in made))
     data = Dataset.from_codes(domain, np.column_stack([codes for _, codes in made]), counts)
-    return replace(data, notes=(*notes, *done, *_constant(data)))
+    return replace(data, notes=(*notes, *_constant(data)))
 
 
 def _constant(data: Dataset) -> list[str]:
