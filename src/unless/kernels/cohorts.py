@@ -16,7 +16,7 @@ import numpy as np
 from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, borrowed_rules, decide
 from unless.kernels.bitsets import flip_bit, has_bit
 from unless.kernels.compiling import borrowed, compiled, inlined, trailing_zeros
-from unless.kernels.memo import Keys, answer_at, expect, find, keep
+from unless.kernels.memo import Keys, Log, answer_at, expect, find, keep, note
 from unless.kernels.slices import (
     borrowed_crossing,
     borrowed_slices,
@@ -153,7 +153,7 @@ def _descend(depth, variable, level, table, keys, slices, search):
 
 
 @inlined
-def _grow(node, depth, first_other, table, rules, keys, memo, slices, crossing, search):
+def _grow(node, depth, first_other, table, rules, keys, memo, log, n_logged, slices, crossing, search):
     """Ask about one candidate after the other until one is dependent.
 
     Returns that one (or -1), the number of questions asked and of answers new to the memo.
@@ -182,6 +182,7 @@ def _grow(node, depth, first_other, table, rules, keys, memo, slices, crossing, 
                 total = cross(depth, node, n_a, table, slices, crossing)
             answer = _answer(depth, node, other, total, table, slices, crossing, rules)
             keep(memo, place, first, second, answer)
+            note(log, n_logged + n_new, memo, place, other)
             n_new += 1
         if answer == DEPENDENT:
             return other, n_asked, n_new
@@ -189,7 +190,7 @@ def _grow(node, depth, first_other, table, rules, keys, memo, slices, crossing, 
 
 
 @inlined
-def _shrink(node, depth, table, rules, keys, memo, slices, crossing, search):
+def _shrink(node, depth, table, rules, keys, memo, log, n_logged, slices, crossing, search):
     """Ask again about every variable of a grown blanket and leave what remains in `search.blanket`.
 
     Works on a path of its own: frames still on the stack need the search's slices as they are.
@@ -237,6 +238,7 @@ def _shrink(node, depth, table, rules, keys, memo, slices, crossing, search):
             total = cross(slot, node, n_a, table, slices, crossing)
             answer = _answer(slot, node, other, total, table, slices, crossing, rules)
             keep(memo, place, first, second, answer)
+            note(log, n_logged + n_new, memo, place, other)
             n_new += 1
         if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):
             name_first, name_second = rest_first, rest_second
@@ -264,18 +266,19 @@ def begin(n_rows, slices, search):
 
 
 @compiled
-def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing, search, top, patience):
+def grow_shrink(node, initial, final, table, rules, keys, memo, log, slices, crossing, search, top, patience):
     """Learn the blanket of `node` in every context, starting from its initial blanket.
 
     Writes one packed blanket per context into `final`. Stops after `patience` new answers or as much work of
-    other kinds; returns
-    the height of the stack (0 when done), the number of questions asked and the number of answers new to
-    the memo, which must have room for `patience` and twice the number of variables.
+    other kinds; returns the height of the stack (0 when done), the number of questions asked and the number of
+    answers new to the memo. They are in the log too, from its beginning; both must have room for `patience`
+    and twice the number of variables.
     """
     initial, final, memo = borrowed(initial), borrowed(final), borrowed(memo)
     table, slices, crossing = borrowed_table(table), borrowed_slices(slices), borrowed_crossing(crossing)
     rules = borrowed_rules(rules)
     keys = Keys(borrowed(keys.conditions), borrowed(keys.asked))
+    log = Log(borrowed(log.answers), borrowed(log.others))
     search = _borrowed_search(search)
     members = search.members
     n_asked, n_new, spent = 0, 0, 0
@@ -293,14 +296,14 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, slices, crossing
                 continue
             first_other = 0
         other, asked, new = _grow(
-            node, depth, first_other, table, rules, keys, memo, slices, crossing, search
+            node, depth, first_other, table, rules, keys, memo, log, n_new, slices, crossing, search
         )
         n_asked += asked * (high - low)
         n_new += new
         if other >= 0:
             top = _split(top, low, high, depth, other, _GROW, initial, table, search)
             continue
-        asked, new = _shrink(node, depth, table, rules, keys, memo, slices, crossing, search)
+        asked, new = _shrink(node, depth, table, rules, keys, memo, log, n_new, slices, crossing, search)
         n_asked += asked * (high - low)
         n_new += new
         for i in range(low, high):

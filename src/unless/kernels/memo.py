@@ -22,6 +22,13 @@ class Keys(NamedTuple):
     asked: Any  # uint64 (variables, 2)
 
 
+class Log(NamedTuple):
+    """Answers in the order they came, each as the memo keeps it, and the variable asked about."""
+
+    answers: Any  # uint64 (room, 2)
+    others: Any  # int32 (room,)
+
+
 @inlined
 def expect(memo, first):
     """Fetch the place where a key will be looked for."""
@@ -53,6 +60,34 @@ def keep(memo, place, first, second, answer):
     """Write an answer into the gap found for its key."""
     memo[place, 0] = first
     memo[place, 1] = (second & ~_ANSWER) | np.uint64(answer)
+
+
+@inlined
+def note(log, at, memo, place, other):
+    """Write the answer at a place of the memo into the log too."""
+    log.answers[at, 0] = memo[place, 0]
+    log.answers[at, 1] = memo[place, 1]
+    log.others[at] = other
+
+
+@compiled
+def sort_log(log, n_answers, begins, answers):
+    """Sort the answers of a log by the variable asked about; those about `v` begin at `begins[v]`."""
+    for i in range(begins.shape[0]):
+        begins[i] = 0
+    for i in range(n_answers):
+        begins[log.others[i] + 1] += 1
+    for v in range(begins.shape[0] - 1):
+        begins[v + 1] += begins[v]
+    for i in range(n_answers):
+        place = begins[log.others[i]]
+        answers[place, 0] = log.answers[i, 0]
+        answers[place, 1] = log.answers[i, 1]
+        begins[log.others[i]] += 1
+    # Each beginning has moved to the next one.
+    for v in range(begins.shape[0] - 1, 0, -1):
+        begins[v] = begins[v - 1]
+    begins[0] = 0
 
 
 @compiled

@@ -1,30 +1,31 @@
 """Canonical graphs of all contexts at once: drives the cohort kernels over nodes, shards and threads."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
-from threading import Lock
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
-from unless.data.memory import show_memory
-from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words
 from unless.kernels.blankets import pack_pairs, share_blankets
 from unless.kernels.cohorts import Search, begin, grow_shrink
-from unless.kernels.memo import Keys, merge
+from unless.kernels.memo import Log
+from unless.learners.memo import Memo, Tally, Waiting, count_parts, make_log, no_answers, question_keys
+from unless.learners.shards import Filed, Held, Pulse, Step, run_shards, shares_memory, within_reach
+from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
-Step = Callable[[], object]
 # New answers between two returns to Python: some tens of milliseconds, so that Ctrl-C is heard.
 _PATIENCE = 2**15
-# A fixed seed: the keys only name questions, no answer depends on them.
-_KEY_SEED = 20140
+# Pairs of variables times contexts in a shard that is kept: about a second.
+SHARD_SIZE = 2**24
+# The shares of the memory for answers that the memo, answers for later nodes and uncounted ones may take.
+_MEMO, _WAITING, _UNCOUNTED = 1 / 2, 1 / 4, 1 / 4
 
 
 @dataclass(frozen=True)
@@ -45,87 +46,49 @@ class Learned:
     n_distinct_tests: int
 
 
-@dataclass
-class Memo:
-    """Answers by question, widened as they come, within a number of bytes."""
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Some nodes in some contexts; `tally` counts questions where threads can reach it, else they are kept."""
 
+    contexts: Contexts
+    nodes: range
     max_bytes: int
-    advice: str = "raise max_memory=, set max_blanket=, or learn blankets='independent', which asks fewer"
-    places: Words = field(default_factory=lambda: np.zeros((2**12, 2), dtype=np.uint64))
-    n_known: int = 0
-
-    def make_room(self, n_new: int) -> None:
-        """Keep the places at most half full after `n_new` more answers."""
-        wanted = 1 << (2 * (self.n_known + n_new) - 1).bit_length()
-        if wanted <= len(self.places):
-            return
-        # While it is widened, the old places stand beside the new ones.
-        need = (wanted + len(self.places)) * self.places.itemsize * 2
-        if need > self.max_bytes:
-            raise TooLarge(
-                f"After {self.n_known:,} distinct questions the memo would need {show_memory(need)}, "
-                f"more than the {show_memory(self.max_bytes)} left; {self.advice}."
-            )
-        # Twice as wide as needed, where that is allowed: each widening places every answer anew.
-        roomy = 2 * wanted if 2 * need <= self.max_bytes else wanted
-        wider = np.zeros((roomy, 2), dtype=np.uint64)
-        merge(wider, self.places)
-        self.places = wider
-
-    def add(self, other: "Memo") -> None:
-        """Take over the answers of another memo."""
-        self.make_room(other.n_known)
-        self.n_known += merge(self.places, other.places)
+    folder: Path | None = None
+    tally: Tally | None = None
+    keeps_questions: bool = False
 
 
-def learn_by_cohorts(
-    packed: PackedTable,
+def learn_by_cohorts(  # noqa: PLR0913
+    data: Dataset,
+    order: Sequence[int],
     strategy: Strategy,
     max_bytes: int,
     n_workers: int = 1,
     step: Step = lambda: None,
+    place: Workplace | None = None,
 ) -> Learned:
     """Learn the canonical graph of every row with this much memory for answers.
 
     `step` is called as many times as there are variables.
     """
-    from joblib import Parallel, delayed
-
-    n, m = packed.table.codes.shape
-    work = _cut(packed, strategy, n_workers)
-    tick = ticker(step, len(work), n, sum(len(nodes) for _, nodes in work))
-    # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
-    parts = Parallel(n_jobs=len(work), prefer="threads")(
-        delayed(_learn_part)(packed, strategy, *task, max_bytes // len(work), tick) for task in work
-    )
-    n_tests = sum(part.n_tests for part in parts)
-    whole = parts[0] if len(parts) == 1 else _join(parts, work, (n, m), max_bytes)
-    return Learned(_edges(packed, whole.graphs, strategy.join_both), n_tests, whole.memo.n_known)
-
-
-def ticker(step: Step, n_parts: int, n_steps: int, n_ticks: int) -> Step | None:
-    """Return what a part calls after each node, so that all parts together make `n_steps` steps."""
-    from joblib.parallel import get_active_backend
-
-    if n_parts > 1 and not getattr(get_active_backend(prefer="threads")[0], "supports_sharedmem", False):
-        # Other processes could not move a bar here.
-        return None
-    ticks, lock = count(1), Lock()
-
-    def tick() -> None:
-        with lock:
-            done = next(ticks)
-            if done * n_steps // n_ticks > (done - 1) * n_steps // n_ticks:
-                step()
-
-    return tick
-
-
-@dataclass(frozen=True)
-class _Part:
-    graphs: Words
-    memo: Memo
-    n_tests: int
+    n, m = data.n_variables, data.n_distinct
+    reach = within_reach(data, place, PackedTable.of, tuple(order))
+    packed = reach.load()
+    work = _cut(packed, strategy, n_workers if place is None else n_shards(n, m))
+    in_threads = shares_memory()
+    each = max_bytes // (min(n_workers, len(work)) if in_threads else 1)
+    pulse = Pulse(step, n, sum(len(nodes) for _, nodes in work))
+    with Tally(n, len(work), int(each * _UNCOUNTED)) as tally:
+        counts = tally if in_threads and place is None and len(work) > 1 else None
+        folder = None if place is None else place.folder
+        tasks = [
+            (reach, strategy, Task(contexts, nodes, each, folder, counts, len(work) > 1))
+            for contexts, nodes in work
+        ]
+        parts = run_shards(_learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
+        edges, n_tests = _join(packed, strategy, parts, work)
+        n_distinct = tally.n_distinct if counts is not None else count_parts(parts, int(max_bytes * _UNCOUNTED))
+    return Learned(edges, n_tests, n_distinct)
 
 
 def bytes_to_learn(data: Dataset, n_workers: int) -> int:
@@ -140,87 +103,147 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     return graphs + table + n_workers * scratch
 
 
+def n_shards(n: int, m: int) -> int:
+    """Return into how many shards work is cut that is kept; it follows from the table, whoever works on it."""
+    return -(-n * n * m // SHARD_SIZE)
+
+
+def cut_contexts(packed: PackedTable, n_parts: int) -> list[Contexts]:
+    """Cut the contexts into parts; those that agree in the first variables ask alike, and stay together."""
+    m = packed.table.codes.shape[1]
+    alike = np.lexsort(packed.table.codes[::-1]) if n_parts > 1 else np.arange(m)
+    return [np.sort(part).astype(np.int32) for part in np.array_split(alike, min(n_parts, m))]
+
+
 def _cut(packed: PackedTable, strategy: Strategy, n_parts: int) -> list[tuple[Contexts, range]]:
     """Cut the work by contexts where blankets are shared, else by nodes: no part needs another."""
     n, m = packed.table.codes.shape
-    if not strategy.shared or n_parts == 1:
-        everyone = np.arange(m, dtype=np.int32)
-        return [(everyone, range(place, n, n_parts)) for place in range(n_parts)]
-    # Contexts that agree in the first variables ask alike: they stay together.
-    alike = np.lexsort(packed.table.codes[::-1]).astype(np.int32)
-    return [(np.sort(part), range(n)) for part in np.array_split(alike, n_parts)]
+    if strategy.shared:
+        return [(contexts, range(n)) for contexts in cut_contexts(packed, n_parts)]
+    everyone, n_parts = np.arange(m, dtype=np.int32), min(n_parts, n)
+    return [(everyone, range(place, n, n_parts)) for place in range(n_parts)]
 
 
 def _join(
-    parts: Sequence[_Part], work: Sequence[tuple[Contexts, range]], shape: tuple[int, int], max_bytes: int
-) -> _Part:
-    """Put the graphs of all parts together, and count the questions that several of them asked once."""
-    graphs = np.zeros((*shape, packed_words(shape[0])), dtype=np.uint64)
-    memo = parts[0].memo
-    memo.max_bytes = max_bytes
+    packed: PackedTable,
+    strategy: Strategy,
+    parts: Sequence[Arrays],
+    work: Sequence[tuple[Contexts, range]],
+) -> tuple[Packed, int]:
+    """Put the graphs of all parts together, the rows back in the dataset's order."""
+    n, m = packed.table.codes.shape
+    by_count = np.zeros((m, packed_width(n)), dtype=np.uint8)
+    graphs = None if strategy.shared else np.zeros((n, m, packed_words(n)), dtype=np.uint64)
+    n_tests = 0
     for part, (contexts, nodes) in zip(parts, work, strict=True):
-        graphs[np.ix_(np.array(nodes), contexts)] = part.graphs
-        if part.memo is not memo:
-            memo.add(part.memo)
-    return _Part(graphs, memo, 0)
+        n_tests += int(part["n_tests"])
+        if graphs is None:
+            by_count[contexts] = part["edges"]
+        else:
+            graphs[nodes.start : nodes.stop : nodes.step] = part["graphs"]
+    if graphs is not None:
+        pack_pairs(graphs, np.array(packed.order), strategy.join_both, by_count)
+    edges = np.empty_like(by_count)
+    edges[packed.row_order] = by_count
+    return edges, n_tests
 
 
 def _learn_part(
-    packed: PackedTable,
-    strategy: Strategy,
-    contexts: Contexts,
-    nodes: Sequence[int],
-    max_bytes: int,
-    tick: Step | None,
-) -> _Part:
+    reach: Held[PackedTable] | Filed[PackedTable], strategy: Strategy, task: Task, pulse: Pulse
+) -> Arrays:
     """Learn the blankets of some nodes in some contexts."""
-    table, rules = packed.table, strategy.rules
-    n = len(table.codes)
-    keys = question_keys(int(table.offsets[-1]), n)
-    limit = packed.list_limit()
-    # Slots 0..n for the search, as many for the shrink phase, one to scribble on.
-    slices, crossing = packed.slices(2 * n + 3, limit), packed.crossing(limit)
-    search = make_search(packed, contexts)
-    memo, n_tests = Memo(max_bytes), 0
-    graphs = np.repeat(rules.required[nodes, None], len(contexts), axis=1)
-    final = np.zeros(graphs.shape[1:], dtype=np.uint64)
-    for place, node in enumerate(nodes):
-        initial = graphs[place]
-        top = begin(table.codes.shape[1], slices, search)
+    packed = reach.load()
+    n, contexts = len(packed.order), task.contexts
+    visitor = _Visitor(packed, strategy, task, pulse)
+    graphs = np.repeat(strategy.rules.required[task.nodes, None], len(contexts), axis=1)
+    closed = _Closed(n, task)
+    n_distinct = 0
+    with Waiting(n, int(task.max_bytes * _WAITING), task.folder) as waiting:
+        for node in range(n):
+            answers = waiting.take(node)
+            found = no_answers()
+            if node in task.nodes:
+                initial = graphs[task.nodes.index(node)]
+                logs = visitor.visit(node, initial, answers)
+                n_distinct += sum(len(log.others) for log in logs)
+                found = waiting.add(node, logs)
+                if strategy.shared:
+                    share_blankets(node, visitor.final, graphs)
+                else:
+                    initial[:] = visitor.final
+                pulse.tick()
+            closed.add(node, answers, found)
+    told = {"n_tests": np.array(visitor.n_tests), "n_distinct": np.array(n_distinct), **closed.arrays()}
+    if not strategy.shared:
+        return {**told, "graphs": graphs}
+    edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
+    pack_pairs(graphs, np.array(packed.order), False, edges)
+    return {**told, "edges": edges}
+
+
+class _Closed:
+    """The questions about pairs whose nodes have both been visited: counted, or kept to be counted."""
+
+    def __init__(self, n: int, task: Task) -> None:
+        self.task, self.kept = task, []
+        self.begins = np.zeros(n + 1, dtype=np.int64)
+
+    def add(self, node: int, early: Words, late: Words) -> None:
+        if not self.task.keeps_questions:
+            return
+        answers = np.concatenate([early, late])
+        if self.task.tally is not None:
+            self.task.tally.close(node, answers)
+            return
+        self.kept.append(answers)
+        self.begins[node + 1] = self.begins[node] + len(answers)
+
+    def arrays(self) -> Arrays:
+        return {"answers": np.concatenate([no_answers(), *self.kept]), "begins": self.begins} if self.kept else {}
+
+
+class _Visitor:
+    """Learns the blankets of one node after another."""
+
+    def __init__(self, packed: PackedTable, strategy: Strategy, task: Task, pulse: Pulse) -> None:
+        self.table, self.rules, self.pulse = packed.table, strategy.rules, pulse
+        self.n = len(packed.order)
+        self.keys = question_keys(int(self.table.offsets[-1]), self.n)
+        limit = packed.list_limit()
+        # Slots 0..n for the search, as many for the shrink phase, one to scribble on.
+        self.slices, self.crossing = packed.slices(2 * self.n + 3, limit), packed.crossing(limit)
+        self.search = make_search(packed, task.contexts)
+        self.memo, self.log = Memo(int(task.max_bytes * _MEMO)), make_log(_PATIENCE + 2 * self.n)
+        self.final = np.zeros((len(task.contexts), packed_words(self.n)), dtype=np.uint64)
+        self.n_tests = 0
+
+    def visit(self, node: int, initial: Words, known: Words) -> list[Log]:
+        """Write the blankets of a node into `final` and return the answers that were not known."""
+        logs = []
+        self.memo.begin(known)
+        top = begin(self.table.codes.shape[1], self.slices, self.search)
         while top:
-            memo.make_room(_PATIENCE + 2 * n)
+            self.pulse.check()
+            self.memo.make_room(_PATIENCE + 2 * self.n)
             top, asked, new = grow_shrink(
                 node,
                 initial,
-                final,
-                table,
-                rules,
-                keys,
-                memo.places,
-                slices,
-                crossing,
-                search,
+                self.final,
+                self.table,
+                self.rules,
+                self.keys,
+                self.memo.places,
+                self.log,
+                self.slices,
+                self.crossing,
+                self.search,
                 top,
                 _PATIENCE,
             )
-            memo.n_known += new
-            n_tests += asked
-        if strategy.shared:
-            share_blankets(node, final, graphs)
-        else:
-            initial[:] = final
-        if tick is not None:
-            tick()
-    return _Part(graphs, memo, n_tests)
-
-
-def _edges(packed: PackedTable, graphs: Words, join_both: bool) -> Packed:
-    """Write the blankets as one bit a pair of columns, the rows back in the dataset's order."""
-    by_count = np.zeros((graphs.shape[1], packed_width(len(graphs))), dtype=np.uint8)
-    pack_pairs(graphs, np.array(packed.order), join_both, by_count)
-    edges = np.empty_like(by_count)
-    edges[packed.row_order] = by_count
-    return edges
+            self.memo.n_known += new
+            self.n_tests += asked
+            logs.append(Log(self.log.answers[:new].copy(), self.log.others[:new].copy()))
+        return logs
 
 
 def make_search(packed: PackedTable, contexts: Contexts) -> Search:
@@ -241,10 +264,3 @@ def make_search(packed: PackedTable, contexts: Contexts) -> Search:
         slots=np.empty(n + 1, dtype=np.int64),
         blanket=np.empty((1, words), dtype=np.uint64),
     )
-
-
-def question_keys(n_conditions: int, n_variables: int) -> Keys:
-    """Return the random words that questions are named by."""
-    rng = np.random.default_rng(_KEY_SEED)
-    words = rng.integers(0, 2**64, size=(n_conditions + n_variables, 2), dtype=np.uint64)
-    return Keys(words[:n_conditions], words[n_conditions:])

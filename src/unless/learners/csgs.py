@@ -1,5 +1,6 @@
 """CSGS: canonical graphs by Grow-Shrink in every context (Edera, Strappa and Bromberg, IBERAMIA 2014)."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -76,6 +77,8 @@ class CSGS(Estimator):
         forbidden_edges: EdgeNames = None,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.alpha = alpha
@@ -90,6 +93,8 @@ class CSGS(Estimator):
         self.forbidden_edges = forbidden_edges
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:
@@ -119,8 +124,9 @@ class CSGS(Estimator):
             forbidden=self.forbidden_edges,
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
+        place = self._workplace(data)
         with progress("CSGS", self.show_progress, data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step)
+            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, place)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

@@ -1,5 +1,6 @@
 """CSPC: canonical graphs by PC in every context (Edera, Schlueter and Bromberg, ICTAI 2013)."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -69,6 +70,8 @@ class CSPC(Estimator):
         forbidden_edges: EdgeNames = None,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.alpha = alpha
@@ -81,6 +84,8 @@ class CSPC(Estimator):
         self.forbidden_edges = forbidden_edges
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:
@@ -108,8 +113,9 @@ class CSPC(Estimator):
             forbidden=self.forbidden_edges,
         )
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
+        place = self._workplace(data)
         with progress("CSPC", self.show_progress) as step:
-            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, step)
+            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, step, place)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

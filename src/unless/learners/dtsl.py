@@ -1,5 +1,6 @@
 """DTSL: Markov network structures from decision trees (Lowd and Davis, ICDM 2010, JMLR 2014)."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -70,6 +71,8 @@ class DTSL(FeatureLearner):
         refit: bool = True,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.kappa = kappa
@@ -82,6 +85,8 @@ class DTSL(FeatureLearner):
         self.refit = refit
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:

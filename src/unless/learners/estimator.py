@@ -11,6 +11,7 @@ from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError
 from unless.inference.priors import Gaussian, Prior
+from unless.learners.workplace import Workplace, check_work, describe
 from unless.structures.canonical import CanonicalModel
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ class Estimator:
     """
 
     # Settings that cannot change the answer, and are not kept with it.
-    machine_settings: ClassVar[frozenset[str]] = frozenset({"n_jobs", "show_progress", "max_memory"})
+    machine_settings: ClassVar[frozenset[str]] = frozenset(
+        {"n_jobs", "show_progress", "max_memory", "work_dir", "resume"}
+    )
 
     # What files keep of the answer.
     kept_structure: ClassVar[type] = object
@@ -49,6 +52,7 @@ class Estimator:
 
     def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
         self.check_settings()
+        check_work(*self._work())
         data = self._dataset(X, sample_weight)
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
@@ -163,6 +167,18 @@ class Estimator:
         from unless.data.weighting import read_weighted
 
         return read_weighted(X, sample_weight)
+
+    def _work(self) -> tuple[Any, Any]:
+        settings = self.get_params()
+        return settings.get("work_dir"), settings.get("resume", False)
+
+    def _workplace(self, data: Dataset, *beside: Dataset) -> Workplace | None:
+        """Return where finished parts of the work are kept, if they are; `beside` shapes the answer too."""
+        work_dir, resume = self._work()
+        if work_dir is None:
+            return None
+        work = describe(type(self).__name__, self.answer_settings(), beside)
+        return Workplace.enter(work_dir, resume, work, data)
 
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""

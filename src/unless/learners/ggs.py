@@ -1,5 +1,6 @@
 """GGS, Gated Grow-Shrink: links, and the gates that switch them, by evidence pooled over strata."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -88,6 +89,8 @@ class GGS(Estimator):
         forbidden_edges: EdgeNames = None,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.alpha = alpha
@@ -101,6 +104,8 @@ class GGS(Estimator):
         self.forbidden_edges = forbidden_edges
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:

@@ -3,15 +3,16 @@
 import numpy as np
 
 from unless.counting.cube import build_cube, fits_cube
-from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import unpack_sets
 from unless.kernels.cube import Desk, grow_shrink_rows
-from unless.learners.cohorts import Learned, Step, Strategy, bytes_to_learn, learn_by_cohorts
+from unless.learners.cohorts import Learned, Strategy, bytes_to_learn, learn_by_cohorts
 from unless.learners.pc import bytes_for_pc, learn_by_pc
+from unless.learners.shards import Pulse, Step, n_workers, run_shards, shares_memory
+from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import pack
 
 
@@ -22,19 +23,25 @@ def learn_graphs(
     max_bytes: int | None = None,
     n_jobs: int | None = None,
     step: Step = lambda: None,
+    place: Workplace | None = None,
 ) -> Learned:
     """Learn the canonical graph of every distinct row; `step` is called once for each variable."""
     if fits_cube(data.domain.n_levels):
-        return _learn_by_cube(data, order, strategy, step)
+        # Done in less time than workers need to begin.
+        (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, place=place)
+        for _ in range(data.n_variables):
+            step()
+        return Learned(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
     left = memory_left(data, parse_memory(None) if max_bytes is None else max_bytes, n_jobs)
-    return learn_by_cohorts(PackedTable.of(data, order), strategy, left, _n_workers(data, n_jobs), step)
+    most = data.n_distinct if strategy.shared else data.n_variables
+    return learn_by_cohorts(data, order, strategy, left, min(n_workers(n_jobs), most), step, place)
 
 
 def memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
     """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
     if fits_cube(data.domain.n_levels):
         return max_bytes
-    return _left(data, bytes_to_learn(data, _n_workers(data, n_jobs)), max_bytes)
+    return _left(data, bytes_to_learn(data, _n_sharing(data, n_jobs)), max_bytes)
 
 
 def learn_pc_graphs(
@@ -45,16 +52,17 @@ def learn_pc_graphs(
     max_bytes: int,
     n_jobs: int | None = None,
     step: Step = lambda: None,
+    place: Workplace | None = None,
 ) -> Learned:
     """Learn the graph of every distinct row by PC; `step` is called for each variable, in every round."""
     left = pc_memory_left(data, max_bytes, n_jobs)
-    n_workers = _n_workers(data, n_jobs)
-    return learn_by_pc(PackedTable.of(data, order), rules, max_condition, left, n_workers, step)
+    workers = min(n_workers(n_jobs), data.n_distinct)
+    return learn_by_pc(data, order, rules, max_condition, left, workers, step, place)
 
 
 def pc_memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
     """Return the memory that PC leaves for answers, or refuse with the estimate before any work."""
-    return _left(data, bytes_for_pc(data, _n_workers(data, n_jobs)), max_bytes)
+    return _left(data, bytes_for_pc(data, _n_sharing(data, n_jobs)), max_bytes)
 
 
 def _left(data: Dataset, need: int, max_bytes: int) -> int:
@@ -67,13 +75,12 @@ def _left(data: Dataset, need: int, max_bytes: int) -> int:
     return max_bytes - need
 
 
-def _n_workers(data: Dataset, n_jobs: int | None) -> int:
-    from joblib import effective_n_jobs
+def _n_sharing(data: Dataset, n_jobs: int | None) -> int:
+    """Return how many workers share the memory of one process."""
+    return min(n_workers(n_jobs), data.n_distinct) if shares_memory() else 1
 
-    return max(1, min(int(effective_n_jobs(n_jobs)), data.n_variables, data.n_distinct))
 
-
-def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: Step) -> Learned:
+def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: Pulse) -> Arrays:
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())
     graphs = np.repeat(unpack_sets(strategy.rules.required, n)[None], data.n_distinct, axis=0)
@@ -90,6 +97,5 @@ def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, step: St
     # From the order of the learner back to the order of the columns.
     rank = np.argsort(order)
     first, second = np.triu_indices(n, 1)
-    for _ in range(n):
-        step()
-    return Learned(pack(joined[:, rank[first], rank[second]]), int(n_asked), int(n_distinct))
+    edges = pack(joined[:, rank[first], rank[second]])
+    return {"edges": edges, "n_tests": np.array(n_asked), "n_distinct": np.array(n_distinct)}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unless.independence.pooled import Associations
 from unless.independence.verdict import Answer
-from unless.learners.cohorts import ticker
+from unless.learners.shards import Pulse
 
 Links = npt.NDArray[np.bool_]
 # Two variables, and those given as bits.
@@ -199,10 +199,10 @@ def _learn_apart(
 
     n = asker.n_variables
     parts = [range(place, n, n_workers) for place in range(n_workers)]
-    tick = ticker(step, n_workers, n, n)
+    pulse = Pulse(step, n, n)
     # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
     done = Parallel(n_jobs=n_workers, prefer="threads")(
-        delayed(_blankets_of)(part, asker, strategy, candidates, tick) for part in parts
+        delayed(_blankets_of)(part, asker, strategy, candidates, pulse) for part in parts
     )
     blankets = np.zeros((n, n), dtype=np.bool_)
     notebooks = []
@@ -218,7 +218,7 @@ def _blankets_of(
     asker: Asker,
     strategy: Strategy,
     candidates: list[list[int]],
-    tick: Callable[[], object] | None,
+    pulse: Pulse,
 ) -> tuple[list[list[int]], Notebook]:
     notebook = Notebook(asker.fresh(), strategy.keeps_undecided)
     limit = asker.n_variables if strategy.max_blanket is None else strategy.max_blanket
@@ -229,8 +229,7 @@ def _blankets_of(
         grow(a, candidates[a], blanket, notebook, limit)
         shrink(a, candidates[a], blanket, notebook, required)
         blankets.append(blanket)
-        if tick is not None:
-            tick()
+        pulse.tick()
     return blankets, notebook
 
 

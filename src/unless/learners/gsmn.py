@@ -1,5 +1,6 @@
 """GSMN: one graph by Grow-Shrink with pooled tests (Bromberg, Margaritis and Honavar, JAIR 2009)."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -79,6 +80,8 @@ class GSMN(Estimator):
         forbidden_edges: EdgeNames = None,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.alpha = alpha
@@ -93,6 +96,8 @@ class GSMN(Estimator):
         self.forbidden_edges = forbidden_edges
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:

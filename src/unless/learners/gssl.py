@@ -1,5 +1,6 @@
 """GSSL: features drawn from rows at random, the frequent ones weighed (Van Haaren and Davis, AAAI 2012)."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -79,6 +80,8 @@ class GSSL(FeatureLearner):
         refit: bool = True,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.n_draws = n_draws
@@ -89,6 +92,8 @@ class GSSL(FeatureLearner):
         self.refit = refit
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:

@@ -1,5 +1,6 @@
 """IBMAP-HC: the graph whose independences are most probable (Schlueter, Bromberg and Edera, AMAI 2014)."""
 
+import os
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ class IBMAPHC(Estimator):
         forbidden_edges: EdgeNames = None,
         max_memory: int | str | None = None,
         n_jobs: int | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
+        resume: bool = False,
         show_progress: bool | None = None,
     ) -> None:
         self.n_restarts = n_restarts
@@ -90,6 +93,8 @@ class IBMAPHC(Estimator):
         self.forbidden_edges = forbidden_edges
         self.max_memory = max_memory
         self.n_jobs = n_jobs
+        self.work_dir = work_dir
+        self.resume = resume
         self.show_progress = show_progress
 
     def check_settings(self) -> None:

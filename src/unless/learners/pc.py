@@ -1,6 +1,7 @@
 """PC in all contexts at once: drives the kernel over rounds, shards of contexts and threads."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,10 @@ from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
 from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
-from unless.learners.cohorts import Contexts, Learned, Memo, Step, question_keys, ticker
+from unless.learners.cohorts import Contexts, Learned, cut_contexts, n_shards
+from unless.learners.memo import Memo, count_parts, no_answers, question_keys
+from unless.learners.shards import Filed, Held, Pulse, Step, run_shards, shares_memory, within_reach
+from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import n_pairs, packed_width
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be heard.
@@ -46,39 +50,32 @@ class Shard:
 
 
 def learn_by_pc(
-    packed: PackedTable,
+    data: Dataset,
+    order: Sequence[int],
     rules: Rules,
     max_condition: int,
     max_bytes: int,
     n_workers: int = 1,
     step: Step = lambda: None,
+    place: Workplace | None = None,
 ) -> Learned:
     """Learn the graph of every row with this much memory for answers.
 
-    `step` is called as many times as there are variables, in every round.
+    `step` is called as many times as there are variables, in every round of the part with most rounds.
     """
-    from joblib import Parallel, delayed
-
-    n, n_tests, n_distinct = len(packed.order), 0, 0
-    shards = _cut(packed, rules, n_workers)
-    with Parallel(n_jobs=len(shards), prefer="threads") as parallel:
-        for k in range(min(max_condition, n - 2) + 1):
-            tick = ticker(step, len(shards), n, n * len(shards))
-            # Questions of round k have k conditions: no round needs the answers of another.
-            parts = parallel(
-                delayed(_run_round)(k, packed, shard, rules, max_bytes // len(shards), tick)
-                for shard in shards
-            )
-            shards = [shard for shard, _, _ in parts]
-            asked = sum(n_asked for _, n_asked, _ in parts)
-            if not asked:
-                break
-            n_tests += asked
-            n_distinct += _count_distinct([memo for _, _, memo in parts], max_bytes)
-    edges = np.zeros((len(packed.row_order), packed_width(n)), dtype=np.uint8)
-    for shard in shards:
-        pack_links(shard.links, np.array(packed.order), packed.row_order[shard.contexts], edges)
-    return Learned(edges, n_tests, n_distinct)
+    n, m = data.n_variables, data.n_distinct
+    reach = within_reach(data, place, PackedTable.of, tuple(order))
+    packed = reach.load()
+    work = cut_contexts(packed, n_workers if place is None else n_shards(n, m))
+    each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
+    pulse = Pulse(step, n, n * len(work))
+    n_rounds = min(max_condition, n - 2) + 1
+    tasks = [(reach, rules, n_rounds, contexts, each, len(work) > 1) for contexts in work]
+    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
+    edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
+    for part, contexts in zip(parts, work, strict=True):
+        edges[packed.row_order[contexts]] = part["edges"]
+    return Learned(edges, sum(int(part["n_tests"]) for part in parts), count_parts(parts, max_bytes))
 
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:
@@ -93,33 +90,45 @@ def bytes_for_pc(data: Dataset, n_workers: int) -> int:
     return tables + links + n_workers * scratch
 
 
-def _cut(packed: PackedTable, rules: Rules, n_parts: int) -> list[Shard]:
-    """Cut the contexts into parts; no part needs another."""
-    n, m = packed.table.codes.shape
+def _run_rounds(
+    reach: Held[PackedTable] | Filed[PackedTable],
+    rules: Rules,
+    n_rounds: int,
+    contexts: Contexts,
+    max_bytes: int,
+    keeps_questions: bool,
+    pulse: Pulse,
+) -> Arrays:
+    """Ask all questions of some contexts; no part needs another, and no round the answers of another."""
+    packed = reach.load()
+    n = len(packed.order)
     forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
-    # Contexts that agree in the first variables ask alike: they stay together.
-    alike = np.lexsort(packed.table.codes[::-1]) if n_parts > 1 else np.arange(m)
-    return [
-        Shard.of(packed, np.sort(part).astype(np.int32), ~forbidden)
-        for part in np.array_split(alike, n_parts)
-    ]
-
-
-def _count_distinct(memos: list[Memo], max_bytes: int) -> int:
-    """Count the questions of one round, those that several shards asked once."""
-    memo = memos[0]
-    memo.max_bytes = max_bytes
-    for other in memos[1:]:
-        memo.add(other)
-    return memo.n_known
+    shard = Shard.of(packed, contexts, ~forbidden)
+    n_tests, n_distinct, kept = 0, 0, [no_answers() for _ in range(n_rounds)]
+    for k in range(n_rounds):
+        n_asked, memo = _run_round(k, packed, shard, rules, max_bytes, pulse)
+        if not n_asked:
+            break
+        n_tests += n_asked
+        n_distinct += memo.n_known
+        if keeps_questions:
+            kept[k] = memo.answers()
+    edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
+    pack_links(shard.links, np.array(packed.order), np.arange(len(contexts)), edges)
+    return {
+        "edges": edges,
+        "n_tests": np.array(n_tests),
+        "n_distinct": np.array(n_distinct),
+        "answers": np.concatenate(kept),
+        # Questions of round k have k conditions: those of two rounds are different.
+        "begins": np.cumsum([0, *map(len, kept)]),
+    }
 
 
 def _run_round(
-    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, tick: Step | None
-) -> tuple[Shard, int, Memo]:
+    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, pulse: Pulse
+) -> tuple[int, Memo]:
     """Ask every question of one round in the contexts of one shard."""
-    # In another process the links are a copy that cannot be written.
-    shard = replace(shard, links=np.require(shard.links, requirements="W"))
     table = packed.table
     n, m = table.codes.shape
     keys = question_keys(int(table.offsets[-1]), n)
@@ -129,6 +138,7 @@ def _run_round(
     begin_round(m, slices, walk)
     memo, n_asked, node = Memo(max_bytes, _ADVICE), 0, -1
     while node < n:
+        pulse.check()
         memo.make_room(_PATIENCE)
         before = max(node, 0)
         node, asked, new = run_round(
@@ -136,10 +146,8 @@ def _run_round(
         )
         memo.n_known += new
         n_asked += asked
-        if tick is not None:
-            for _ in range(before, node):
-                tick()
-    return shard, n_asked, memo
+        pulse.tick(node - before)
+    return n_asked, memo
 
 
 def make_crowd(packed: PackedTable, shard: Shard) -> Crowd:

@@ -59,6 +59,8 @@ class FeatureLearner(Estimator):
     refit: bool
     max_memory: int | str | None
     n_jobs: int | None
+    work_dir: Any
+    resume: bool
     show_progress: bool | None
     network_: LogLinearModel
     chosen_: dict[str, Any]

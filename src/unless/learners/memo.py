@@ -1,0 +1,266 @@
+"""Answers by question: kept for one node, handed on to later ones, and counted once over all parts.
+
+A question about {a, b} is asked at the visit of a or of b, and nowhere else. So the memo of a visit needs its
+own answers and those that earlier visits found about this node; these wait in `Waiting`, on disk where they
+are many. When the later of a and b has been visited, all questions about the pair are closed.
+"""
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import IO, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.memory import show_memory
+from unless.errors import TooLarge
+from unless.kernels.bitsets import Words
+from unless.kernels.memo import Keys, Log, merge, sort_log
+from unless.learners.shards import rows_of
+from unless.learners.workplace import Arrays
+
+Begins = npt.NDArray[np.int64]
+# A fixed seed: the keys only name questions, no answer depends on them.
+_KEY_SEED = 20140
+_BYTES_OF_AN_ANSWER = 16
+_FEWEST_PLACES = 2**12
+
+
+def question_keys(n_conditions: int, n_variables: int) -> Keys:
+    """Return the random words that questions are named by."""
+    rng = np.random.default_rng(_KEY_SEED)
+    words = rng.integers(0, 2**64, size=(n_conditions + n_variables, 2), dtype=np.uint64)
+    return Keys(words[:n_conditions], words[n_conditions:])
+
+
+def no_answers(room: int = 0) -> Words:
+    """Return room for answers."""
+    return np.zeros((room, 2), dtype=np.uint64)
+
+
+def make_log(room: int) -> Log:
+    """Make room for the answers of one call of a kernel."""
+    return Log(np.empty((room, 2), dtype=np.uint64), np.empty(room, dtype=np.int32))
+
+
+@dataclass
+class Memo:
+    """Answers by question, widened as they come, within a number of bytes."""
+
+    max_bytes: int
+    advice: str = "raise max_memory=, set max_blanket=, or learn blankets='independent', which asks fewer"
+    places: Words = field(default_factory=lambda: no_answers(_FEWEST_PLACES))
+    n_known: int = 0
+
+    def begin(self, answers: Words) -> None:
+        """Forget everything but these answers."""
+        self.n_known = 0
+        wanted = max(_FEWEST_PLACES, 1 << (4 * len(answers)).bit_length())
+        if len(self.places) > 4 * wanted:
+            # A wide memo is slow to empty, and slow to read.
+            self.places = no_answers(wanted)
+        self.places[:] = 0
+        self.add(answers)
+
+    def make_room(self, n_new: int) -> None:
+        """Keep the places at most half full after `n_new` more answers."""
+        wanted = 1 << (2 * (self.n_known + n_new) - 1).bit_length()
+        if wanted <= len(self.places):
+            return
+        # While it is widened, the old places stand beside the new ones.
+        need = (wanted + len(self.places)) * _BYTES_OF_AN_ANSWER
+        if need > self.max_bytes:
+            raise TooLarge(
+                f"After {self.n_known:,} distinct questions the memo would need {show_memory(need)}, "
+                f"more than the {show_memory(self.max_bytes)} left; {self.advice}."
+            )
+        # Twice as wide as needed, where that is allowed: each widening places every answer anew.
+        roomy = 2 * wanted if 2 * need <= self.max_bytes else wanted
+        wider = no_answers(roomy)
+        merge(wider, self.places)
+        self.places = wider
+
+    def answers(self) -> Words:
+        """Return the answers without the gaps between them."""
+        return self.places[self.places[:, 1] & np.uint64(3) != 0]
+
+    def add(self, answers: Words) -> None:
+        """Take over answers, or the places of another memo."""
+        self.make_room(len(answers))
+        self.n_known += int(merge(self.places, answers))
+
+
+def count_distinct(parts: Sequence[Words]) -> int:
+    """Count the answers that are in several parts once; within a part all are distinct."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) < 2:
+        return sum(map(len, filled))
+    places = no_answers(1 << (2 * sum(map(len, filled)) - 1).bit_length())
+    return sum(int(merge(places, part)) for part in filled)
+
+
+def count_parts(parts: Sequence[Arrays], max_bytes: int) -> int:
+    """Count the questions that several parts asked once, with this much memory.
+
+    Each part gives its `answers`, those of one kind after the other, and where each kind `begins`; answers of
+    different kinds are different.
+    """
+    if len(parts) == 1 and "n_distinct" in parts[0]:
+        return int(parts[0]["n_distinct"])
+    begins = np.array([part["begins"] for part in parts])
+    # Answers as they are read, and the places they are counted in.
+    ends = begins.sum(axis=0) * 5 * _BYTES_OF_AN_ANSWER
+    total, first, n_kinds = 0, 0, begins.shape[1] - 1
+    while first < n_kinds:
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + max_bytes, side="right")) - 1)
+        read = [
+            rows_of(part, "answers", *begin[[first, last]].tolist())
+            for part, begin in zip(parts, begins, strict=True)
+        ]
+        total += count_distinct(read)
+        first = last
+    return total
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Answers sorted by the node they wait for: those for node v begin at `begins[v]`."""
+
+    answers: Words
+    begins: Begins
+
+    def of(self, node: int) -> Words:
+        return self.answers[self.begins[node] : self.begins[node + 1]]
+
+
+def _read(file: IO[bytes], begin: int, n_bytes: int) -> Words:
+    answers = np.empty((n_bytes // _BYTES_OF_AN_ANSWER, 2), dtype=np.uint64)
+    file.seek(begin)
+    file.readinto(answers.data)  # type: ignore[attr-defined]
+    return answers
+
+
+class _Segment:
+    """A file of answers: those for the last node first, so that it is cut off as they are taken."""
+
+    def __init__(self, batches: Iterable[_Batch], first: int, n_nodes: int, folder: Path | None) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile(dir=folder)
+        self.begins = np.zeros(n_nodes + 1, dtype=np.int64)
+        held = list(batches)
+        for node in range(n_nodes - 1, first - 1, -1):
+            self.begins[node] = self.file.tell()
+            for batch in held:
+                self.file.write(batch.of(node).tobytes())
+        self.end = self.file.tell()
+
+    def take(self, node: int) -> Words:
+        """Return the answers for a node, the first that is left."""
+        begin, end = int(self.begins[node]), self.end
+        answers = _read(self.file, begin, end - begin)
+        self.file.truncate(begin)
+        self.end = begin
+        return answers
+
+
+class Waiting:
+    """Answers that wait for later nodes, in memory up to a number of bytes, then in files of no name."""
+
+    def __init__(self, n_nodes: int, max_bytes: int, folder: Path | None = None) -> None:
+        self.n_nodes, self.max_bytes, self.folder = n_nodes, max_bytes, folder
+        self._batches: list[_Batch] = []
+        self._segments: list[_Segment] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        for segment in self._segments:
+            segment.file.close()
+
+    def add(self, node: int, logs: Sequence[Log]) -> Words:
+        """Keep what a visit found about later nodes, and return what it found about earlier ones."""
+        answers = np.concatenate([no_answers(), *(log.answers for log in logs)])
+        others = np.concatenate([np.zeros(0, dtype=np.int32), *(log.others for log in logs)])
+        begins = np.empty(self.n_nodes + 1, dtype=np.int64)
+        by_node = np.empty_like(answers)
+        sort_log(Log(answers, others), len(answers), begins, by_node)
+        middle = int(begins[node + 1])
+        if middle < len(by_node):
+            # A copy: a view would keep the first half in memory.
+            self._batches.append(_Batch(by_node[middle:].copy(), np.maximum(begins - middle, 0)))
+            self._limit(node + 1)
+        return by_node[:middle]
+
+    def take(self, node: int) -> Words:
+        """Return the answers that wait for a node; nodes take theirs in order."""
+        parts = [segment.take(node) for segment in self._segments]
+        return np.concatenate([no_answers(), *parts, *(batch.of(node) for batch in self._batches)])
+
+    def _limit(self, first: int) -> None:
+        """Let go of what was taken, and move the rest into a file where it is too much."""
+        if sum(batch.answers.nbytes for batch in self._batches) <= self.max_bytes:
+            return
+        left = [
+            _Batch(batch.answers[batch.begins[first] :], np.maximum(batch.begins - batch.begins[first], 0))
+            for batch in self._batches
+        ]
+        if 2 * sum(batch.answers.nbytes for batch in left) <= self.max_bytes:
+            self._batches = [_Batch(batch.answers.copy(), batch.begins) for batch in left]
+            return
+        self._segments.append(_Segment(left, first, self.n_nodes, self.folder))
+        self._batches = []
+
+
+class Tally:
+    """Counts the questions about each closed pair once, as soon as all parts have closed it.
+
+    Used by threads: answers of a part that is ahead wait, in memory up to a number of bytes, then in a file.
+    """
+
+    def __init__(self, n_nodes: int, n_parts: int, max_bytes: int, folder: Path | None = None) -> None:
+        self.n_distinct = 0
+        self._n_parts, self._max_bytes, self._folder = n_parts, max_bytes, folder
+        self._early: list[list[Words | tuple[int, int]]] = [[] for _ in range(n_nodes)]
+        self._n_bytes = 0
+        self._file: IO[bytes] | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def close(self, node: int, answers: Words) -> None:
+        """Take all answers of one part about pairs of this node and earlier ones."""
+        with self._lock:
+            early = self._early[node]
+            if len(early) < self._n_parts - 1:
+                early.append(self._keep(answers))
+                return
+            parts = [self._back(kept) for kept in early]
+            self._early[node] = []
+        n_distinct = count_distinct([answers, *parts])
+        with self._lock:
+            self.n_distinct += n_distinct
+
+    def _keep(self, answers: Words) -> Words | tuple[int, int]:
+        if self._n_bytes + answers.nbytes <= self._max_bytes:
+            self._n_bytes += answers.nbytes
+            return answers
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder)
+        place = self._file.seek(0, 2)
+        self._file.write(answers.tobytes())
+        return place, answers.nbytes
+
+    def _back(self, kept: Words | tuple[int, int]) -> Words:
+        if isinstance(kept, tuple):
+            assert self._file is not None  # noqa: S101 (for type checkers)
+            return _read(self._file, *kept)
+        self._n_bytes -= kept.nbytes
+        return kept

@@ -1,0 +1,256 @@
+"""A folder that keeps the finished shards of a learner's work, each in a file that is whole or not there."""
+
+import json
+import os
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless import __version__
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
+from unless.errors import FileFormatError, SettingError
+from unless.formats.atomic import replacing
+from unless.inference.priors import Prior
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+# Raised whenever a shard would be cut, computed or written differently.
+FORMAT = 1
+_SUFFIX = ".shard"
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+
+
+class ShardFile(Mapping[str, npt.NDArray[Any]]):
+    """The arrays of a file, each read, and proved by its checksum, when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        with self._open() as content:
+            return np.asarray(content[name])
+
+    def __iter__(self) -> Iterator[str]:
+        with self._open() as content:
+            return iter(content.files)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def rows(self, name: str, begin: int, end: int) -> npt.NDArray[Any]:
+        """Read some rows of an array, and nothing else."""
+        try:
+            with zipfile.ZipFile(self.path) as archive, self.path.open("rb") as stream:
+                start = archive.getinfo(f"{name}.npy").header_offset
+                stream.seek(start)
+                # A local header of zip: 30 bytes, the last four of them the lengths of name and extra field.
+                header = stream.read(30)
+                stream.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:], "little"), 1)
+                np.lib.format.read_magic(stream)
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                width = int(np.prod(shape[1:]))
+                stream.seek(begin * width * dtype.itemsize, 1)
+                return np.fromfile(stream, dtype, (end - begin) * width).reshape(-1, *shape[1:])
+        except _UNREADABLE as error:
+            raise _damaged(self.path, error) from None
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        try:
+            with np.load(self.path, allow_pickle=False) as content:
+                yield content
+        except _UNREADABLE as error:
+            raise _damaged(self.path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> FileFormatError:
+    return FileFormatError(
+        f"{str(path)!r} is missing or damaged ({error}); delete it and go on with resume=True."
+    )
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table in a folder, for workers that do not share this process's memory."""
+
+    path: str
+
+    def load(self) -> Dataset:
+        """Read the table."""
+        content = ShardFile(Path(self.path))
+        variables = json.loads(content["variables"].tobytes())
+        domain = Domain(tuple(Variable(name, tuple(levels)) for name, levels in variables))
+        return Dataset(domain, content["rows"], content["counts"])
+
+
+@lru_cache(maxsize=1)
+def load_once(table: TableFile) -> Dataset:
+    """Read a table once in every process; of several, the one read last is kept."""
+    return table.load()
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The part of a folder that belongs to one piece of work: one table, one learner, its settings.
+
+    Files carry `stamp`, the fingerprint of these, in their names and inside.
+    """
+
+    folder: Path
+    stamp: str
+
+    @classmethod
+    def enter(cls, folder: object, resume: bool, work: str, data: Dataset) -> "Workplace":
+        """Make the folder ready, or say in one sentence why it cannot be used."""
+        place = cls(_folder(folder), _fingerprint(work, data))
+        own = place._files("*")
+        if own and not resume:
+            raise SettingError(
+                f"work_dir={str(folder)!r} holds {_count(len(own))} of this very work; go on from there with "
+                "resume=True, or choose another folder."
+            )
+        if resume and not own and any(place.folder.glob(f"*{_SUFFIX}")):
+            raise SettingError(
+                f"work_dir={str(folder)!r} holds shards of other work only (another table, learner, setting "
+                "or version); there is nothing to resume: mend the setting that differs, or give resume=False."
+            )
+        place._prepare()
+        return place
+
+    def path(self, name: str) -> Path:
+        """Return where a shard is kept."""
+        return self.folder / f"{self.stamp}-{name}{_SUFFIX}"
+
+    def finished(self, names: Iterable[str]) -> set[str]:
+        """Return which shards are there and whole; one that is spoiled is told, and computed again."""
+        return {name for name in names if self.path(name).exists() and self._is_sound(self.path(name))}
+
+    def keep(self, name: str, content: Arrays) -> None:
+        """Write a shard."""
+        write_arrays(self.path(name), {**content, "stamp": _bytes(self.stamp)})
+
+    def shard(self, name: str) -> "ShardFile":
+        """Return a shard to read from."""
+        return ShardFile(self.path(name))
+
+    def keep_table(self, data: Dataset) -> TableFile:
+        """Write the table, unless it is there, for workers to load."""
+        path = self.folder / f"{self.stamp}-table.npz"
+        if not path.exists():
+            variables = json.dumps([[variable.name, variable.levels] for variable in data.domain])
+            write_arrays(
+                path, {"rows": data.rows, "counts": data.counts, "variables": _bytes(variables)}
+            )
+        return TableFile(str(path))
+
+    def how_to_go_on(self) -> str:
+        """Say what is left of work that was stopped."""
+        return (
+            f"Stopped; {_count(len(self._files('*')))} kept in work_dir={str(self.folder)!r}: "
+            "go on with resume=True."
+        )
+
+    def _files(self, name: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{self.stamp}-{name}{_SUFFIX}"))
+
+    def _is_sound(self, path: Path) -> bool:
+        try:
+            with np.load(path, allow_pickle=False) as content:
+                if content["stamp"].tobytes().decode() == self.stamp:
+                    return True
+            fault = "belongs to other work"
+        except _UNREADABLE:
+            fault = "is damaged"
+        warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", stacklevel=2)
+        return False
+
+    def _prepare(self) -> None:
+        try:
+            # What a worker that was killed had begun to write; a piece of work is done once at a time.
+            for draft in self.folder.glob(f".{self.stamp}-*.part"):
+                draft.unlink(missing_ok=True)
+            with replacing(self.folder / f"{self.stamp}.writable"):
+                pass
+            (self.folder / f"{self.stamp}.writable").unlink(missing_ok=True)
+        except OSError as error:
+            raise SettingError(
+                f"work_dir={str(self.folder)!r} cannot be written ({error.strerror}); choose another folder."
+            ) from None
+
+
+def check_work(work_dir: object, resume: object) -> None:
+    """Refuse settings that are no folder, or nothing to resume from."""
+    if work_dir is not None and (not isinstance(work_dir, str | os.PathLike) or not str(work_dir).strip()):
+        raise SettingError(f"work_dir={work_dir!r} must be None or the path of a folder.")
+    if not isinstance(resume, bool | np.bool_):
+        raise SettingError(f"resume={resume!r} must be True or False.")
+    if resume and work_dir is None:
+        raise SettingError("resume=True needs the folder of the work to go on with; give it as work_dir=.")
+
+
+def describe(learner: str, settings: Mapping[str, Any], beside: Iterable[Dataset]) -> str:
+    """Write down what shapes an answer besides the table, the same text for the same settings."""
+    tables = [_digest(data) for data in beside]
+    return json.dumps([FORMAT, __version__, learner, _plain(settings), tables])
+
+
+def write_arrays(path: Path, content: Arrays) -> None:
+    """Write arrays to a file that appears whole or not at all."""
+    with replacing(path) as stream:
+        np.savez(stream, **content)
+
+
+def _folder(folder: object) -> Path:
+    path = Path(os.path.expanduser(str(folder))).absolute()  # noqa: PTH111 (never raises)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(
+            f"work_dir={str(folder)!r} cannot be made a folder ({error.strerror}); choose another."
+        ) from None
+    return path
+
+
+def _fingerprint(work: str, data: Dataset) -> str:
+    return sha256(f"{work}{_digest(data)}".encode()).hexdigest()[:20]
+
+
+def _digest(data: Dataset) -> str:
+    names = json.dumps([[variable.name, variable.levels] for variable in data.domain])
+    digest = sha256(names.encode())
+    digest.update(np.ascontiguousarray(data.rows, dtype="<u2").data)
+    digest.update(np.ascontiguousarray(data.counts, dtype="<i8").data)
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Write a setting in values that JSON knows; sets have no order, and must not get one by chance."""
+    if isinstance(value, Mapping):
+        return [[name, _plain(one)] for name, one in sorted(value.items())]
+    if isinstance(value, AbstractSet):
+        return sorted((_plain(one) for one in value), key=repr)
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Prior) or not isinstance(value, Iterable):
+        return repr(value)
+    return [_plain(one) for one in value]
+
+
+def _bytes(text: str) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
+def _count(n_shards: int) -> str:
+    return f"{n_shards:,} finished shard{'s' if n_shards != 1 else ''}"
