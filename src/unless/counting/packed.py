@@ -82,11 +82,11 @@ def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
     bitmaps = np.zeros((offsets[-1], n_words), dtype=np.uint64)
     for variable, column in enumerate(codes):
         for level in range(n_levels[variable]):
-            bitmaps[offsets[variable] + level] = _pack_bits(column == level, n_words)
+            bitmaps[offsets[variable] + level] = pack_bits(column == level, n_words)
     n_planes = int(counts[0]).bit_length() if len(counts) else 0
     planes = np.zeros((n_planes, n_words), dtype=np.uint64)
     for plane in range(n_planes):
-        planes[plane] = _pack_bits((counts >> plane) & 1 != 0, n_words)
+        planes[plane] = pack_bits((counts >> plane) & 1 != 0, n_words)
     # Counts fall along the rows, so high planes end early.
     ends = [int(np.flatnonzero(plane)[-1]) + 1 if plane.any() else 0 for plane in planes]
     return Table(
@@ -98,7 +98,8 @@ def _offsets(n_levels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(n_levels)]).astype(np.int64)
 
 
-def _pack_bits(bits: npt.NDArray[np.bool_], n_words: int) -> Words:
+def pack_bits(bits: npt.NDArray[np.bool_], n_words: int) -> Words:
+    """Pack booleans, the first one the lowest bit of the first word."""
     packed = np.zeros(n_words * 8, dtype=np.uint8)
     packed[: (len(bits) + 7) // 8] = np.packbits(bits, bitorder="little")
     return packed.view(np.uint64)

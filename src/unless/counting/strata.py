@@ -32,11 +32,7 @@ class StrataTable:
     @classmethod
     def of(cls, data: Dataset) -> "StrataTable":
         """Take the distinct rows of a dataset that has some."""
-        codes = np.empty((data.n_variables, data.n_distinct), dtype=np.uint16)
-        n_used = np.empty(data.n_variables, dtype=np.int64)
-        for variable, column in enumerate(data.rows.T):
-            used, codes[variable] = np.unique(column, return_inverse=True)
-            n_used[variable] = len(used)
+        codes, n_used = used_codes(data, range(data.n_variables))
         n_levels = np.asarray(data.domain.n_levels, dtype=np.int64)
         largest = min(data.n_rows + _largest_table(n_levels), _MOST_FACTORIALS)
         factorials = special.gammaln(np.arange(1.0, largest + 2))
@@ -154,6 +150,19 @@ class StrataTable:
             else:
                 bayesian_refined(given, a, asked[part], self.columns, strata, desk, *answers)
         return independent, dependent
+
+
+def used_codes(data: Dataset, order: Iterable[int]) -> tuple[npt.NDArray[np.uint16], Integers]:
+    """Return columns of codes without gaps, in the given order, and how many levels each of them shows."""
+    columns = list(order)
+    codes = np.empty((len(columns), data.n_distinct), dtype=np.uint16)
+    n_used = np.empty(len(columns), dtype=np.int64)
+    for place, column in enumerate(columns):
+        is_used = np.zeros(data.domain.n_levels[column], dtype=np.bool_)
+        is_used[data.rows[:, column]] = True
+        n_used[place] = is_used.sum()
+        codes[place] = (np.cumsum(is_used) - 1)[data.rows[:, column]]
+    return codes, n_used
 
 
 def bytes_to_count(data: Dataset, n_workers: int) -> int:

@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from unless.counting.strata import StrataTable, bytes_to_count
+from unless.counting.joint import bytes_to_join
+from unless.counting.strata import bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
@@ -116,7 +117,7 @@ class GSMN(Estimator):
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         keeps = self.undecided == "keep"
-        asker = PooledAsker(StrataTable.of(named), self.test, float(self.alpha), float(self.effect), keeps)
+        asker = PooledAsker.of(named, self.test, float(self.alpha), float(self.effect), weighs_power=keeps)
         with progress("GSMN", self.show_progress, data.n_variables) as step:
             learned = learn_graph(asker, self._strategy(data, named), n_workers, step)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
@@ -144,7 +145,7 @@ class GSMN(Estimator):
 
         n_workers = max(1, min(int(effective_n_jobs(self.n_jobs)), data.n_variables))
         # Per pair: associations as they are found and settled, and a few questions by name.
-        need = bytes_to_count(data, n_workers) + 1000 * data.n_variables**2
+        need = bytes_to_count(data, n_workers) + bytes_to_join(data, n_workers) + 1000 * data.n_variables**2
         limit = parse_memory(self.max_memory)
         if need > limit:
             raise TooLarge(

@@ -1,0 +1,306 @@
+"""One variable against others in every stratum of some more: dense tables, counted by bits or by rows.
+
+Cells lie as (level of the other, level of a, stratum), as `judging` reads them. All others of one question
+share the strata, and the rows of a in them.
+"""
+
+import numpy as np
+
+from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
+from unless.kernels.judging import judge
+
+_ZERO = np.uint64(0)
+# Bitmaps are counted in parts of so many words, rows in parts of so many: what is derived stays in cache.
+WORDS = 512
+BLOCK = 2048
+
+
+@inlined
+def _count_shared(left, right, n_words):
+    """Count the rows that two bitmaps share."""
+    ones = _ZERO
+    for word in range(n_words):
+        ones += popcount(left[word] & right[word])
+    return np.int64(ones)
+
+
+@inlined
+def _meet(left, right, both, n_words):
+    """Write the rows that two bitmaps share; return their number."""
+    ones = _ZERO
+    for word in range(n_words):
+        shared = left[word] & right[word]
+        both[word] = shared
+        ones += popcount(shared)
+    return np.int64(ones)
+
+
+@inlined
+def _count_pair(node, low, high, n_words):
+    """Count the rows of a node that have the low bit, the high bit, and both."""
+    with_low, with_high, with_both = _ZERO, _ZERO, _ZERO
+    for word in range(n_words):
+        in_low, in_high = node[word] & low[word], high[word]
+        with_low += popcount(in_low)
+        with_high += popcount(node[word] & in_high)
+        with_both += popcount(in_low & in_high)
+    return np.int64(with_low), np.int64(with_high), np.int64(with_both)
+
+
+@inlined
+def _meet_and_count(left, right, both, bitmap, n_words):
+    """Do what `_meet` does, and count what is shared with one more, in one run."""
+    ones, with_bit = _ZERO, _ZERO
+    for word in range(n_words):
+        shared = left[word] & right[word]
+        both[word] = shared
+        ones += popcount(shared)
+        with_bit += popcount(shared & bitmap[word])
+    return np.int64(ones), np.int64(with_bit)
+
+
+@inlined
+def _meet_and_count_pair(left, right, both, low, high, n_words):
+    """Do what `_meet` and `_count_pair` do, in one run."""
+    ones, with_low, with_high, with_both = _ZERO, _ZERO, _ZERO, _ZERO
+    for word in range(n_words):
+        shared = left[word] & right[word]
+        both[word] = shared
+        in_low, in_high = shared & low[word], high[word]
+        ones += popcount(shared)
+        with_low += popcount(in_low)
+        with_high += popcount(shared & in_high)
+        with_both += popcount(in_low & in_high)
+    return np.int64(ones), np.int64(with_low), np.int64(with_high), np.int64(with_both)
+
+
+@inlined
+def _add_other(cell, first_plane, n_bits, node, n_nodes, first, n_words, shift, planes, room, cells):
+    """Add the rows of a node that have all of some bits of another variable, for every set of its bits."""
+    if n_bits == 2:
+        low, high = planes[first_plane, first:], planes[first_plane + 1, first:]
+        with_low, with_high, with_both = _count_pair(node, low, high, n_words)
+        cells[cell + n_nodes] += with_low << shift
+        cells[cell + 2 * n_nodes] += with_high << shift
+        cells[cell + 3 * n_nodes] += with_both << shift
+        return
+    for bits in range(1, 1 << n_bits):
+        lowest, rest = np.int64(trailing_zeros(np.uint64(bits))), bits & (bits - 1)
+        depth = np.int64(popcount(np.uint64(rest)))
+        plane = planes[first_plane + lowest, first:]
+        left = node if rest == 0 else room[depth - 1]
+        if lowest == 0:
+            # Nothing is derived from this one.
+            ones = _count_shared(left, plane, n_words)
+        else:
+            ones = _meet(left, plane, room[depth], n_words)
+        cells[cell + bits * n_nodes] += ones << shift
+
+
+@inlined
+def _add_alone(cell, first_plane, n_bits, left, added, node, n_nodes, first, n_words, shift, planes, cells):
+    """Derive a node and add what `_add_other` adds for one other of one bit or two, in one run."""
+    low = planes[first_plane, first:]
+    if n_bits == 1:
+        ones, with_low = _meet_and_count(left, added, node, low, n_words)
+    else:
+        high = planes[first_plane + 1, first:]
+        ones, with_low, with_high, with_both = _meet_and_count_pair(left, added, node, low, high, n_words)
+        cells[cell + 2 * n_nodes] += with_high << shift
+        cells[cell + 3 * n_nodes] += with_both << shift
+    cells[cell] += ones << shift
+    cells[cell + n_nodes] += with_low << shift
+
+
+@inlined
+def _list_planes(a, given, n_given, first_planes, n_bits, listed):
+    """List the planes of the given variables, the last one's first, and then those of a; return how many."""
+    size = 0
+    for i in range(n_given + 1):
+        variable = given[n_given - 1 - i] if i < n_given else a
+        for bit in range(n_bits[variable]):
+            listed[size] = first_planes[variable] + bit
+            size += 1
+    return size
+
+
+@inlined
+def _count_nodes(others, n_others, n_nodes, step, listed, layout, planes, room, cells):
+    """Count the rows that have all of some bits, for every set of bits of a and the given variables.
+
+    Sets are visited as a tree: each is derived from the one that lacks its lowest bit.
+    """
+    first_planes, n_bits, plane_words = layout[1], layout[2], layout[3]
+    first_count = first_planes[first_planes.shape[0] - 1]
+    spare = room[room.shape[0] // 2 :]
+    is_alone = n_others == 1 and 1 <= n_bits[others[0]] <= 2
+    for plane in range(planes.shape[0] - first_count):
+        for first in range(0, plane_words[plane], WORDS):
+            n_words = min(WORDS, plane_words[plane] - first)
+            everything = planes[first_count + plane, first:]
+            for place in range(n_nodes):
+                rest = place & (place - 1)
+                depth = np.int64(popcount(np.uint64(rest)))
+                left, added, node = everything, everything, room[depth]
+                if rest != 0:
+                    left = room[depth - 1]
+                if place != 0:
+                    added = planes[listed[np.int64(trailing_zeros(np.uint64(place)))], first:]
+                b = others[0]
+                if is_alone:
+                    _add_alone(
+                        place, first_planes[b], n_bits[b], left, added, node, n_nodes, first, n_words, plane,
+                        planes, cells,
+                    )  # fmt: skip
+                    continue
+                ones = _meet(left, added, node, n_words)
+                for i in range(n_others):
+                    cell, b = i * step + place, others[i]
+                    cells[cell] += ones << plane
+                    _add_other(
+                        cell, first_planes[b], n_bits[b], node, n_nodes, first, n_words, plane,
+                        planes, spare, cells,
+                    )  # fmt: skip
+
+
+@inlined
+def _split_by_bits(cells, size):
+    """Turn the numbers of rows that have all of some bits into those that have just these."""
+    step = 1
+    while step < size:
+        for begin in range(0, size, 2 * step):
+            for cell in range(begin, begin + step):
+                cells[cell] -= cells[cell + step]
+        step *= 2
+
+
+@compiled
+def ask_by_bits(slip, layout, planes, room, cells, work, answers):
+    """Write statistic, df and rows used of a and each other, given some variables, by counting bits.
+
+    `slip` holds whether the likelihood ratio is asked for, the numbers of given variables and of others, then
+    a, the given variables, the others, and room for the numbers of some planes. The rows of `layout` are the
+    levels of each variable, its first bit plane, its bits, and the words of each plane of the counts: these
+    planes are behind all others.
+    """
+    slip, layout, planes, room = borrowed(slip), borrowed(layout), borrowed(planes), borrowed(room)
+    cells, work, answers = borrowed(cells), borrowed(work), borrowed(answers)
+    is_ratio, n_given, n_others = slip[0] != 0, slip[1], slip[2]
+    a, given, others = slip[3], slip[4:], slip[4 + n_given :]
+    n_bits, listed = layout[2], slip[4 + n_given + n_others :]
+    n_nodes = 1 << _list_planes(a, given, n_given, layout[1], n_bits, listed)
+    n_a, most = 1 << n_bits[a], 0
+    for i in range(n_others):
+        most = max(most, n_bits[others[i]])
+    step = n_nodes << most
+    for cell in range(n_others * step):
+        cells[cell] = 0
+    _count_nodes(others, n_others, n_nodes, step, listed, layout, planes, room, cells)
+    for i in range(n_others):
+        n_b, table = 1 << n_bits[others[i]], cells[i * step :]
+        _split_by_bits(table, n_nodes * n_b)
+        judge(a, others[i], n_a, n_b, n_nodes // n_a, table, is_ratio, i > 0, work, answers[i])
+
+
+@inlined
+def _append(radix, codes, places, n_rows):
+    """Make the code in one more column the last digit of each place."""
+    radix = np.uint16(radix)
+    for i in range(n_rows):
+        places[i] = places[i] * radix + codes[i]
+
+
+@inlined
+def _append_two(radix, codes, second_radix, second_codes, places, n_rows):
+    """Do so with two columns in one run."""
+    both, second = np.uint16(radix * second_radix), np.uint16(second_radix)
+    for i in range(n_rows):
+        places[i] = places[i] * both + codes[i] * second + second_codes[i]
+
+
+@compiled
+def _number(first_column, columns, n_columns, n_used, codes, first, n_rows, places):
+    """Write the place of some rows: their codes in a first column and some more, as digits."""
+    codes, places, columns = borrowed(codes), borrowed(places), borrowed(columns)
+    first_codes = codes[first_column, first:]
+    for i in range(n_rows):
+        places[i] = first_codes[i]
+    i = 0
+    while i + 1 < n_columns:
+        left, right = columns[i], columns[i + 1]
+        _append_two(n_used[left], codes[left, first:], n_used[right], codes[right, first:], places, n_rows)
+        i += 2
+    if i < n_columns:
+        _append(n_used[columns[i]], codes[columns[i], first:], places, n_rows)
+
+
+@inlined
+def _tally(places, first, n_rows, counts, cells):
+    """Count some rows at their places. Rows worth more than one come first, and only they have a count."""
+    n_heavy = min(max(counts.shape[0] - first, 0), n_rows)
+    for i in range(n_heavy):
+        cells[places[i]] += counts[first + i]
+    for i in range(n_heavy, n_rows):
+        cells[places[i]] += 1
+
+
+@inlined
+def _count_rows(others, n_others, n_cells, n_used, codes, counts, bases, places, cells):
+    """Count the joint table of some others with the cells of a and the strata."""
+    n_rows, radix = codes.shape[1], np.uint16(n_cells)
+    for first in range(0, n_rows, BLOCK):
+        size = min(BLOCK, n_rows - first)
+        _number(others[0], others[1:], n_others - 1, n_used, codes, first, size, places)
+        base = bases[first:]
+        for i in range(size):
+            places[i] = places[i] * radix + base[i]
+        _tally(places, first, size, counts, cells)
+
+
+@inlined
+def _sum_out(cells, outer, n_b, inner, n_cells, table):
+    """Write the table of one other: the joint table summed over those before and behind it."""
+    for cell in range(n_b * n_cells):
+        table[cell] = 0
+    for before in range(outer):
+        for level in range(n_b):
+            whole = table[level * n_cells :]
+            for behind in range(inner):
+                part = cells[((before * n_b + level) * inner + behind) * n_cells :]
+                for cell in range(n_cells):
+                    whole[cell] += part[cell]
+
+
+@compiled
+def ask_by_rows(slip, most, layout, codes, counts, bases, cells, work, answers):
+    """Do the same by numbering rows, for as many others at once as make a table of at most `most` cells."""
+    slip, layout, codes, counts = borrowed(slip), borrowed(layout), borrowed(codes), borrowed(counts)
+    bases, cells, work, answers = borrowed(bases), borrowed(cells), borrowed(work), borrowed(answers)
+    is_ratio, n_given, n_others = slip[0] != 0, slip[1], slip[2]
+    a, given, others, n_used = slip[3], slip[4:], slip[4 + n_given :], layout[0]
+    n_rows = codes.shape[1]
+    places = bases[n_rows:]
+    for first in range(0, n_rows, BLOCK):
+        _number(a, given, n_given, n_used, codes, first, min(BLOCK, n_rows - first), bases[first:])
+    n_a, n_z = n_used[a], 1
+    for i in range(n_given):
+        n_z *= n_used[given[i]]
+    n_cells, begin = n_a * n_z, 0
+    while begin < n_others:
+        size, end = n_cells * n_used[others[begin]], begin + 1
+        while end < n_others and size * n_used[others[end]] <= most:
+            size *= n_used[others[end]]
+            end += 1
+        for cell in range(size):
+            cells[cell] = 0
+        _count_rows(others[begin:], end - begin, n_cells, n_used, codes, counts, bases, places, cells)
+        outer, inner = 1, size // n_cells
+        for i in range(begin, end):
+            n_b, table = n_used[others[i]], cells
+            inner //= n_b
+            if end - begin > 1:
+                table = cells[size:]
+                _sum_out(cells, outer, n_b, inner, n_cells, table)
+            outer *= n_b
+            judge(a, others[i], n_a, n_b, n_z, table, is_ratio, i > 0, work, answers[i])
+        begin = end
