@@ -2,10 +2,12 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 from unless.benchmarks.timing import Sample
 
@@ -26,6 +28,8 @@ def environments() -> Path:
 
 def interpreter(package: str) -> str:
     """Return the interpreter of an environment that holds a package, installing it on first use."""
+    if package == "unless":
+        return sys.executable
     home = environments() / package
     python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ready = home / ".ready"
@@ -63,14 +67,17 @@ class Peer:
         )
         self.about = self._receive()
 
-    def ask(self, request: str = "run") -> dict[str, float]:
-        """Send one request and return what the peer says about it."""
+    def ask(self, request: str = "run", patience: float | None = None) -> dict[str, Any]:
+        """Send one request and return what the peer says about it; with too little patience it is stopped."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             raise PeerError(f"{self.package} stopped") from None
+        if patience is not None and not select.select([self.process.stdout], [], [], patience)[0]:
+            self.process.kill()
+            raise PeerError(f"{self.package} was stopped after {patience:.0f} s")
         return self._receive()
 
     def sample(self) -> Sample:
@@ -78,14 +85,15 @@ class Peer:
         answer = self.ask()
         return Sample(answer["cpu"], answer["wall"])
 
-    def _receive(self) -> dict:
+    def _receive(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             _, errors = self.process.communicate()
             print(errors, file=sys.stderr)
-            raise PeerError(f"{self.package} does not run here")
-        return json.loads(line)
+            raise PeerError(f"{self.package} failed: {(errors.strip().splitlines() or ['?'])[-1][:80]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def __enter__(self) -> "Peer":
         return self
