@@ -15,19 +15,36 @@ RIDGE = 1e-2
 RIDGE_OF_INTERCEPT = 1e-6
 # Newton's method ends where a round promises no more than this.
 _ENOUGH = 1e-7
+_RULES = (RIDGE_OF_INTERCEPT, RIDGE), _ENOUGH
+
+
+class Columns(NamedTuple):
+    """Counted patterns: counts (pattern x level of the target), and which columns are on in each.
+
+    Those of a pattern are `active[begins[pattern]:begins[pattern + 1]]`; column 0 always is on. `owners` and
+    `levels` say whose column each is, in ascending order.
+    """
+
+    begins: Ints
+    active: Ints
+    counts: Floats
+    owners: Ints
+    levels: Ints
 
 
 class Fit(NamedTuple):
-    """Weights (column x level), with the first level as reference, and what they make of the patterns.
+    """Weights (column x level) with the columns and the levels of the target they are for, reference first.
 
-    `information` is the negative second derivative, ridge included, over the levels and in each of them the
-    columns.
+    `covariance` is the inverse of the information, ridge included, over the levels of the target but the
+    reference and in each of them the columns.
     """
 
     weights: Floats
+    owners: Ints
+    levels: Ints
+    shown: Ints
     log_likelihood: float
-    chances: Floats
-    information: Floats
+    covariance: Floats
 
     @property
     def n_weights(self) -> int:
@@ -59,31 +76,35 @@ NO_EFFECT = Effect((), np.zeros(0), np.zeros((0, 0)))
 NOTHING = Statistic(0.0, 0)
 
 
-def fit(begins: Ints, active: Ints, counts: Floats, n_columns: int, start: Floats | None = None) -> Fit:
-    """Fit by Newton's method to `counts` (pattern x level).
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+_NO_FIT = Fit(np.zeros((0, 0)), _NONE, _NONE, _NONE, 0.0, np.zeros((0, 0)))
 
-    The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`; 0 always is.
-    All levels must be there. `start` (column x level) saves rounds where it is near.
-    """
-    from unless.kernels.logistic import newton
 
-    n_patterns, n_free = len(counts), counts.shape[1] - 1
-    if not n_free:
-        return Fit(np.zeros((n_columns, 0)), 0.0, np.zeros((n_patterns, 0)), np.zeros((0, 0)))
-    ridge = np.full(n_columns, RIDGE)
-    ridge[0] = RIDGE_OF_INTERCEPT
-    totals = counts.sum(axis=0)
-    # The weights of the intercept alone, and how good they are.
-    plain = np.append(np.log(totals[1:] / totals[0]), totals @ np.log(totals / totals.sum()))
-    weights = np.zeros((n_free, n_columns))
-    if start is None:
-        weights[:, 0] = plain[:-1]
-    else:
-        weights[:] = start.T
-    chances = np.empty((n_patterns, n_free))
-    information = np.empty((n_free * n_columns, n_free * n_columns))
-    log_likelihood = newton(begins, active, counts, ridge, _ENOUGH, plain, weights, chances, information)
-    return Fit(np.ascontiguousarray(weights.T), float(log_likelihood), chances, information)
+def fit(columns: Columns, reference: int, start: Fit | None = None) -> Fit:
+    """Fit by Newton's method, with a reference level if it is shown; a start that is near saves rounds."""
+    from unless.kernels.logistic import regress
+
+    before = (_NO_FIT if start is None else start)[:4]
+    shown, weights, log_likelihood, matrix, is_covariance = regress(*columns, reference, before, *_RULES)
+    covariance = matrix if is_covariance else np.linalg.inv(matrix)
+    return Fit(weights, columns.owners, columns.levels, shown, log_likelihood, covariance)
+
+
+def likelihood_without(columns: Columns, full: Fit, variable: int) -> float:
+    """Fit again without the columns of a variable; return the log-likelihood."""
+    from unless.kernels.logistic import without
+
+    begins, active, counts, owners, _ = columns
+    return float(without(begins, active, counts, full.shown, owners, variable, full.weights, *_RULES))
+
+
+def chances_of(columns: Columns, fitted: Fit) -> Floats:
+    """Return what a regression expects: pattern x level of the target but the reference."""
+    from unless.kernels.logistic import expect
+
+    chances = np.empty((len(columns.counts), len(fitted.shown) - 1))
+    expect(columns.begins, columns.active, fitted.weights, chances)
+    return chances
 
 
 def average(one: Effect, other: Effect) -> Effect:

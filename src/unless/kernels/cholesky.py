@@ -17,6 +17,8 @@ def factorise(matrix):
     """Replace the lower triangle by its factor; returns False where the matrix is not positive definite."""
     matrix = borrowed(matrix)
     n = matrix.shape[0]
+    if n <= _PANEL:
+        return _factorise_one_panel(matrix)
     panel = np.zeros((_PANEL, n))
     for first in range(0, n, _PANEL):
         last = min(first + _PANEL, n)
@@ -44,6 +46,28 @@ def factorise(matrix):
                     matrix[i, j] -= (a * panel[k, j] + b * panel[k + 1, j]) + (
                         c * panel[k + 2, j] + d * panel[k + 3, j]
                     )
+    return True
+
+
+@compiled
+def _factorise_one_panel(matrix):
+    """Do the same where there is nothing beyond the first panel, which then need not be kept."""
+    matrix = borrowed(matrix)
+    n = matrix.shape[0]
+    row = np.empty(n)
+    for k in range(n):
+        pivot = matrix[k, k]
+        if not pivot > 0.0:
+            return False
+        root = np.sqrt(pivot)
+        matrix[k, k] = root
+        for i in range(k + 1, n):
+            matrix[i, k] /= root
+            row[i] = matrix[i, k]
+        for i in range(k + 1, n):
+            share = row[i]
+            for j in range(k + 1, i + 1):
+                matrix[i, j] -= share * row[j]
     return True
 
 

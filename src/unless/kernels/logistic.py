@@ -1,268 +1,198 @@
-"""Newton's method for a logistic regression on counted patterns."""
+"""Logistic regressions on counted patterns: what they start from, and what comes of them."""
 
 import numpy as np
 
-from unless.kernels.cholesky import factorise, substitute
+from unless.kernels.cholesky import factorise
 from unless.kernels.compiling import borrowed, compiled
-
-_MAX_ROUNDS = 50
-_LEAST_STEP = 1e-4
+from unless.kernels.newton import energies, newton, normalise
 
 
 @compiled
-def newton(begins, active, counts, ridge, enough, plain, weights, chances, matrix):
-    """Improve weights (level x column) in place; fill chances and the information; return log-likelihood.
+def regress(begins, active, counts, owners, levels, reference, before, ridges, enough):
+    """Fit the target of some patterns; return (its levels, weights, log-likelihood, matrix, is_covariance).
 
-    Weights that start worse than `plain` ones, which are those of column 0 alone, start from these.
-
-    The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`. The first level of
-    `counts` (pattern x level) is the reference. The information is over the levels and in each of them the
-    columns, with `ridge` (one for each column) on its diagonal.
+    Levels are those that are counted, the reference first if it is among them; weights are column x level.
+    The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`, 0 in all; `owners`
+    and `levels` name them. `before` is what an earlier regression returned or began with: weights, owners,
+    levels, levels of the target; it is where this one starts if the target's levels are the same. `ridges`
+    are that of column 0 and that of the others. The matrix is the covariance, or the information where
+    rounding kept it from being inverted, over the levels of the target and in each of them the columns.
     """
-    begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
-    weights, chances, matrix, plain = borrowed(weights), borrowed(chances), borrowed(matrix), borrowed(plain)
-    n_free, n_columns = weights.shape
+    begins, active, counts = borrowed(begins), borrowed(active), borrowed(counts)
+    owners, levels, before = borrowed(owners), borrowed(levels), borrowed(before)
+    shown = _levels_shown(counts, reference)
+    n_free, n_columns = len(shown) - 1, len(owners)
     size = n_free * n_columns
-    slope = np.empty(size)
-    step = np.empty(size)
-    before = np.empty((n_free, n_columns))
-    factor = np.empty((size, size))
-    likelihood = _expect(begins, active, counts, weights, chances)
-    value = likelihood - _penalty(ridge, weights)
-    if value < plain[n_free]:
+    told, matrix = np.empty((n_columns, n_free)), np.empty((size, size))
+    if n_free == 0:
+        return shown, told, 0.0, matrix, True
+    taken = _taken(counts, shown)
+    plain, weights = _plain(taken), np.zeros((n_free, n_columns))
+    if not _carry_over(before, owners, levels, shown, weights):
         for k in range(n_free):
-            for c in range(n_columns):
-                weights[k, c] = 0.0
             weights[k, 0] = plain[k]
-        likelihood = _expect(begins, active, counts, weights, chances)
-        value = likelihood - _penalty(ridge, weights)
-    for _ in range(_MAX_ROUNDS):
-        _slopes(begins, active, counts, ridge, weights, chances, slope)
-        _curve(begins, active, counts, ridge, chances, matrix)
-        for i in range(size):
-            step[i] = slope[i]
-            for j in range(size):
-                factor[i, j] = matrix[i, j]
-        if not factorise(factor):
-            break
-        substitute(factor, step)
-        gain = 0.0
-        for i in range(size):
-            gain += step[i] * slope[i]
-        for k in range(n_free):
-            for c in range(n_columns):
-                before[k, c] = weights[k, c]
-        share = 1.0
-        while True:
-            for k in range(n_free):
-                for c in range(n_columns):
-                    weights[k, c] = before[k, c] + share * step[k * n_columns + c]
-            likelihood = _expect(begins, active, counts, weights, chances)
-            reached = likelihood - _penalty(ridge, weights)
-            if reached >= value - 1e-12 * abs(value) or share < _LEAST_STEP:
-                break
-            share /= 2
-        value = reached
-        if gain < enough:
-            break
-    _curve(begins, active, counts, ridge, chances, matrix)
-    return likelihood
+    likelihood = newton(begins, active, taken, _ridge(ridges, n_columns), enough, plain, weights, matrix)
+    for k in range(n_free):
+        for c in range(n_columns):
+            told[c, k] = weights[k, c]
+    inverse = np.empty((size, size))
+    if _invert(matrix, inverse):
+        return shown, told, likelihood, inverse, True
+    for i in range(size):
+        for j in range(i):
+            matrix[j, i] = matrix[i, j]
+    return shown, told, likelihood, matrix, False
 
 
 @compiled
-def without(begins, active, place_of, fewer_begins, fewer_active):
-    """Leave out columns that have no place, and call the others by theirs; return how many are on."""
-    begins, active, place_of = borrowed(begins), borrowed(active), borrowed(place_of)
-    fewer_begins, fewer_active = borrowed(fewer_begins), borrowed(fewer_active)
+def without(begins, active, counts, shown, owners, variable, told, ridges, enough):
+    """Fit again without the columns of a variable, from the other weights; return the log-likelihood."""
+    begins, active, counts, shown = borrowed(begins), borrowed(active), borrowed(counts), borrowed(shown)
+    owners, told = borrowed(owners), borrowed(told)
+    n_free, n_patterns = len(shown) - 1, counts.shape[0]
+    place_of, n_columns = np.empty(len(owners), dtype=np.int64), 0
+    weights = np.empty((n_free, len(owners)))
+    for c in range(len(owners)):
+        place_of[c] = -1
+        if owners[c] != variable:
+            for k in range(n_free):
+                weights[k, n_columns] = told[c, k]
+            place_of[c] = n_columns
+            n_columns += 1
+    weights = weights[:, :n_columns].copy()
+    fewer_begins, fewer_active = np.empty(n_patterns + 1, np.int64), np.empty(len(active), np.int64)
     n_active = 0
-    for pattern in range(len(begins) - 1):
+    for pattern in range(n_patterns):
         fewer_begins[pattern] = n_active
         for place in range(begins[pattern], begins[pattern + 1]):
             column = place_of[active[place]]
             if column >= 0:
                 fewer_active[n_active] = column
                 n_active += 1
-    fewer_begins[len(begins) - 1] = n_active
-    return n_active
+    fewer_begins[n_patterns] = n_active
+    taken, matrix = _taken(counts, shown), np.empty((n_free * n_columns, n_free * n_columns))
+    ridge = _ridge(ridges, n_columns)
+    return newton(fewer_begins, fewer_active, taken, ridge, enough, _plain(taken), weights, matrix)
 
 
 @compiled
-def size_variables(weights, covariance, ends, values):
-    """Divide the weights (column x level) of each variable by their covariance; -1 where it is too singular.
-
-    The columns of a variable end where those of the next begin (`ends`).
-    """
-    weights, covariance, ends, values = (
-        borrowed(weights),
-        borrowed(covariance),
-        borrowed(ends),
-        borrowed(values),
-    )
-    for variable in range(len(values)):
-        begin, width = ends[variable], ends[variable + 1] - ends[variable]
-        told, factor = _block(weights, covariance, begin, width)
-        solved = np.empty(len(told))
-        values[variable] = -1.0
-        if factorise(factor):
-            _substitute_into(factor, told, solved)
-            values[variable] = 0.0
-            for i in range(len(told)):
-                values[variable] += told[i] * solved[i]
-
-
-@compiled
-def part_variables(weights, covariances, ends, values):
-    """Divide, as above, what weights differ by between strata (stratum x column x level)."""
-    weights, covariances, ends, values = (
-        borrowed(weights),
-        borrowed(covariances),
-        borrowed(ends),
-        borrowed(values),
-    )
-    n_strata, _, n_free = weights.shape
-    for variable in range(len(values)):
-        begin, width = ends[variable], ends[variable + 1] - ends[variable]
-        size = n_free * width
-        precision, pull, alone = np.zeros((size, size)), np.zeros(size), 0.0
-        right = np.empty(size)
-        values[variable] = -1.0
-        known = True
-        for stratum in range(n_strata):
-            told, factor = _block(weights[stratum], covariances[stratum], begin, width)
-            known = known and factorise(factor)
-            if not known:
-                break
-            for j in range(size):
-                for i in range(size):
-                    right[i] = 1.0 if i == j else 0.0
-                substitute(factor, right)
-                for i in range(size):
-                    precision[i, j] += right[i]
-            _substitute_into(factor, told, right)
-            for i in range(size):
-                pull[i] += right[i]
-                alone += told[i] * right[i]
-        if known and factorise(precision):
-            _substitute_into(precision, pull, right)
-            for i in range(size):
-                alone -= pull[i] * right[i]
-            values[variable] = max(0.0, alone)
-
-
-@compiled
-def _substitute_into(factor, told, solved):
-    """Solve for a right side that is kept."""
-    for i in range(len(told)):
-        solved[i] = told[i]
-    substitute(factor, solved)
-
-
-@compiled
-def _block(weights, covariance, begin, width):
-    n_columns, n_free = weights.shape
-    size = n_free * width
-    told, block = np.empty(size), np.empty((size, size))
-    for k in range(n_free):
-        for c in range(width):
-            told[k * width + c] = weights[begin + c, k]
-            for other in range(n_free):
-                for d in range(width):
-                    block[k * width + c, other * width + d] = covariance[
-                        k * n_columns + begin + c, other * n_columns + begin + d
-                    ]
-    return told, block
-
-
-@compiled
-def _penalty(ridge, weights):
-    ridge, weights = borrowed(ridge), borrowed(weights)
-    total = 0.0
-    for k in range(weights.shape[0]):
-        for c in range(weights.shape[1]):
-            total += ridge[c] * weights[k, c] * weights[k, c]
-    return total / 2
-
-
-@compiled
-def _expect(begins, active, counts, weights, chances):
-    """Fill the chances of each pattern's levels but the reference; return the log-likelihood."""
-    begins, active, counts = borrowed(begins), borrowed(active), borrowed(counts)
-    weights, chances = borrowed(weights), borrowed(chances)
-    n_free = weights.shape[0]
-    total = 0.0
+def expect(begins, active, told, chances):
+    """Fill the chances of each pattern's levels but the reference, from weights (column x level)."""
+    begins, active, told, chances = borrowed(begins), borrowed(active), borrowed(told), borrowed(chances)
+    n_columns, n_free = told.shape
+    weights = np.empty((n_free, n_columns))
+    for c in range(n_columns):
+        for k in range(n_free):
+            weights[k, c] = told[c, k]
     for pattern in range(chances.shape[0]):
-        top = 0.0
-        n_rows = counts[pattern, 0]
-        for k in range(n_free):
-            energy = 0.0
-            for place in range(begins[pattern], begins[pattern + 1]):
-                energy += weights[k, active[place]]
-            chances[pattern, k] = energy
-            top = max(top, energy)
-            total += counts[pattern, k + 1] * energy
-            n_rows += counts[pattern, k + 1]
-        norm = np.exp(-top)
-        for k in range(n_free):
-            chances[pattern, k] = np.exp(chances[pattern, k] - top)
-            norm += chances[pattern, k]
-        for k in range(n_free):
-            chances[pattern, k] /= norm
-        total -= n_rows * (top + np.log(norm))
-    return total
+        normalise(chances, pattern, energies(begins, active, weights, chances, pattern))
 
 
 @compiled
-def _slopes(begins, active, counts, ridge, weights, chances, slope):
-    begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
-    weights, chances, slope = borrowed(weights), borrowed(chances), borrowed(slope)
-    n_free, n_columns = weights.shape
-    for k in range(n_free):
-        for c in range(n_columns):
-            slope[k * n_columns + c] = -ridge[c] * weights[k, c]
-    for pattern in range(chances.shape[0]):
-        n_rows = 0.0
-        for k in range(n_free + 1):
-            n_rows += counts[pattern, k]
-        for k in range(n_free):
-            left = counts[pattern, k + 1] - n_rows * chances[pattern, k]
-            for place in range(begins[pattern], begins[pattern + 1]):
-                slope[k * n_columns + active[place]] += left
+def _levels_shown(counts, reference):
+    counts = borrowed(counts)
+    n_patterns, n_levels = counts.shape
+    is_shown, n_shown = np.zeros(n_levels, dtype=np.bool_), 0
+    for pattern in range(n_patterns):
+        for level in range(n_levels):
+            if counts[pattern, level] != 0.0:
+                is_shown[level] = True
+    shown = np.empty(n_levels, dtype=np.int64)
+    if is_shown[reference]:
+        shown[0], n_shown = reference, 1
+    for level in range(n_levels):
+        if is_shown[level] and not (n_shown > 0 and level == reference):
+            shown[n_shown] = level
+            n_shown += 1
+    return shown[:n_shown].copy()
 
 
 @compiled
-def _curve(begins, active, counts, ridge, chances, matrix):
-    """Fill the information, both triangles of it."""
-    begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
-    chances, matrix = borrowed(chances), borrowed(matrix)
-    n_free, n_columns = chances.shape[1], len(ridge)
-    for i in range(n_free * n_columns):
-        for j in range(n_free * n_columns):
-            matrix[i, j] = 0.0
-    for pattern in range(chances.shape[0]):
-        n_rows = 0.0
-        for k in range(n_free + 1):
-            n_rows += counts[pattern, k]
-        for k in range(n_free):
-            for other in range(k + 1):
-                spread = -n_rows * chances[pattern, k] * chances[pattern, other]
-                if other == k:
-                    spread += n_rows * chances[pattern, k]
-                for place in range(begins[pattern], begins[pattern + 1]):
-                    row = k * n_columns + active[place]
-                    for under in range(begins[pattern], place + 1):
-                        matrix[row, other * n_columns + active[under]] += spread
-    for k in range(n_free):
-        for other in range(k + 1):
-            for c in range(n_columns):
-                for d in range(c):
-                    # Each block is symmetric, and so is the whole.
-                    shared = matrix[k * n_columns + c, other * n_columns + d]
-                    matrix[k * n_columns + d, other * n_columns + c] = shared
-            for c in range(n_columns):
-                for d in range(n_columns):
-                    matrix[other * n_columns + d, k * n_columns + c] = matrix[
-                        k * n_columns + c, other * n_columns + d
-                    ]
-    for k in range(n_free):
-        for c in range(n_columns):
-            matrix[k * n_columns + c, k * n_columns + c] += ridge[c]
+def _taken(counts, shown):
+    """Keep the levels that are shown, in their order."""
+    counts, shown = borrowed(counts), borrowed(shown)
+    taken = np.empty((counts.shape[0], len(shown)))
+    for pattern in range(counts.shape[0]):
+        for k in range(len(shown)):
+            taken[pattern, k] = counts[pattern, shown[k]]
+    return taken
+
+
+@compiled
+def _plain(counts):
+    """Return the weights of column 0 alone, and last how good they are."""
+    counts = borrowed(counts)
+    n_levels = counts.shape[1]
+    totals, every = np.zeros(n_levels), 0.0
+    for pattern in range(counts.shape[0]):
+        for k in range(n_levels):
+            totals[k] += counts[pattern, k]
+    for k in range(n_levels):
+        every += totals[k]
+    plain = np.zeros(n_levels)
+    for k in range(n_levels):
+        if k > 0:
+            plain[k - 1] = np.log(totals[k] / totals[0])
+        plain[n_levels - 1] += totals[k] * np.log(totals[k] / every)
+    return plain
+
+
+@compiled
+def _ridge(ridges, n_columns):
+    ridge = np.empty(n_columns)
+    for c in range(n_columns):
+        ridge[c] = ridges[1]
+    ridge[0] = ridges[0]
+    return ridge
+
+
+@compiled
+def _carry_over(before, owners, levels, shown, weights):
+    """Fill weights, as far as they are known from before; both name their columns in the same order."""
+    told, known_owners, known_levels, known_shown = before
+    if len(known_shown) != len(shown):
+        return False
+    for k in range(len(shown)):
+        if known_shown[k] != shown[k]:
+            return False
+    at = 0
+    for c in range(len(owners)):
+        while at < len(known_owners) and (
+            known_owners[at] < owners[c] or (known_owners[at] == owners[c] and known_levels[at] < levels[c])
+        ):
+            at += 1
+        if at < len(known_owners) and known_owners[at] == owners[c] and known_levels[at] == levels[c]:
+            for k in range(weights.shape[0]):
+                weights[k, c] = told[at, k]
+    return True
+
+
+@compiled
+def _invert(matrix, inverse):
+    """Fill the inverse; False where the matrix is not positive definite."""
+    matrix, inverse = borrowed(matrix), borrowed(inverse)
+    size = matrix.shape[0]
+    factor = matrix.copy()
+    if not factorise(factor):
+        return False
+    root = np.zeros((size, size))
+    for i in range(size):
+        for j in range(i):
+            share = factor[i, j]
+            for k in range(j + 1):
+                root[i, k] -= share * root[j, k]
+        for k in range(i):
+            root[i, k] /= factor[i, i]
+        root[i, i] = 1.0 / factor[i, i]
+    for i in range(size):
+        for j in range(size):
+            inverse[i, j] = 0.0
+    for i in range(size):
+        for j in range(i + 1):
+            share = root[i, j]
+            for k in range(j + 1):
+                inverse[j, k] += share * root[i, k]
+    for i in range(size):
+        for j in range(i):
+            inverse[j, i] = inverse[i, j]
+    return True

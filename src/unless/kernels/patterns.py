@@ -1,15 +1,50 @@
 """Distinct values of some variables in some rows, and what is counted with each of them."""
 
+import numpy as np
+
 from unless.kernels.compiling import borrowed, compiled, inlined
+
+# Values are renumbered when there could be more than so many of them for each row.
+_PLACES = 4
 
 
 @compiled
-def number(codes, rows, blanket, sizes, which, table):
+def find_patterns(codes, rows, weights, blanket, sizes, references, target):
+    """Give numbers to the values of a blanket: return which, begins, active, counts, owners and levels.
+
+    `codes` is variable x row. `which` says for each row which pattern it has. Each level that a variable of
+    the blanket shows, but one, has a column; `owners` and `levels` say whose. Those that are on in a pattern
+    are `active[begins[pattern]:begins[pattern + 1]]`, the first of them 0, which is on in all. `counts` is
+    pattern x level of the target.
+    """
+    codes, rows, weights, blanket = borrowed(codes), borrowed(rows), borrowed(weights), borrowed(blanket)
+    sizes, references = borrowed(sizes), borrowed(references)
+    n_rows, most, n_columns = len(rows), 1, 1
+    for place in range(len(blanket)):
+        most = max(most, sizes[blanket[place]])
+        n_columns += sizes[blanket[place]] - 1
+    which = np.empty(n_rows, dtype=np.int64)
+    room = np.empty(max(_PLACES, most) * n_rows + most, dtype=np.int64)
+    n_patterns = _number(codes, rows, blanket, sizes, which, room)
+    owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
+    begins, active = np.empty(n_patterns + 1, np.int64), np.empty(n_patterns * (len(blanket) + 1), np.int64)
+    values = np.empty((n_patterns, len(blanket)), dtype=np.int64)
+    column_of = np.empty((len(blanket), most), dtype=np.int64)
+    n_columns = _lay_out(
+        codes, rows, blanket, references, which, values, column_of, owners, levels, begins, active
+    )
+    counts, told = np.zeros((n_patterns, sizes[target])), borrowed(codes[target])
+    for i in range(n_rows):
+        counts[which[i], told[rows[i]]] += weights[rows[i]]
+    return which, begins, active, counts, owners[:n_columns].copy(), levels[:n_columns].copy()
+
+
+@compiled
+def _number(codes, rows, blanket, sizes, which, table):
     """Give the distinct values of a blanket in some rows numbers, in their order; return how many.
 
-    `codes` is variable x row. `table` has room for a place for each row and level of the largest variable.
+    `table` has room for a place for each row and level of the largest variable.
     """
-    codes, rows, blanket, sizes = borrowed(codes), borrowed(rows), borrowed(blanket), borrowed(sizes)
     which, table = borrowed(which), borrowed(table)
     n_rows, n_patterns = len(rows), 1
     for i in range(n_rows):
@@ -42,19 +77,12 @@ def _renumber(which, table, n_places):
 
 
 @compiled
-def lay_out(codes, rows, blanket, references, which, values, column_of, owners, levels, begins, active):
+def _lay_out(codes, rows, blanket, references, which, values, column_of, owners, levels, begins, active):
     """Give a column to each level that a variable of the blanket shows but one; return how many there are.
 
     `values` (pattern x place) and `column_of` (place x level) are filled, the latter with -1 where there is
-    none; the columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`, the first of
-    them 0, which is on in all.
+    none.
     """
-    codes, rows, blanket, references = (
-        borrowed(codes),
-        borrowed(rows),
-        borrowed(blanket),
-        borrowed(references),
-    )
     which, values, column_of = borrowed(which), borrowed(values), borrowed(column_of)
     owners, levels, begins, active = borrowed(owners), borrowed(levels), borrowed(begins), borrowed(active)
     n_patterns, n_levels, n_columns = values.shape[0], column_of.shape[1], 1
@@ -94,52 +122,22 @@ def lay_out(codes, rows, blanket, references, which, values, column_of, owners, 
 
 
 @compiled
-def count_levels(codes, rows, target, weights, which, counts):
-    """Count the levels of a target by pattern."""
-    column, rows, weights = borrowed(codes[target]), borrowed(rows), borrowed(weights)
-    which, counts = borrowed(which), borrowed(counts)
+def count_levels(by_row, rows, weights, which, variables, begins, counts):
+    """Count the levels of variables, each from where it begins, by what kind of row they are in (`which`)."""
+    by_row, rows, weights = borrowed(by_row), borrowed(rows), borrowed(weights)
+    which, variables = borrowed(which), borrowed(variables)
+    begins, counts = borrowed(begins), borrowed(counts)
     for i in range(len(rows)):
-        counts[which[i], column[rows[i]]] += weights[rows[i]]
+        row, kind = rows[i], which[i]
+        for place in range(len(variables)):
+            counts[kind, begins[place] + by_row[row, variables[place]]] += weights[row]
 
 
 @compiled
-def count_indicators(codes, rows, target, weights, which, variables, ends, free_of, level_of, seen, shown):
-    """Count indicators by pattern, and by level of the target but the reference.
-
-    Those of a variable end where the next begin (`ends`, from 0); `free_of` (variable x level) says which of
-    them a level has, and `level_of` where to count a level of the target; -1 is nowhere.
-    """
-    codes, rows, weights, which = borrowed(codes), borrowed(rows), borrowed(weights), borrowed(which)
-    variables, ends, free_of, level_of = (
-        borrowed(variables),
-        borrowed(ends),
-        borrowed(free_of),
-        borrowed(level_of),
-    )
-    seen, shown, told = borrowed(seen), borrowed(shown), borrowed(codes[target])
-    for one in range(len(variables)):
-        column, place_of = borrowed(codes[variables[one]]), borrowed(free_of[variables[one]])
-        for i in range(len(rows)):
-            row = rows[i]
-            place = place_of[column[row]]
-            if place >= 0:
-                seen[which[i], ends[one] + place] += weights[row]
-                level = level_of[told[row]]
-                if level >= 0:
-                    shown[ends[one] + place, level] += weights[row]
-
-
-@compiled
-def count_gate(codes, rows, target, weights, which, gate, place_of, level_of, seen, shown):
-    """Count the levels of a gate but one by pattern, and with them those of the target but the reference."""
-    column, told = borrowed(codes[gate]), borrowed(codes[target])
-    rows, weights, which = borrowed(rows), borrowed(weights), borrowed(which)
-    place_of, level_of, seen, shown = borrowed(place_of), borrowed(level_of), borrowed(seen), borrowed(shown)
+def join(which, told, rows, level_of, n_levels, joined):
+    """Give numbers to patterns and levels of a target together, levels without a place last."""
+    which, told, rows = borrowed(which), borrowed(told), borrowed(rows)
+    level_of, joined = borrowed(level_of), borrowed(joined)
     for i in range(len(rows)):
-        row = rows[i]
-        place = place_of[column[row]]
-        if place >= 0:
-            seen[which[i], place] += weights[row]
-            level = level_of[told[row]]
-            if level >= 0:
-                shown[which[i], place, level] += weights[row]
+        level = level_of[told[rows[i]]]
+        joined[i] = which[i] * n_levels + (level if level >= 0 else n_levels - 1)

@@ -4,6 +4,9 @@ import numpy as np
 
 from unless.kernels.compiling import borrowed, compiled
 
+# A variance of so much less than what counts as known is one that rounding left.
+_ROUNDING = 1e-6
+
 
 @compiled
 def score_variables(
@@ -11,9 +14,11 @@ def score_variables(
 ):
     """Test variables by their indicators, of which a row has at most one; fill `found` (statistic, df).
 
-    Those of a variable end where the next begin (`ends`, from 0). A df of -1 says that the variance, left in
-    `variances` one variable after another, is too nearly singular to say how much of it is known; then the
-    slopes, in `slopes` in the same order, are for the caller.
+    `seen` is indicator x pattern, `shown` indicator x level of the target but the reference. The indicators
+    of a variable end where the next begin (`ends`, from 0). A df of -1 says that the variance, left in
+    `variances` one variable after another, is too nearly singular to say how much of it is known; the
+    slopes, in `slopes` in the same order, are then for the caller, and in place of the statistic stands the
+    least variance that counts.
     """
     begins, active, chances, covariance = (
         borrowed(begins),
@@ -23,7 +28,7 @@ def score_variables(
     )
     seen, shown, ends, found = borrowed(seen), borrowed(shown), borrowed(ends), borrowed(found)
     slopes, variances = borrowed(slopes), borrowed(variances)
-    n_free, n_indicators = chances.shape[1], seen.shape[1]
+    n_free, n_indicators = chances.shape[1], seen.shape[0]
     n_columns = covariance.shape[0] // max(1, n_free)
     own = np.zeros((n_free, n_free, n_indicators))
     slope = np.zeros((n_free, n_indicators))
@@ -52,7 +57,7 @@ def score_variables(
         for i in range(n_free):
             for c in range(width):
                 largest = max(largest, own[i, i, begin + c])
-        _settle(variance, told, explained * max(1.0, largest), found[variable])
+        _settle(variance.reshape((size, size)), told, explained * max(1.0, largest), found[variable])
 
 
 @compiled
@@ -62,13 +67,12 @@ def _gather(begins, active, chances, seen, shown, own, slope, crossed):
     seen, shown = borrowed(seen), borrowed(shown)
     own, slope, crossed = borrowed(own), borrowed(slope), borrowed(crossed)
     n_patterns, n_free = chances.shape
-    n_indicators, n_columns = seen.shape[1], crossed.shape[1] // n_free
+    n_indicators, n_columns = seen.shape[0], crossed.shape[1] // n_free
     for c in range(n_indicators):
         for i in range(n_free):
             slope[i, c] = shown[c, i]
-    for p in range(n_patterns):
-        for c in range(n_indicators):
-            n_rows = seen[p, c]
+        for p in range(n_patterns):
+            n_rows = seen[c, p]
             if n_rows == 0.0:
                 continue
             for i in range(n_free):
@@ -84,10 +88,12 @@ def _gather(begins, active, chances, seen, shown, own, slope, crossed):
 
 
 @compiled
-def score_gate(begins, active, chances, covariance, seen, shown, kept, explained, slope, variance, found):
-    """Test that the kept columns have the same weights at all levels of a gate; fill `found` (statistic, df).
+def score_gate(begins, active, owners, chances, covariance, counts, places, gate, explained):
+    """Test that all columns but the gate's have the same weights at all its levels: (statistic, df, rest).
 
-    `kept` gives a column its place among those kept, or -1. As for variables, a df of -1 leaves it to others.
+    `counts` are by pattern, level of the target (the reference last) and place, of which some (`places`) are
+    those of the levels of the gate but one. As for variables, a df of -1 leaves it to others: the rest is
+    then the lower triangle of the variance, and beside it a column of slopes.
     """
     begins, active, chances, covariance = (
         borrowed(begins),
@@ -95,44 +101,43 @@ def score_gate(begins, active, chances, covariance, seen, shown, kept, explained
         borrowed(chances),
         borrowed(covariance),
     )
-    seen, shown, kept, found = borrowed(seen), borrowed(shown), borrowed(kept), borrowed(found)
-    slope, variance = borrowed(slope), borrowed(variance)
-    size = len(slope)
-    crossed = np.zeros((size, chances.shape[1] * len(kept)))
-    for i in range(size):
-        slope[i] = 0.0
-    for i in range(size * size):
-        variance[i] = 0.0
-    _gather_gate(begins, active, chances, seen, shown, kept, slope, variance, crossed)
+    owners, counts, places = borrowed(owners), borrowed(counts), borrowed(places)
+    n_free = chances.shape[1]
+    n_levels, n_columns, width = len(places), len(owners), 0
+    kept = np.empty(n_columns, dtype=np.int64)
+    for c in range(n_columns):
+        kept[c] = -1
+        if owners[c] != gate:
+            kept[c] = width
+            width += 1
+    size = n_free * n_levels * width
+    slope, variance, crossed = np.zeros(size), np.zeros((size, size)), np.zeros((size, n_free * n_columns))
+    _gather_gate(begins, active, chances, counts, places, kept, slope, variance, crossed)
     largest = 0.0
     for i in range(size):
-        largest = max(largest, variance[i * size + i])
-    half = _times(crossed, covariance)
-    for i in range(size):
-        for j in range(size):
-            total = 0.0
-            for k in range(half.shape[1]):
-                total += half[i, k] * crossed[j, k]
-            variance[i * size + j] -= total
+        largest = max(largest, variance[i, i])
+    _take_off(variance, crossed, covariance)
+    found = np.empty(2)
     _settle(variance, slope, explained * max(1.0, largest), found)
+    return found[0], found[1], _rest(variance, slope) if found[1] < 0 else np.empty((0, 1))
 
 
 @compiled
-def _gather_gate(begins, active, chances, seen, shown, kept, slope, variance, crossed):
-    """Do the same for columns at each level of a gate."""
-    begins, active, chances = borrowed(begins), borrowed(active), borrowed(chances)
-    seen, shown, kept = borrowed(seen), borrowed(shown), borrowed(kept)
-    slope, variance, crossed = borrowed(slope), borrowed(variance), borrowed(crossed)
+def _gather_gate(begins, active, chances, counts, places, kept, slope, variance, crossed):
+    """Do as for variables, for the columns at each level of a gate; of the variance the lower triangle."""
+    kept, slope, variance, crossed = borrowed(kept), borrowed(slope), borrowed(variance), borrowed(crossed)
     n_patterns, n_free = chances.shape
-    n_levels, n_columns, size = seen.shape[1], len(kept), len(slope)
-    width = size // (n_free * n_levels)
+    n_levels, n_columns, size = len(places), len(kept), len(slope)
+    width = size // max(1, n_free * n_levels)
     for p in range(n_patterns):
         for level in range(n_levels):
-            n_rows = seen[p, level]
+            n_rows = 0.0
+            for i in range(n_free + 1):
+                n_rows += counts[p, i, places[level]]
             if n_rows == 0.0:
                 continue
             for i in range(n_free):
-                left = shown[p, level, i] - n_rows * chances[p, i]
+                left = counts[p, i, places[level]] - n_rows * chances[p, i]
                 for j in range(n_free):
                     spread = -chances[p, i] * chances[p, j]
                     if i == j:
@@ -148,8 +153,8 @@ def _gather_gate(begins, active, chances, seen, shown, kept, slope, variance, cr
                         for b in range(begins[p], begins[p + 1]):
                             crossed[here, j * n_columns + active[b]] += spread
                             d = kept[active[b]]
-                            if d >= 0:
-                                variance[here * size + (j * n_levels + level) * width + d] += spread
+                            if d >= 0 and (j < i or (j == i and d <= c)):
+                                variance[here, (j * n_levels + level) * width + d] += spread
 
 
 @compiled
@@ -166,46 +171,101 @@ def _times(left, right):
 
 
 @compiled
-def _settle(variance, slope, least, found):
-    """Divide slopes by their variance (size x size, flat) where all of it is surely larger than the least.
+def _take_off(variance, crossed, covariance):
+    """Take off what the columns of the regression explain, from the lower triangle."""
+    variance, crossed = borrowed(variance), borrowed(crossed)
+    size, n_columns = crossed.shape
+    half, total = _times(crossed, covariance), np.empty(size)
+    turned = np.empty((n_columns, size))
+    for i in range(size):
+        for k in range(n_columns):
+            turned[k, i] = crossed[i, k]
+    for i in range(size):
+        for j in range(i + 1):
+            total[j] = 0.0
+        for k in range(n_columns):
+            share = half[i, k]
+            for j in range(i + 1):
+                total[j] += share * turned[k, j]
+        for j in range(i + 1):
+            variance[i, j] -= total[j]
 
-    Slopes that no row has a part in are left out. The smallest eigenvalue is at least one over the sum of
-    squares of the factor's inverse.
+
+@compiled
+def _rest(variance, slope):
+    """Put slopes beside the lower triangle of their variance, without those that no row has a part in."""
+    n_kept, kept = 0, np.empty(len(slope), dtype=np.int64)
+    for i in range(len(slope)):
+        if variance[i, i] != 0.0:
+            kept[n_kept] = i
+            n_kept += 1
+    rest = np.zeros((n_kept, n_kept + 1))
+    for i in range(n_kept):
+        for j in range(i + 1):
+            rest[i, j] = variance[kept[i], kept[j]]
+        rest[i, n_kept] = slope[kept[i]]
+    return rest
+
+
+@compiled
+def _settle(variance, slope, least, found):
+    """Divide slopes by their variance where all of it is surely larger than the least.
+
+    Slopes that no row has a part in, and those that repeat others but for rounding, are left out. The
+    smallest eigenvalue of the others is at least one over the sum of squares of the factor's inverse. Only
+    the lower triangle of the variance is read.
     """
     variance, slope, found = borrowed(variance), borrowed(slope), borrowed(found)
     size, n_kept = len(slope), 0
     kept = np.empty(size, dtype=np.int64)
     for i in range(size):
-        if variance[i * size + i] != 0.0:
+        if variance[i, i] != 0.0:
             kept[n_kept] = i
             n_kept += 1
     found[0], found[1] = 0.0, 0.0
     factor = np.empty((n_kept, n_kept))
+    for i in range(n_kept):
+        for j in range(i + 1):
+            factor[i, j] = variance[kept[i], kept[j]]
+    column = np.empty(n_kept)
+    n_known = 0
+    for k in range(n_kept):
+        pivot = factor[k, k]
+        if pivot <= _ROUNDING * least:
+            kept[k] = -1
+            continue
+        if not pivot > least:
+            found[0], found[1] = least, -1.0
+            return
+        root = np.sqrt(pivot)
+        factor[k, k] = root
+        n_known += 1
+        for i in range(k + 1, n_kept):
+            factor[i, k] /= root
+            column[i] = factor[i, k]
+        for i in range(k + 1, n_kept):
+            share = column[i]
+            for j in range(k + 1, i + 1):
+                factor[i, j] -= share * column[j]
     inverse = np.zeros((n_kept, n_kept))
     total, squares = 0.0, 0.0
     for i in range(n_kept):
-        for j in range(i + 1):
-            rest = variance[kept[i] * size + kept[j]]
-            for k in range(j):
-                rest -= factor[i, k] * factor[j, k]
-            if j < i:
-                factor[i, j] = rest / factor[j, j]
-            elif rest > least:
-                factor[i, i] = np.sqrt(rest)
-            else:
-                found[1] = -1.0
-                return
-        value = 0.0
+        if kept[i] < 0:
+            continue
         for j in range(i):
-            for k in range(j + 1):
-                inverse[i, k] -= factor[i, j] * inverse[j, k]
+            if kept[j] >= 0:
+                share = factor[i, j]
+                for k in range(j + 1):
+                    inverse[i, k] -= share * inverse[j, k]
         inverse[i, i] = 1.0
+        value = 0.0
         for k in range(i + 1):
             inverse[i, k] /= factor[i, i]
             squares += inverse[i, k] * inverse[i, k]
-            value += inverse[i, k] * slope[kept[k]]
+            if kept[k] >= 0:
+                value += inverse[i, k] * slope[kept[k]]
         total += value * value
     if squares * least > 0.5:
-        found[1] = -1.0
+        found[0], found[1] = least, -1.0
         return
-    found[0], found[1] = total, n_kept
+    found[0], found[1] = total, n_known

@@ -11,14 +11,14 @@ from unless.independence.logistic import (
     Effect,
     Fit,
     Statistic,
-    common,
+    difference,
     fit,
+    likelihood_without,
     size_of,
-    total,
 )
-from unless.learners.parts import Bools, Conditions, Floats, Part, Table
-from unless.learners.patterns import Ints, Patterns, patterns_of
-from unless.learners.score_tests import EXPLAINED, Score
+from unless.learners.parts import Bools, Conditions, Part, Table
+from unless.learners.patterns import Patterns, patterns_of
+from unless.learners.score_tests import EXPLAINED, Pairs, Score
 
 Blanket = tuple[int, ...]
 # Beyond the whole table only so many are asked about: those that were nearest in it.
@@ -29,58 +29,29 @@ SETTLED, UNLIKELY, LARGE_WEIGHT = 1e-8, 0.2, 3.0
 
 
 class Regression:
-    """A fit of the target on a blanket in a part, and whose each column is."""
+    """A fit of the target on a blanket in a part, and what its weights are worth."""
 
-    def __init__(self, fitted: Fit, owners: Ints, levels: Ints, target_levels: list[int]) -> None:
-        self.fitted, self.owners, self.levels = fitted, owners, levels
-        self.target_levels = target_levels
+    def __init__(self, fitted: Fit) -> None:
+        self.fitted, self.owners = fitted, fitted.owners
+        self.target_levels: list[int] = fitted.shown.tolist()
         self.log_likelihood, self.n_weights = fitted.log_likelihood, fitted.n_weights
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """The inverse of the information."""
-        return np.asarray(np.linalg.inv(self.fitted.information))
 
     @cached_property
     def sizes(self) -> dict[int, Statistic]:
         """Tests, for each variable that has columns, that its weights are all zero."""
-        from unless.kernels.logistic import size_variables
+        from unless.kernels.effects import size_variables
 
-        if not self.variables:
+        if not self.n_weights:
             return {}
-        values = np.zeros(len(self.variables))
-        size_variables(self.fitted.weights, self.covariance, self.ends, values)
-        if (values < 0).any():
-            return {variable: size_of(self.effect(variable)) for variable in self.variables}
-        return self.statistics(values, 1)
-
-    @cached_property
-    def variables(self) -> list[int]:
-        """The variables that have columns, in their order."""
-        return [] if self.fitted.weights.size == 0 else self.owners[self.ends[:-1]].tolist()
-
-    @cached_property
-    def ends(self) -> Ints:
-        """Where the columns of each variable begin, and of the last end."""
-        return np.append(np.flatnonzero(np.diff(self.owners)) + 1, len(self.owners))
-
-    def statistics(self, values: Floats, times: int) -> dict[int, Statistic]:
-        """Give each variable its value, with so many degrees of freedom for each of its weights."""
-        widths = np.diff(self.ends) * (len(self.target_levels) - 1) * times
+        ends = np.append(np.flatnonzero(np.diff(self.owners)) + 1, len(self.owners))
+        variables = self.owners[ends[:-1]].tolist()
+        values = np.empty(len(variables))
+        size_variables(self.fitted.weights, self.fitted.covariance, ends, values)
+        widths = (np.diff(ends) * self.fitted.weights.shape[1]).tolist()
         return {
-            variable: Statistic(value, width)
-            for variable, value, width in zip(self.variables, values.tolist(), widths.tolist(), strict=True)
+            variable: Statistic(value, width) if value >= 0 else size_of(self.effect(variable))
+            for variable, value, width in zip(variables, values.tolist(), widths, strict=True)
         }
-
-    def near(self, owners: Ints, levels: Ints, target_levels: list[int]) -> Floats | None:
-        """Return weights for other columns, as far as they are known here."""
-        if target_levels != self.target_levels:
-            return None
-        known = zip(self.owners.tolist(), self.levels.tolist(), strict=True)
-        place = dict(zip(known, self.fitted.weights, strict=True))
-        nothing = np.zeros(len(target_levels) - 1)
-        wanted = zip(owners.tolist(), levels.tolist(), strict=True)
-        return np.array([place.get(column, nothing) for column in wanted])
 
     def effect(self, variable: int) -> Effect:
         """Return the weights of one variable of the blanket."""
@@ -90,36 +61,39 @@ class Regression:
             return NO_EFFECT
         places = (np.arange(n_free) * n_columns + columns[:, None]).ravel()
         cells = tuple(
-            (level, other) for level in self.levels[columns].tolist() for other in self.target_levels[1:]
+            (level, other)
+            for level in self.fitted.levels[columns].tolist()
+            for other in self.target_levels[1:]
         )
         weights = self.fitted.weights[columns].ravel()
-        return Effect(cells, weights, self.covariance[np.ix_(places, places)])
+        return Effect(cells, weights, self.fitted.covariance[places[:, None], places])
 
 
 def differences(strata: Sequence[Regression], variables: Blanket) -> list[Statistic]:
     """Test, for each of some variables, that its weights are the same in all strata."""
-    from unless.kernels.logistic import part_variables
+    from unless.kernels.effects import part_variables
 
-    first = strata[0]
-    alike = all(
-        one.target_levels == first.target_levels
-        and np.array_equal(one.owners, first.owners)
-        and np.array_equal(one.levels, first.levels)
-        for one in strata
+    fits = [one.fitted for one in strata]
+    levels, targets = (
+        np.concatenate([one.levels for one in fits]),
+        np.concatenate([one.shown[1:] for one in fits]),
     )
-    if alike and first.variables:
-        values = np.zeros(len(first.variables))
-        weights = np.array([one.fitted.weights for one in strata])
-        part_variables(weights, np.array([one.covariance for one in strata]), first.ends, values)
-        if (values >= 0).all():
-            found = first.statistics(values, len(strata) - 1)
-            return [found.get(variable, NOTHING) for variable in variables]
-    tests = []
-    for variable in variables:
-        alone = total(one.sizes.get(variable, NOTHING) for one in strata)
-        together = common([one.effect(variable) for one in strata])
-        tests.append(Statistic(max(0.0, alone.value - together.value), alone.df - together.df))
-    return tests
+    found = np.empty((len(variables), 2))
+    part_variables(
+        np.concatenate([one.weights.ravel() for one in fits]),
+        np.concatenate([one.covariance.ravel() for one in fits]),
+        np.array([one.weights.shape for one in fits]),
+        np.concatenate([one.owners for one in fits]),
+        levels,
+        targets,
+        np.array(variables, dtype=np.int64),
+        1 + max(int(levels.max()), int(targets.max(initial=0))),
+        found,
+    )
+    return [
+        Statistic(value, int(df)) if value >= 0 else difference([one.effect(variable) for one in strata])
+        for variable, (value, df) in zip(variables, found.tolist(), strict=True)
+    ]
 
 
 class Asker:
@@ -142,7 +116,8 @@ class Asker:
         # Most questions are about the patterns of the last one.
         self._last: tuple[tuple[Conditions, Blanket], Patterns] | None = None
         # Regressions start from the last one of their part, or of one it is a part of.
-        self._latest: dict[Conditions, Regression] = {}
+        self._latest: dict[Conditions, Fit] = {}
+        self._pairs: Pairs | None = None
 
     @property
     def n_distinct(self) -> int:
@@ -238,40 +213,24 @@ class Asker:
         return self._last[1]
 
     def _fit(self, part: Part, blanket: Blanket) -> Regression:
-        patterns = self.patterns(part, blanket)
-        order = self._target_levels(patterns.counts)
-        owners, levels, before = patterns.owners, patterns.levels, self._before(part.conditions)
-        start = None if before is None else before.near(owners, levels, order)
-        fitted = fit(
-            patterns.begins, patterns.active, patterns.counts.take(order, axis=1), len(owners), start
-        )
-        found = self._latest[part.conditions] = Regression(fitted, owners, levels, order)
-        return found
+        columns, reference = self.patterns(part, blanket).columns, self.table.reference[self.target]
+        fitted = self._latest[part.conditions] = fit(columns, reference, self._before(part.conditions))
+        return Regression(fitted)
 
-    def _before(self, conditions: Conditions) -> Regression | None:
+    def _before(self, conditions: Conditions) -> Fit | None:
         if conditions in self._latest or not conditions:
             return self._latest.get(conditions)
         wider = (conditions[:place] + conditions[place + 1 :] for place in range(len(conditions)))
         return next((self._latest[one] for one in wider if one in self._latest), self._latest.get(()))
 
-    def _target_levels(self, counts: Floats) -> list[int]:
-        present = [int(level) for level in np.flatnonzero(counts.sum(axis=0))]
-        reference = self.table.reference[self.target]
-        first = reference if reference in present else present[0]
-        return [first, *(level for level in present if level != first)]
-
     def _dropped(self, part: Part, blanket: Blanket, variable: int) -> Statistic:
         full = self.regression(part, blanket)
-        kept = full.owners != variable
-        df = int((~kept).sum()) * (len(full.target_levels) - 1)
+        df = int((full.owners == variable).sum()) * (len(full.target_levels) - 1)
         if not df:
             return NOTHING
         # The patterns of the full blanket do as well: some of them are alike without the variable.
-        patterns = self.patterns(part, blanket)
-        begins, active, n_columns = patterns.without(variable)
-        counts = patterns.counts.take(full.target_levels, axis=1)
-        fewer = fit(begins, active, counts, n_columns, full.fitted.weights[kept])
-        return Statistic(max(0.0, 2 * (full.log_likelihood - fewer.log_likelihood)), df)
+        without = likelihood_without(self.patterns(part, blanket).columns, full.fitted, variable)
+        return Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
 
     def _scored(self, part: Part, blanket: Blanket) -> list[Statistic]:
         tests = [NOTHING] * len(self.table.n_levels)
@@ -279,19 +238,24 @@ class Asker:
         if len(found.target_levels) < 2:
             return tests
         near = [b for b in self.near if b not in blanket]
-        for variable, test in zip(near, self._score(part, blanket).variables(near), strict=True):
+        found_of = self._score(part, blanket).variables(near, self._pairs_in(part))
+        for variable, test in zip(near, found_of, strict=True):
             tests[variable] = test
         return tests
+
+    def _pairs_in(self, part: Part) -> Pairs:
+        pairs = self._pairs
+        if pairs is None or pairs.conditions != part.conditions or pairs.variables != self.near:
+            pairs = self._pairs = Pairs(self.table, part, self.target, self.near)
+        return pairs
 
     def split_scores(self, part: Part, blanket: Blanket, gates: list[int]) -> list[Statistic]:
         """Test, by score, for each gate that the weights of a blanket are the same at all its levels."""
         self.n_asked += len(gates)
         if len(self.regression(part, blanket).target_levels) < 2:
             return [NOTHING] * len(gates)
-        score = self._score(part, blanket)
-        return [score.gate(gate) for gate in gates]
+        return self._score(part, blanket).gates(gates)
 
     def _score(self, part: Part, blanket: Blanket) -> Score:
-        found, patterns = self.regression(part, blanket), self.patterns(part, blanket)
-        chances, levels = found.fitted.chances, found.target_levels
-        return Score(self.table, part, self.target, patterns, chances, found.covariance, levels)
+        fitted = self.regression(part, blanket).fitted
+        return Score(self.table, part, self.target, self.patterns(part, blanket), fitted)

@@ -41,6 +41,8 @@ class Table:
     def __init__(self, data: Dataset) -> None:
         # Variable by variable: a regression reads a few of them, from top to bottom.
         self.codes = np.ascontiguousarray(data.rows.T, dtype=np.int32)
+        # Row by row: many variables are counted in one go.
+        self.by_row = np.ascontiguousarray(data.rows, dtype=np.int32)
         self.counts: Floats = data.counts.astype(np.float64)
         self.n_levels: list[int] = data.domain.n_levels.tolist()
         self.sizes = np.array(self.n_levels, dtype=np.int64)
@@ -53,12 +55,12 @@ class Table:
         self.used = [np.flatnonzero(counts).tolist() for counts in weighted]
         self._parts: dict[tuple[int, tuple[int, ...]], Part] = {}
         self.references = np.array(self.reference, dtype=np.int64)
-        # An indicator for each level that is used but the reference: its place among those of the variable.
+        # There is an indicator for each level that is used but the reference.
         self.n_free = np.array([len(levels) - 1 for levels in self.used], dtype=np.int64)
-        self.free_of = np.full((len(self.n_levels), max(self.n_levels)), -1, dtype=np.int64)
-        for variable, levels in enumerate(self.used):
-            free = [level for level in levels if level != self.reference[variable]]
-            self.free_of[variable, free] = np.arange(len(free))
+        self.free = [
+            np.array([level for level in levels if level != reference], dtype=np.int64)
+            for levels, reference in zip(self.used, self.reference, strict=True)
+        ]
 
     @cached_property
     def whole(self) -> Part:

@@ -2,89 +2,111 @@
 
 import numpy as np
 
-from unless.independence.logistic import NOTHING, Floats, Statistic
+from unless.independence.logistic import Fit, Floats, Statistic, chances_of
 from unless.learners.parts import Part, Table
-from unless.learners.patterns import Ints, Patterns, places_among
+from unless.learners.patterns import Ints, Patterns
 
 # A column of which no more than this share is left unexplained has nothing of its own to say.
 EXPLAINED = 1e-7
 
 
+class Pairs:
+    """How often the levels of variables are seen with those of a target in a part, counted once."""
+
+    def __init__(self, table: Table, part: Part, target: int, variables: list[int]) -> None:
+        self.conditions, self.variables = part.conditions, variables
+        which = table.codes[target][part.rows].astype(np.int64)
+        self._counts, places = _counted(table, part.rows, which, table.n_levels[target], variables)
+        self._places = dict(zip(variables, places, strict=True))
+
+    def free(self, variables: list[int]) -> Floats:
+        """Give, by level of the target, the counts of the levels of variables but the most frequent."""
+        return np.asarray(self._counts[:, np.concatenate([self._places[one] for one in variables])])
+
+
 class Score:
-    """What is left of a target once a regression on a blanket has spoken, pattern by pattern of the blanket.
+    """What is left of a target once a regression on a blanket has spoken, pattern by pattern of it."""
 
-    `chances` (pattern x level but the reference) are what the regression expects, `covariance` is the inverse
-    of its information, and `levels` are those of the target, the reference first.
-    """
+    def __init__(self, table: Table, part: Part, target: int, patterns: Patterns, fitted: Fit) -> None:
+        self.table, self.rows, self.target, self.patterns = table, part.rows, target, patterns
+        self.chances = chances_of(patterns.columns, fitted)
+        self.covariance, self.shown = np.ascontiguousarray(fitted.covariance), fitted.shown[1:]
 
-    def __init__(
-        self,
-        table: Table,
-        part: Part,
-        target: int,
-        patterns: Patterns,
-        chances: Floats,
-        covariance: Floats,
-        levels: list[int],
-    ) -> None:
-        self.table, self.patterns, self.chances = table, patterns, chances
-        self.covariance = np.ascontiguousarray(covariance)
-        self.level_of = np.full(table.n_levels[target], -1, dtype=np.int64)
-        self.level_of[levels[1:]] = np.arange(len(levels) - 1)
-        self.counted = table.codes, part.rows, target, table.counts, patterns.which
-
-    def variables(self, variables: list[int]) -> list[Statistic]:
-        """Test one variable after another by the indicators of its levels."""
-        from unless.kernels.patterns import count_indicators
+    def variables(self, variables: list[int], pairs: Pairs) -> list[Statistic]:
+        """Test one variable after another by the indicators of its levels but the most frequent."""
         from unless.kernels.scores import score_variables
 
-        chosen = np.array(variables, dtype=np.int64)
-        widths, n_free = self.table.n_free[chosen], self.chances.shape[1]
-        ends = np.append(0, np.cumsum(widths))
-        seen, shown = np.zeros((len(self.chances), int(ends[-1]))), np.zeros((int(ends[-1]), n_free))
-        count_indicators(*self.counted, chosen, ends, self.table.free_of, self.level_of, seen, shown)
-        sizes = n_free * widths
+        if not variables:
+            return []
+        by_target = pairs.free(variables)
+        if len(self.chances) > 1:
+            which = self.patterns.which
+            counts, places = _counted(self.table, self.rows, which, len(self.chances), variables)
+            seen = np.ascontiguousarray(counts.T[np.concatenate(places)])
+        else:
+            seen = by_target.sum(axis=0)[:, None]
+        widths = self.table.n_free[variables]
+        ends, sizes = _ends(widths), len(self.shown) * widths
         slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
         found = np.empty((len(variables), 2))
-        score_variables(*self._regression, seen, shown, ends, EXPLAINED, slopes, variances, found)
+        begins, active, *_ = self.patterns.columns
+        shown = np.ascontiguousarray(by_target.T[:, self.shown])
+        score_variables(
+            begins, active, self.chances, self.covariance,
+            seen, shown, ends, EXPLAINED, slopes, variances, found,
+        )  # fmt: skip
         tests = [Statistic(value, int(df)) for value, df in found.tolist()]
         for place in np.flatnonzero(found[:, 1] < 0).tolist():
             at, begin, size = int((sizes[:place] ** 2).sum()), int(sizes[:place].sum()), int(sizes[place])
-            own = self._own(seen[:, ends[place] : ends[place + 1]])
-            tests[place] = _known_part(slopes[begin : begin + size], variances[at : at + size**2], own)
+            variance = variances[at : at + size**2].reshape(size, size)
+            tests[place] = _known_part(slopes[begin : begin + size], variance, float(found[place, 0]))
         return tests
 
-    def gate(self, gate: int) -> Statistic:
-        """Test that all columns but the gate's have the same weights at all its levels."""
-        from unless.kernels.patterns import count_gate
+    def gates(self, gates: list[int]) -> list[Statistic]:
+        """Test, for each gate, that all columns but its own have the same weights at all its levels."""
+        from unless.kernels.patterns import join
         from unless.kernels.scores import score_gate
 
-        (n_patterns, n_free), n_levels = self.chances.shape, int(self.table.n_free[gate])
-        seen, shown = np.zeros((n_patterns, n_levels)), np.zeros((n_patterns, n_levels, n_free))
-        count_gate(*self.counted, gate, self.table.free_of[gate], self.level_of, seen, shown)
-        kept = self.patterns.owners != gate
-        size = n_free * n_levels * int(kept.sum())
-        slope, variance, found = np.empty(size), np.empty(size * size), np.empty(2)
-        score_gate(*self._regression, seen, shown, places_among(kept), EXPLAINED, slope, variance, found)
-        if found[1] >= 0:
-            return Statistic(float(found[0]), int(found[1]))
-        # The column that is always on has the largest variance.
-        return _known_part(slope, variance, self._own(seen))
-
-    @property
-    def _regression(self) -> tuple[Ints, Ints, Floats, Floats]:
-        return self.patterns.begins, self.patterns.active, self.chances, self.covariance
-
-    def _own(self, seen: Floats) -> float:
-        """Return the largest variance of indicators before the regression explains a part of it."""
-        return float((seen.T @ (self.chances * (1 - self.chances))).max())
+        table, (which, columns), n_levels = self.table, self.patterns, len(self.shown) + 1
+        level_of = np.full(table.n_levels[self.target], -1, dtype=np.int64)
+        level_of[self.shown] = np.arange(len(self.shown))
+        joined = np.empty_like(which)
+        join(which, table.codes[self.target], self.rows, level_of, n_levels, joined)
+        counts, places = _counted(table, self.rows, joined, len(self.chances) * n_levels, gates)
+        counts = counts.reshape(len(self.chances), n_levels, -1)
+        known = columns.begins, columns.active, columns.owners, self.chances, self.covariance, counts
+        tests = []
+        for gate, free in zip(gates, places, strict=True):
+            value, df, rest = score_gate(*known, free, gate, EXPLAINED)
+            known_part = (
+                _known_part(rest[:, -1], rest[:, :-1], value) if df < 0 else Statistic(value, int(df))
+            )
+            tests.append(known_part)
+        return tests
 
 
-def _known_part(slope: Floats, variance: Floats, own: float) -> Statistic:
-    """Divide slopes by their variance as far as it is more than what rounding leaves."""
-    if not len(slope):
-        return NOTHING
-    sizes, axes = np.linalg.eigh(variance.reshape(len(slope), len(slope)))
-    kept = sizes > EXPLAINED * max(1.0, own)
+def _counted(
+    table: Table, rows: Ints, which: Ints, n_kinds: int, variables: list[int]
+) -> tuple[Floats, list[Ints]]:
+    """Count the levels of variables by kind of row; say where, for each, those but the most frequent are."""
+    from unless.kernels.patterns import count_levels
+
+    chosen = np.array(variables, dtype=np.int64)
+    ends = _ends(table.sizes[chosen])
+    counts = np.zeros((n_kinds, int(ends[-1])))
+    count_levels(table.by_row, rows, table.counts, which, chosen, ends, counts)
+    places = [begin + table.free[one] for begin, one in zip(ends.tolist(), variables, strict=False)]
+    return counts, places
+
+
+def _ends(sizes: Ints) -> Ints:
+    """Return where each of some begins if they follow each other, and where the last ends."""
+    return np.append(0, np.cumsum(sizes))
+
+
+def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
+    """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
+    sizes, axes = np.linalg.eigh(variance)
+    kept = sizes > least
     turned = axes.T @ slope
     return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
