@@ -72,6 +72,13 @@ class Statistic(NamedTuple):
         return float(chdtrc(self.df, self.value)) if self.df else 1.0
 
 
+def chances_beyond(statistics: Sequence[Statistic]) -> list[float]:
+    """Return p for each statistic."""
+    values, df = np.array(statistics, dtype=np.float64).reshape(-1, 2).T
+    p_values: list[float] = np.where(df > 0, chdtrc(np.maximum(df, 1), values), 1.0).tolist()
+    return p_values
+
+
 NO_EFFECT = Effect((), np.zeros(0), np.zeros((0, 0)))
 NOTHING = Statistic(0.0, 0)
 

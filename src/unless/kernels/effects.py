@@ -7,27 +7,35 @@ from unless.kernels.compiling import borrowed, compiled
 
 
 @compiled
-def size_variables(weights, covariance, ends, values):
-    """Divide the weights (column x level) of each variable by their covariance; -1 where it is too singular.
+def size_variables(weights, covariance, owners, found):
+    """Divide the weights (column x level) of each variable by their covariance; return how many there are.
 
-    The columns of a variable end where those of the next begin (`ends`).
+    Of each, `found` is filled with the variable, the statistic, or -1 where the covariance is too singular,
+    and the df. Owners of columns are in ascending order, with that of column 0 first, which is nobody.
     """
-    weights, covariance, ends, values = (
+    weights, covariance, owners, found = (
         borrowed(weights),
         borrowed(covariance),
-        borrowed(ends),
-        borrowed(values),
+        borrowed(owners),
+        borrowed(found),
     )
-    for variable in range(len(values)):
-        begin, width = ends[variable], ends[variable + 1] - ends[variable]
+    n_found, begin = 0, 1
+    while begin < len(owners):
+        width = 1
+        while begin + width < len(owners) and owners[begin + width] == owners[begin]:
+            width += 1
         told, factor = _block(weights, covariance, begin, width)
         solved = np.empty(len(told))
-        values[variable] = -1.0
+        found[n_found, 0], found[n_found, 1], found[n_found, 2] = owners[begin], -1.0, len(told)
         if factorise(factor):
             _substitute_into(factor, told, solved)
-            values[variable] = 0.0
+            value = 0.0
             for i in range(len(told)):
-                values[variable] += told[i] * solved[i]
+                value += told[i] * solved[i]
+            found[n_found, 1] = value
+        n_found += 1
+        begin += width
+    return n_found
 
 
 @compiled

@@ -28,14 +28,13 @@ def find_patterns(codes, rows, weights, blanket, sizes, references, target):
     n_patterns = _number(codes, rows, blanket, sizes, which, room)
     owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
     begins, active = np.empty(n_patterns + 1, np.int64), np.empty(n_patterns * (len(blanket) + 1), np.int64)
-    values = np.empty((n_patterns, len(blanket)), dtype=np.int64)
-    column_of = np.empty((len(blanket), most), dtype=np.int64)
-    n_columns = _lay_out(
-        codes, rows, blanket, references, which, values, column_of, owners, levels, begins, active
-    )
     counts, told = np.zeros((n_patterns, sizes[target])), borrowed(codes[target])
+    example = np.empty(n_patterns, dtype=np.int64)
     for i in range(n_rows):
         counts[which[i], told[rows[i]]] += weights[rows[i]]
+        example[which[i]] = rows[i]
+    column_of = np.empty((len(blanket), most), dtype=np.int64)
+    n_columns = _lay_out(codes, example, blanket, references, column_of, owners, levels, begins, active)
     return which, begins, active, counts, owners[:n_columns].copy(), levels[:n_columns].copy()
 
 
@@ -77,25 +76,22 @@ def _renumber(which, table, n_places):
 
 
 @compiled
-def _lay_out(codes, rows, blanket, references, which, values, column_of, owners, levels, begins, active):
+def _lay_out(codes, example, blanket, references, column_of, owners, levels, begins, active):
     """Give a column to each level that a variable of the blanket shows but one; return how many there are.
 
-    `values` (pattern x place) and `column_of` (place x level) are filled, the latter with -1 where there is
-    none.
+    `example` is a row of each pattern; `column_of` (place x level) is filled, with -1 where there is none.
     """
-    which, values, column_of = borrowed(which), borrowed(values), borrowed(column_of)
+    example, column_of = borrowed(example), borrowed(column_of)
     owners, levels, begins, active = borrowed(owners), borrowed(levels), borrowed(begins), borrowed(active)
-    n_patterns, n_levels, n_columns = values.shape[0], column_of.shape[1], 1
+    n_patterns, n_levels, n_columns = len(example), column_of.shape[1], 1
     owners[0] = levels[0] = -1
     for place in range(len(blanket)):
         variable = blanket[place]
         column = borrowed(codes[variable])
-        for i in range(len(rows)):
-            values[which[i], place] = column[rows[i]]
         for level in range(n_levels):
             column_of[place, level] = -1
         for pattern in range(n_patterns):
-            column_of[place, values[pattern, place]] = 0
+            column_of[place, column[example[pattern]]] = 0
         reference = references[variable]
         if column_of[place, reference] < 0:
             reference = 0
@@ -113,7 +109,7 @@ def _lay_out(codes, rows, blanket, references, which, values, column_of, owners,
         active[n_active] = 0
         n_active += 1
         for place in range(len(blanket)):
-            column_on = column_of[place, values[pattern, place]]
+            column_on = column_of[place, codes[blanket[place], example[pattern]]]
             if column_on >= 0:
                 active[n_active] = column_on
                 n_active += 1
@@ -141,3 +137,22 @@ def join(which, told, rows, level_of, n_levels, joined):
     for i in range(len(rows)):
         level = level_of[told[rows[i]]]
         joined[i] = which[i] * n_levels + (level if level >= 0 else n_levels - 1)
+
+
+@compiled
+def narrow(column, rows, wanted, kept):
+    """Keep the rows in which a variable has a wanted level; return how many."""
+    column, rows, wanted, kept = borrowed(column), borrowed(rows), borrowed(wanted), borrowed(kept)
+    n_kept = 0
+    for i in range(len(rows)):
+        kept[n_kept] = rows[i]
+        n_kept += wanted[column[rows[i]]]
+    return n_kept
+
+
+@compiled
+def find_levels(column, rows, seen):
+    """Mark the levels that a variable shows in some rows."""
+    column, rows, seen = borrowed(column), borrowed(rows), borrowed(seen)
+    for i in range(len(rows)):
+        seen[column[rows[i]]] = True

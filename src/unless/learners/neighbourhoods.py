@@ -11,6 +11,7 @@ from unless.independence.logistic import (
     Effect,
     Fit,
     Statistic,
+    chances_beyond,
     difference,
     fit,
     likelihood_without,
@@ -43,14 +44,11 @@ class Regression:
 
         if not self.n_weights:
             return {}
-        ends = np.append(np.flatnonzero(np.diff(self.owners)) + 1, len(self.owners))
-        variables = self.owners[ends[:-1]].tolist()
-        values = np.empty(len(variables))
-        size_variables(self.fitted.weights, self.fitted.covariance, ends, values)
-        widths = (np.diff(ends) * self.fitted.weights.shape[1]).tolist()
+        found = np.empty((len(self.owners), 3))
+        n_found = size_variables(self.fitted.weights, self.fitted.covariance, self.owners, found)
         return {
-            variable: Statistic(value, width) if value >= 0 else size_of(self.effect(variable))
-            for variable, value, width in zip(variables, values.tolist(), widths, strict=True)
+            int(variable): Statistic(value, int(df)) if value >= 0 else size_of(self.effect(int(variable)))
+            for variable, value, df in found[:n_found].tolist()
         }
 
     def effect(self, variable: int) -> Effect:
@@ -178,7 +176,9 @@ class Asker:
         least: dict[int, float] = {}
         while len(blanket) < self.max_blanket:
             scores = self.scores(part, blanket)
-            open_ones = [(scores[b].p, -scores[b].value, b) for b in self.near if b not in blanket]
+            outside = [b for b in self.near if b not in blanket]
+            p_values = chances_beyond([scores[b] for b in outside])
+            open_ones = [(p, -scores[b].value, b) for p, b in zip(p_values, outside, strict=True)]
             for p, _, b in open_ones:
                 least[b] = min(p, least.get(b, 1.0))
             p, _, strongest = min(open_ones, default=(1.0, 0.0, 0))

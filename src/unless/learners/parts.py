@@ -81,16 +81,22 @@ class Table:
         return self._parts[key]
 
     def _narrowed(self, part: Part, variable: int, levels: tuple[int, ...]) -> Part:
+        from unless.kernels.patterns import narrow
+
         wanted = np.zeros(self.n_levels[variable], dtype=np.bool_)
         wanted[list(levels)] = True
-        inside = wanted[self.codes[variable][part.rows]]
+        kept = np.empty_like(part.rows)
+        n_kept = narrow(self.codes[variable], part.rows, wanted, kept)
         conditions = tuple(sorted({**dict(part.conditions), variable: levels}.items()))
-        return Part(conditions, part.rows[inside])
+        return Part(conditions, kept[:n_kept].copy())
 
     def levels_in(self, part: Part, variable: int) -> list[int]:
         """Return the levels that a variable shows in a part."""
-        seen = np.bincount(self.codes[variable][part.rows], minlength=self.n_levels[variable])
-        return [int(level) for level in np.flatnonzero(seen)]
+        from unless.kernels.patterns import find_levels
+
+        seen = np.zeros(self.n_levels[variable], dtype=np.bool_)
+        find_levels(self.codes[variable], part.rows, seen)
+        return [level for level, is_seen in enumerate(seen.tolist()) if is_seen]
 
     def n_rows(self, part: Part) -> int:
         """Return the number of rows of a part, repeated ones included."""
