@@ -7,11 +7,12 @@ from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
 from unless.kernels.blankets import pack_pairs, share_blankets
 from unless.kernels.cohorts import begin, grow_shrink
-from unless.learners.cohorts import Learned, Strategy, make_search, question_keys
+from unless.learners.cohorts import Learned, Strategy, make_search
+from unless.learners.memo import make_log, question_keys
 from unless.structures.pairs import packed_width
 
 
-def _loop(graphs, table, rules, keys, memo, slices, crossing, search, forget):
+def _loop(graphs, table, rules, keys, memo, log, slices, crossing, search, forget):
     """Learn one context after the other, in compiled code, so that only the sharing differs."""
     n, m = table.codes.shape
     alone = np.empty((n, 1, graphs.shape[2]), dtype=np.uint64)
@@ -26,7 +27,7 @@ def _loop(graphs, table, rules, keys, memo, slices, crossing, search, forget):
             top = begin(m, slices, search)
             while top > 0:
                 top, asked, _ = grow_shrink(
-                    node, alone[node], final, table, rules, keys, memo, slices, crossing, search, top, 1 << 15
+                    node, alone[node], final, table, rules, keys, memo, log, slices, crossing, search, top, 1 << 15
                 )
                 n_asked += asked
             share_blankets(node, final, alone)
@@ -54,6 +55,7 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
         rules,
         question_keys(int(table.offsets[-1]), n),
         memo,
+        make_log((1 << 15) + 2 * n),
         packed.slices(2 * n + 3, limit),
         packed.crossing(limit),
         search,

@@ -270,8 +270,8 @@ def grow_shrink(node, initial, final, table, rules, keys, memo, log, slices, cro
     """Learn the blanket of `node` in every context, starting from its initial blanket.
 
     Writes one packed blanket per context into `final`. Stops after `patience` new answers or as much work of
-    other kinds; returns the height of the stack (0 when done), the number of questions asked and the number of
-    answers new to the memo. They are in the log too, from its beginning; both must have room for `patience`
+    other kinds; returns the height of the stack (0 when done), the number of questions asked and that of
+    answers new to the memo. These are in the log too, from its beginning; both must have room for `patience`
     and twice the number of variables.
     """
     initial, final, memo = borrowed(initial), borrowed(final), borrowed(memo)

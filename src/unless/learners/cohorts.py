@@ -48,7 +48,7 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Some nodes in some contexts; `tally` counts questions where threads can reach it, else they are kept."""
+    """Some nodes in some contexts; questions are counted by a tally that threads share, or kept."""
 
     contexts: Contexts
     nodes: range
@@ -58,7 +58,7 @@ class Task:
     keeps_questions: bool = False
 
 
-def learn_by_cohorts(  # noqa: PLR0913
+def learn_by_cohorts(
     data: Dataset,
     order: Sequence[int],
     strategy: Strategy,
@@ -87,7 +87,9 @@ def learn_by_cohorts(  # noqa: PLR0913
         ]
         parts = run_shards(_learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
         edges, n_tests = _join(packed, strategy, parts, work)
-        n_distinct = tally.n_distinct if counts is not None else count_parts(parts, int(max_bytes * _UNCOUNTED))
+        n_distinct = (
+            tally.n_distinct if counts is not None else count_parts(parts, int(max_bytes * _UNCOUNTED))
+        )
     return Learned(edges, n_tests, n_distinct)
 
 
@@ -104,7 +106,7 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
 
 
 def n_shards(n: int, m: int) -> int:
-    """Return into how many shards work is cut that is kept; it follows from the table, whoever works on it."""
+    """Return into how many shards kept work is cut: it follows from the table, whoever works on it."""
     return -(-n * n * m // SHARD_SIZE)
 
 
@@ -185,7 +187,8 @@ class _Closed:
     """The questions about pairs whose nodes have both been visited: counted, or kept to be counted."""
 
     def __init__(self, n: int, task: Task) -> None:
-        self.task, self.kept = task, []
+        self.task = task
+        self.kept: list[Words] = []
         self.begins = np.zeros(n + 1, dtype=np.int64)
 
     def add(self, node: int, early: Words, late: Words) -> None:
@@ -199,7 +202,11 @@ class _Closed:
         self.begins[node + 1] = self.begins[node] + len(answers)
 
     def arrays(self) -> Arrays:
-        return {"answers": np.concatenate([no_answers(), *self.kept]), "begins": self.begins} if self.kept else {}
+        return (
+            {"answers": np.concatenate([no_answers(), *self.kept]), "begins": self.begins}
+            if self.kept
+            else {}
+        )
 
 
 class _Visitor:

@@ -58,6 +58,8 @@ class DTSL(FeatureLearner):
     <FeatureSet: 40 features over 3 variables>
     """
 
+    keeps_whole = False
+
     def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         kappa: float | Sequence[float] = KAPPAS,
@@ -105,7 +107,7 @@ class DTSL(FeatureLearner):
         # The largest kappa asks least of a split; the trees of the others are the tops of its trees.
         kappas = [float(setting["kappa"]) for setting in grid]
         rules = GrowthRules(max(kappas), self.min_rows, self.max_depth)
-        trees = grow_trees(data, rules, self.max_memory, self.n_jobs)
+        trees = grow_trees(data, rules, self.max_memory, self.n_jobs, self._place)
         for kappa in kappas:
             yield features_of_trees(data.domain, trees, kappa, self.features)
 

@@ -180,6 +180,23 @@ class Estimator:
         work = describe(type(self).__name__, self.answer_settings(), beside)
         return Workplace.enter(work_dir, resume, work, data)
 
+    def _take_up(self, place: Workplace | None) -> bool:
+        """Bring back an answer that was finished before; for learners whose work is one shard."""
+        record = None if place is None else place.read_answer()
+        if record is None:
+            return False
+        results: Mapping[str, Any] = record.results
+        self._bring_back(record.structure, results)
+        self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
+        return True
+
+    def _lay_down(self, place: Workplace | None) -> None:
+        """Keep a finished answer."""
+        if place is not None:
+            structure, results = self._kept()
+            costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
+            place.keep_answer(structure, {**results, **costs})
+
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""
 

@@ -119,6 +119,9 @@ class GGS(Estimator):
 
     def _learn(self, data: Dataset) -> None:
         self._check_memory(data)
+        place = self._workplace(data)
+        if self._take_up(place):
+            return
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
@@ -140,6 +143,7 @@ class GGS(Estimator):
         self.n_distinct_tests_ = min(
             self.n_tests_, linker.n_asked + sum(asker.n_distinct for asker in askers)
         )
+        self._lay_down(place)
 
     def _askers(self, table: Table, n_rows: int, must: Bools, never: Bools) -> list[Asker]:
         free = np.array([len(levels) - 1 for levels in table.used])

@@ -3,18 +3,19 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.independence.pooled import Associations
 from unless.independence.verdict import Answer
-from unless.learners.shards import Pulse
+from unless.learners.shards import Filed, Held, Pulse, run_shards
+from unless.learners.workplace import Arrays, Workplace
 
 Links = npt.NDArray[np.bool_]
-# Two variables, and those given as bits.
-Question = tuple[int, int, int]
+# Variables are learned in so many parts where each is kept.
+MOST_PARTS = 64
 
 
 class Asker(Protocol):
@@ -62,8 +63,9 @@ class Notebook:
 
     asker: Asker
     keeps_undecided: bool
+    pulse: Pulse = field(default_factory=Pulse)
     n_asked: int = 0
-    asked: set[Question] = field(default_factory=set)
+    asked: set[bytes] = field(default_factory=set)
 
     def says_dependent(self, a: int, b: int, given: Iterable[int]) -> bool:
         """Tell whether a and b are surely dependent."""
@@ -77,36 +79,78 @@ class Notebook:
     def _ask(self, a: int, b: int, given: Iterable[int]) -> Answer:
         conditions = frozenset(given)
         self.n_asked += 1
-        self.asked.add(_name(a, b, conditions))
+        self.asked.add(_name(a, b, conditions, self.asker.n_variables))
+        self.pulse.check()
         return self.asker.ask(a, b, conditions)
 
+    def arrays(self) -> Arrays:
+        """Return what was asked, one name a row."""
+        width = len(_name(0, 0, (), self.asker.n_variables))
+        names = np.frombuffer(b"".join(sorted(self.asked)), dtype=np.uint8).reshape(-1, width)
+        return {"n_asked": np.array(self.n_asked), "asked": names}
 
-def _name(a: int, b: int, given: Iterable[int]) -> Question:
+
+def _name(a: int, b: int, given: Iterable[int], n_variables: int) -> bytes:
     """Name a question in little room: there may be hundreds of thousands, given tens of variables each."""
-    return min(a, b), max(a, b), sum(1 << c for c in given)
+    low, high = min(a, b), max(a, b)
+    conditions = sum(1 << c for c in given)
+    return b"".join(
+        (low.to_bytes(4, "big"), high.to_bytes(4, "big"), conditions.to_bytes(-(-n_variables // 8), "big"))
+    )
 
 
 def learn_graph(
-    asker: Asker, strategy: Strategy, n_workers: int = 1, step: Callable[[], object] = lambda: None
+    asker: Asker,
+    strategy: Strategy,
+    n_jobs: int = 1,
+    step: Callable[[], object] = lambda: None,
+    place: Workplace | None = None,
+    reach: Held[Any] | Filed[Any] | None = None,
 ) -> Learned:
-    """Learn every blanket and join them; `step` is called once for each variable."""
+    """Learn every blanket and join them; `step` is called once for each variable.
+
+    `reach` gives workers of other processes an asker like this one.
+    """
     n = asker.n_variables
     needs_associations = strategy.order is None or strategy.collaborates
     found = asker.associations() if needs_associations else None
     candidates = [_candidates(a, n, found, strategy) for a in range(n)]
+    asks = Held(asker) if reach is None else reach
+    pulse = Pulse(step, n, n)
     if strategy.collaborates and found is not None:
         visits = visiting_order(found) if strategy.order is None else list(strategy.order)
-        blankets, notebooks = _learn_together(asker, strategy, candidates, visits, step)
+        parts = [range(n)]
+        tasks: list[tuple[Any, ...]] = [(asks, strategy, candidates, visits)]
+        done = run_shards(_learn_together, tasks, n_jobs=1, place=place, pulse=pulse, ticks=n)
     else:
-        blankets, notebooks = _learn_apart(asker, strategy, candidates, n_workers, step)
-    n_tests = sum(notebook.n_asked for notebook in notebooks)
-    asked = set().union(*(notebook.asked for notebook in notebooks))
+        n_parts = min(n, n_jobs if place is None else n_kept_parts(asker))
+        parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+        tasks = [(asks, strategy, part, [candidates[a] for a in part]) for part in parts]
+        done = run_shards(
+            _learn_apart, tasks, n_jobs=n_jobs, place=place, pulse=pulse, ticks=-(-n // n_parts)
+        )
+    blankets, n_tests, asked = _join(n, parts, done)
     if needs_associations:
         n_tests += n * (n - 1) // 2
-        asked.update(_name(a, b, ()) for a in range(n) for b in range(a + 1, n))
+        asked.update(_name(a, b, (), n) for a in range(n) for b in range(a + 1, n))
     joined = blankets & blankets.T if strategy.join_both else blankets | blankets.T
     edges = [(int(a), int(b)) for a, b in np.argwhere(np.triu(joined))]
     return Learned(edges, n_tests, len(asked))
+
+
+def n_kept_parts(asker: Asker) -> int:
+    """Return into how many parts work is cut that is kept; it follows from the table, whoever works on it."""
+    return min(asker.n_variables, MOST_PARTS)
+
+
+def _join(n: int, parts: Sequence[range], done: Sequence[Arrays]) -> tuple[Links, int, set[bytes]]:
+    blankets, n_tests = np.zeros((n, n), dtype=np.bool_), 0
+    asked: set[bytes] = set()
+    for part, learned in zip(parts, done, strict=True):
+        blankets[part.start : part.stop : part.step] = learned["blankets"]
+        n_tests += int(learned["n_asked"])
+        asked.update(row.tobytes() for row in learned["asked"])
+    return blankets, n_tests, asked
 
 
 def grow(
@@ -188,61 +232,37 @@ def _candidates(a: int, n: int, found: Associations | None, strategy: Strategy) 
 
 
 def _learn_apart(
-    asker: Asker,
+    reach: Held[Any] | Filed[Any],
     strategy: Strategy,
-    candidates: list[list[int]],
-    n_workers: int,
-    step: Callable[[], object],
-) -> tuple[Links, list[Notebook]]:
-    """Learn every blanket alone (GSMN)."""
-    from joblib import Parallel, delayed
-
-    n = asker.n_variables
-    parts = [range(place, n, n_workers) for place in range(n_workers)]
-    pulse = Pulse(step, n, n)
-    # Threads share the table and the kernels release the interpreter; the backend stays the user's choice.
-    done = Parallel(n_jobs=n_workers, prefer="threads")(
-        delayed(_blankets_of)(part, asker, strategy, candidates, pulse) for part in parts
-    )
-    blankets = np.zeros((n, n), dtype=np.bool_)
-    notebooks = []
-    for part, (learned, notebook) in zip(parts, done, strict=True):
-        notebooks.append(notebook)
-        for a, blanket in zip(part, learned, strict=True):
-            blankets[a, blanket] = True
-    return blankets, notebooks
-
-
-def _blankets_of(
-    variables: Sequence[int],
-    asker: Asker,
-    strategy: Strategy,
+    variables: range,
     candidates: list[list[int]],
     pulse: Pulse,
-) -> tuple[list[list[int]], Notebook]:
-    notebook = Notebook(asker.fresh(), strategy.keeps_undecided)
-    limit = asker.n_variables if strategy.max_blanket is None else strategy.max_blanket
-    blankets = []
-    for a in variables:
+) -> Arrays:
+    """Learn the blankets of some variables, each alone (GSMN)."""
+    notebook = Notebook(reach.load().fresh(), strategy.keeps_undecided, pulse)
+    n = notebook.asker.n_variables
+    limit = n if strategy.max_blanket is None else strategy.max_blanket
+    blankets = np.zeros((len(variables), n), dtype=np.bool_)
+    for place, (a, others) in enumerate(zip(variables, candidates, strict=True)):
         required = np.flatnonzero(strategy.required[a]).tolist()
         blanket = list(required)
-        grow(a, candidates[a], blanket, notebook, limit)
-        shrink(a, candidates[a], blanket, notebook, required)
-        blankets.append(blanket)
+        grow(a, others, blanket, notebook, limit)
+        shrink(a, others, blanket, notebook, required)
+        blankets[place, blanket] = True
         pulse.tick()
-    return blankets, notebook
+    return {"blankets": blankets, **notebook.arrays()}
 
 
 def _learn_together(
-    asker: Asker,
+    reach: Held[Any] | Filed[Any],
     strategy: Strategy,
     candidates: list[list[int]],
     visits: Sequence[int],
-    step: Callable[[], object],
-) -> tuple[Links, list[Notebook]]:
+    pulse: Pulse,
+) -> Arrays:
     """Learn blankets that tell each other (GSMN*): what one end of a pair found is not asked at the other."""
-    n = asker.n_variables
-    notebook = Notebook(asker.fresh(), strategy.keeps_undecided)
+    notebook = Notebook(reach.load().fresh(), strategy.keeps_undecided, pulse)
+    n = notebook.asker.n_variables
     limit = n if strategy.max_blanket is None else strategy.max_blanket
     blankets = np.zeros((n, n), dtype=np.bool_)
     examined: set[int] = set()
@@ -255,5 +275,5 @@ def _learn_together(
         shrink(a, blanket[::-1], blanket, notebook, [*required, *copied])
         blankets[a, blanket] = True
         examined.add(a)
-        step()
-    return blankets, [notebook]
+        pulse.tick()
+    return {"blankets": blankets, **notebook.arrays()}

@@ -22,6 +22,7 @@ from unless.learners.settings import (
     edge_limits,
     resolve_order,
 )
+from unless.learners.shards import n_workers, shares_memory, within_reach
 from unless.structures.graph import Graph
 
 
@@ -113,13 +114,14 @@ class GSMN(Estimator):
         check_n_jobs(self.n_jobs)
 
     def _learn(self, data: Dataset) -> None:
-        n_workers = self._check_memory(data)
-        # By name: the order of the columns must not decide anything, not even the rounding.
-        named = data.select(sorted(data.names))
+        workers = self._check_memory(data)
+        named = _by_name(data)
         keeps = self.undecided == "keep"
-        asker = PooledAsker.of(named, self.test, float(self.alpha), float(self.effect), weighs_power=keeps)
+        place = self._workplace(data)
+        settings = self.test, float(self.alpha), float(self.effect), keeps
+        reach = within_reach(data, place, _asker, *settings)
         with progress("GSMN", self.show_progress, data.n_variables) as step:
-            learned = learn_graph(asker, self._strategy(data, named), n_workers, step)
+            learned = learn_graph(reach.load(), self._strategy(data, named), workers, step, place, reach)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -141,11 +143,10 @@ class GSMN(Estimator):
 
     def _check_memory(self, data: Dataset) -> int:
         """Return the number of workers, or refuse with the estimate before any work."""
-        from joblib import effective_n_jobs
-
-        n_workers = max(1, min(int(effective_n_jobs(self.n_jobs)), data.n_variables))
+        workers = min(n_workers(self.n_jobs), data.n_variables)
         # Per pair: associations as they are found and settled, and a few questions by name.
-        need = bytes_to_count(data, n_workers) + bytes_to_join(data, n_workers) + 1000 * data.n_variables**2
+        sharing = workers if shares_memory() else 1
+        need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
         limit = parse_memory(self.max_memory)
         if need > limit:
             raise TooLarge(
@@ -153,4 +154,13 @@ class GSMN(Estimator):
                 f"need about {show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer "
                 "columns or raise max_memory=."
             )
-        return n_workers
+        return workers
+
+
+def _by_name(data: Dataset) -> Dataset:
+    # The order of the columns must not decide anything, not even the rounding.
+    return data.select(sorted(data.names))
+
+
+def _asker(data: Dataset, test: str, alpha: float, effect: float, keeps_undecided: bool) -> PooledAsker:
+    return PooledAsker.of(_by_name(data), test, alpha, effect, weighs_power=keeps_undecided)

@@ -69,7 +69,7 @@ class GSSL(FeatureLearner):
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         n_draws: int | str | Sequence[int] = "auto",
         *,

@@ -1,7 +1,7 @@
 """IBMAP-HC: the graph whose independences are most probable (Schlueter, Bromberg and Edera, AMAI 2014)."""
 
-import os
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +72,7 @@ class IBMAPHC(Estimator):
     score_: float
     assertions_: dict[Edge, Assertion]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         *,
         n_restarts: int = 0,
@@ -106,6 +106,9 @@ class IBMAPHC(Estimator):
 
     def _learn(self, data: Dataset) -> None:
         n_workers = self._check_memory(data)
+        place = self._workplace(data)
+        if self._take_up(place):
+            return
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
@@ -122,6 +125,7 @@ class IBMAPHC(Estimator):
         self.structure_, self.score_ = graph, best.score
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.tally.n_distinct
+        self._lay_down(place)
 
     def _kept(self) -> tuple[Graph, dict[str, Any]]:
         # Claims and what they are conditioned on follow from the graph.

@@ -85,7 +85,7 @@ class Memo:
 
     def answers(self) -> Words:
         """Return the answers without the gaps between them."""
-        return self.places[self.places[:, 1] & np.uint64(3) != 0]
+        return np.asarray(self.places[self.places[:, 1] & np.uint64(3) != 0])
 
     def add(self, answers: Words) -> None:
         """Take over answers, or the places of another memo."""
@@ -136,6 +136,10 @@ class _Batch:
         return self.answers[self.begins[node] : self.begins[node + 1]]
 
 
+def _nameless(folder: Path | None) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder)
+
+
 def _read(file: IO[bytes], begin: int, n_bytes: int) -> Words:
     answers = np.empty((n_bytes // _BYTES_OF_AN_ANSWER, 2), dtype=np.uint64)
     file.seek(begin)
@@ -147,7 +151,7 @@ class _Segment:
     """A file of answers: those for the last node first, so that it is cut off as they are taken."""
 
     def __init__(self, batches: Iterable[_Batch], first: int, n_nodes: int, folder: Path | None) -> None:
-        self.file: IO[bytes] = tempfile.TemporaryFile(dir=folder)
+        self.file = _nameless(folder)
         self.begins = np.zeros(n_nodes + 1, dtype=np.int64)
         held = list(batches)
         for node in range(n_nodes - 1, first - 1, -1):
@@ -253,7 +257,7 @@ class Tally:
             self._n_bytes += answers.nbytes
             return answers
         if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder)
+            self._file = _nameless(self._folder)
         place = self._file.seek(0, 2)
         self._file.write(answers.tobytes())
         return place, answers.nbytes

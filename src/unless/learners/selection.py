@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from unless.inference.priors import Prior
 from unless.inference.rows import read_rows
 from unless.learners.estimator import Estimator
 from unless.learners.settings import check_at_least
+from unless.learners.workplace import Workplace
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import prior_path, priors_to_try
@@ -53,6 +54,9 @@ class FeatureLearner(Estimator):
     """
 
     kept_structure = LogLinearModel
+    # Whether finished work is kept as a whole, not in parts.
+    keeps_whole: ClassVar[bool] = True
+    _place: Workplace | None = None
     prior: Any
     validation: float
     random_state: Any
@@ -97,6 +101,9 @@ class FeatureLearner(Estimator):
         unseen = None if validation is None else read_rows(data.domain, validation)
         if unseen is not None and not unseen.n_rows:
             raise DataError("The table to judge settings by has no rows.")
+        self._place = self._workplace(data, *(() if unseen is None else (unseen,)))
+        if self.keeps_whole and self._take_up(self._place):
+            return
         # By name: the order of the columns must not decide anything, not even the rounding.
         by_name = sorted(data.names)
         net, chosen, tried = self._learn_named(data.select(by_name), unseen and unseen.select(by_name))
@@ -105,6 +112,8 @@ class FeatureLearner(Estimator):
         self.chosen_, self.tried_ = chosen, tried
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
+        if self.keeps_whole:
+            self._lay_down(self._place)
 
     def _learn_named(
         self, data: Dataset, judge: Dataset | None

@@ -1,4 +1,4 @@
-"""Work cut into shards: run by joblib, kept in files where there is a folder for them, and stopped at once."""
+"""Work cut into shards: run by joblib, kept in files where there is a folder for them, stopped at once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -145,11 +145,13 @@ def run_shards(
     kind: str = "part",
     pulse: Pulse | None = None,
     ticks: int = 1,
+    in_memory: bool = False,
 ) -> Sequence[Arrays]:
     """Call `work(*task, pulse)` for every task and return the arrays it gives, in their order.
 
     In a folder, shards that are there are not computed again, and the results are read when they are asked
-    for. Work ticks `ticks` times a shard by itself.
+    for. Work ticks `ticks` times a shard by itself. What works `in_memory` stays in this process, in threads,
+    whatever the backend.
     """
     pulse = Pulse() if pulse is None else pulse
     names = [f"{kind}-{number:05}-of-{len(tasks):05}" for number in range(len(tasks))]
@@ -165,7 +167,7 @@ def run_shards(
             place.path(errand.name).unlink(missing_ok=True)
     try:
         pulse.tick(ticks * len(finished))
-        done = _run(errands, n_jobs, pulse, ticks)
+        done = _run(errands, n_jobs, pulse, ticks, in_memory)
     except BaseException as error:
         # Threads that are still at work would go on to the end of theirs.
         pulse.stop()
@@ -175,17 +177,24 @@ def run_shards(
     return done if place is None else _Results(place, names)
 
 
-def _run(errands: Sequence[_Errand], n_jobs: int | None, pulse: Pulse, ticks: int) -> list[Any]:
+def _run(
+    errands: Sequence[_Errand], n_jobs: int | None, pulse: Pulse, ticks: int, in_memory: bool
+) -> list[Any]:
     from joblib import Parallel, delayed
 
     if n_jobs == 1 or not errands:
         return [errand.run() for errand in errands]
     calls = (delayed(errand.run)() for errand in errands)
+    if in_memory:
+        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
+    # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
     if shares_memory():
-        # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
         return list(Parallel(n_jobs=n_jobs, prefer="threads")(calls))
-    done = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(calls)
-    return [result for result in done if pulse.tick(ticks) is None]
+    done = []
+    for result in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(calls):
+        done.append(result)
+        pulse.tick(ticks)
+    return done
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Probability trees, one for each variable, and the features they are read as."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,8 @@ from unless.data.domain import Domain
 from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
 from unless.kernels.growing import N_NODES, STATE_SIZE, Desk, Nodes, Rows, Rules, fill_logs, grow, plant
+from unless.learners.shards import Filed, Held, Pulse, n_workers, run_shards, within_reach
+from unless.learners.workplace import Arrays, Workplace, digest
 from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 
@@ -25,6 +28,9 @@ _BITS = 52
 # Counts up to here are looked up: more would not fit the cache.
 _MOST_LOGS = 2**16
 _BYTES_OF_A_NODE = 40
+# Trees grow in so many parts where each is kept.
+MOST_PARTS = 64
+_NODES = ("variable", "level", "gain", "where_true", "where_false", "parent", "depth")
 
 
 @dataclass(frozen=True)
@@ -67,18 +73,45 @@ class ProbabilityTree:
 
 
 def grow_trees(
-    data: Dataset, rules: GrowthRules, max_memory: int | str | None = None, n_jobs: int | None = None
+    data: Dataset,
+    rules: GrowthRules,
+    max_memory: int | str | None = None,
+    n_jobs: int | None = None,
+    place: Workplace | None = None,
 ) -> list[ProbabilityTree]:
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
-    from joblib import Parallel, delayed, effective_n_jobs
+    n = data.n_variables
+    workers = min(n_workers(n_jobs), n)
+    _check_memory(data, rules, parse_memory(max_memory), workers)
+    reach = within_reach(data, place, _Field, rules)
+    n_parts = n if place is None else min(n, MOST_PARTS)
+    parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+    kind = "trees" if place is None else f"trees-{digest(data)[:8]}-{rules.kappa:g}"
+    done = run_shards(
+        _grow_some,
+        [(reach, part) for part in parts],
+        n_jobs=workers,
+        place=place,
+        kind=kind,
+        in_memory=place is None,
+    )
+    trees = [tree for part, grown in zip(parts, done, strict=True) for tree in _trees(part, grown)]
+    return sorted(trees, key=lambda tree: tree.target)
 
-    n_workers = max(1, min(int(effective_n_jobs(n_jobs)), data.n_variables))
-    _check_memory(data, rules, parse_memory(max_memory), n_workers)
-    field = _Field(data, rules)
-    if n_workers == 1:
-        return [field.tree(target) for target in range(data.n_variables)]
-    with Parallel(n_jobs=n_workers, require="sharedmem") as pool:
-        return list(pool(delayed(field.tree)(target) for target in range(data.n_variables)))
+
+def _grow_some(reach: "Held[_Field] | Filed[_Field]", targets: range, pulse: Pulse) -> Arrays:
+    """Grow some trees, written one after the other."""
+    field = reach.load()
+    trees = [field.tree(target, pulse) for target in targets]
+    arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _NODES}
+    return {**arrays, "sizes": np.array([len(tree.variable) for tree in trees])}
+
+
+def _trees(targets: range, grown: Arrays) -> Iterator[ProbabilityTree]:
+    arrays = {name: grown[name] for name in _NODES}
+    ends = np.cumsum(grown["sizes"])
+    for target, begin, end in zip(targets, ends - grown["sizes"], ends, strict=True):
+        yield ProbabilityTree(target, **{name: array[begin:end] for name, array in arrays.items()})
 
 
 def features_of_trees(
@@ -112,14 +145,14 @@ class _Field:
             self.logs[more] = np.empty(min(data.n_rows + 1, _MOST_LOGS), dtype=np.int64)
             fill_logs(self.logs[more], more, self.unit)
 
-    def tree(self, target: int) -> ProbabilityTree:
+    def tree(self, target: int, pulse: Pulse) -> ProbabilityTree:
         place = int(self.place[target])
         n_levels = int(self.levels[place])
         rules, nodes, desk = self._rules(n_levels), self._nodes(), self._desk(n_levels)
         plant(nodes, desk)
         # Between two calls Ctrl-C is heard.
         while not grow(place, self.rows, rules, nodes, desk, _BUDGET):
-            pass
+            pulse.check()
         size = int(desk.state[N_NODES])
         variable, level, gain, where_true, where_false, depth = (
             array[:size].astype(np.int64) for array in nodes[:6]

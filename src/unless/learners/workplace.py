@@ -21,12 +21,15 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError
 from unless.formats.atomic import replacing
+from unless.formats.record import Record, load_record, save_record
+from unless.formats.structures import Structure
 from unless.inference.priors import Prior
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
 FORMAT = 1
 _SUFFIX = ".shard"
+_ANSWER = "answer"
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -55,7 +58,9 @@ class ShardFile(Mapping[str, npt.NDArray[Any]]):
                 stream.seek(start)
                 # A local header of zip: 30 bytes, the last four of them the lengths of name and extra field.
                 header = stream.read(30)
-                stream.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:], "little"), 1)
+                stream.seek(
+                    int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:], "little"), 1
+                )
                 np.lib.format.read_magic(stream)
                 shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
                 width = int(np.prod(shape[1:]))
@@ -67,7 +72,7 @@ class ShardFile(Mapping[str, npt.NDArray[Any]]):
     @contextmanager
     def _open(self) -> Iterator[Any]:
         try:
-            with np.load(self.path, allow_pickle=False) as content:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
                 yield content
         except _UNREADABLE as error:
             raise _damaged(self.path, error) from None
@@ -122,7 +127,7 @@ class Workplace:
         if resume and not own and any(place.folder.glob(f"*{_SUFFIX}")):
             raise SettingError(
                 f"work_dir={str(folder)!r} holds shards of other work only (another table, learner, setting "
-                "or version); there is nothing to resume: mend the setting that differs, or give resume=False."
+                "or version); there is nothing to resume: mend what differs, or give resume=False."
             )
         place._prepare()
         return place
@@ -143,14 +148,31 @@ class Workplace:
         """Return a shard to read from."""
         return ShardFile(self.path(name))
 
+    def keep_answer(self, structure: Structure, results: Mapping[str, Any]) -> None:
+        """Write a whole answer."""
+        save_record(Record(structure, settings={"stamp": self.stamp}, results=results), self.path(_ANSWER))
+
+    def read_answer(self) -> Record | None:
+        """Read a whole answer, if it is there."""
+        path = self.path(_ANSWER)
+        if not path.exists():
+            return None
+        try:
+            record = load_record(path)
+        except FileFormatError:
+            _tell(path, "is damaged")
+            return None
+        if record.settings.get("stamp") == self.stamp:
+            return record
+        _tell(path, "belongs to other work")
+        return None
+
     def keep_table(self, data: Dataset) -> TableFile:
         """Write the table, unless it is there, for workers to load."""
-        path = self.folder / f"{self.stamp}-table.npz"
+        path = self.folder / f"{self.stamp}-table-{digest(data)[:8]}.npz"
         if not path.exists():
             variables = json.dumps([[variable.name, variable.levels] for variable in data.domain])
-            write_arrays(
-                path, {"rows": data.rows, "counts": data.counts, "variables": _bytes(variables)}
-            )
+            write_arrays(path, {"rows": data.rows, "counts": data.counts, "variables": _bytes(variables)})
         return TableFile(str(path))
 
     def how_to_go_on(self) -> str:
@@ -165,13 +187,13 @@ class Workplace:
 
     def _is_sound(self, path: Path) -> bool:
         try:
-            with np.load(path, allow_pickle=False) as content:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
                 if content["stamp"].tobytes().decode() == self.stamp:
                     return True
             fault = "belongs to other work"
         except _UNREADABLE:
             fault = "is damaged"
-        warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", stacklevel=2)
+        _tell(path, fault)
         return False
 
     def _prepare(self) -> None:
@@ -200,14 +222,18 @@ def check_work(work_dir: object, resume: object) -> None:
 
 def describe(learner: str, settings: Mapping[str, Any], beside: Iterable[Dataset]) -> str:
     """Write down what shapes an answer besides the table, the same text for the same settings."""
-    tables = [_digest(data) for data in beside]
+    tables = [digest(data) for data in beside]
     return json.dumps([FORMAT, __version__, learner, _plain(settings), tables])
 
 
 def write_arrays(path: Path, content: Arrays) -> None:
     """Write arrays to a file that appears whole or not at all."""
     with replacing(path) as stream:
-        np.savez(stream, **content)
+        np.savez(stream, **dict[str, Any](content))
+
+
+def _tell(path: Path, fault: str) -> None:
+    warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", stacklevel=3)
 
 
 def _folder(folder: object) -> Path:
@@ -222,15 +248,16 @@ def _folder(folder: object) -> Path:
 
 
 def _fingerprint(work: str, data: Dataset) -> str:
-    return sha256(f"{work}{_digest(data)}".encode()).hexdigest()[:20]
+    return sha256(f"{work}{digest(data)}".encode()).hexdigest()[:20]
 
 
-def _digest(data: Dataset) -> str:
+def digest(data: Dataset) -> str:
+    """Return a fingerprint of a table."""
     names = json.dumps([[variable.name, variable.levels] for variable in data.domain])
-    digest = sha256(names.encode())
-    digest.update(np.ascontiguousarray(data.rows, dtype="<u2").data)
-    digest.update(np.ascontiguousarray(data.counts, dtype="<i8").data)
-    return digest.hexdigest()
+    told = sha256(names.encode())
+    told.update(np.ascontiguousarray(data.rows, dtype="<u2").data)
+    told.update(np.ascontiguousarray(data.counts, dtype="<i8").data)
+    return told.hexdigest()
 
 
 def _plain(value: Any) -> Any:

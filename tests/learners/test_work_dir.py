@@ -1,0 +1,175 @@
+"""Work kept in a folder: the same answer, nothing computed twice, nothing foreign taken up."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import unless
+from unless.errors import FileFormatError, SettingError
+from unless.learners import cohorts, grow_shrink, trees
+from unless.learners.catalogue import LEARNERS
+
+EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL"])
+QUICK = {
+    "CSPC": {"max_condition": 2},
+    "GSSL": {"n_draws": 500, "prune": 2, "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
+    "DTSL": {"kappa": [0.01, 0.1], "prior": unless.Gaussian(1.5)},
+}
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
+    monkeypatch.setattr(grow_shrink, "MOST_PARTS", 4)
+    monkeypatch.setattr(trees, "MOST_PARTS", 4)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Make a table too wide for the dense cube, in which each column mostly repeats the one before it."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 3, 300)]
+    for _ in range(13):
+        columns.append(np.where(rng.random(300) < 0.7, columns[-1], rng.integers(0, 3, 300)))
+    return unless.read(np.array(columns).T)
+
+
+def make(name, **settings):
+    if name == "independent":
+        return unless.CSGS(blankets="independent", **settings)
+    return LEARNERS[name](**QUICK.get(name, {}), **settings)
+
+
+def saved(est, folder):
+    unless.save(est, folder / "model.unless")
+    return (folder / "model.unless").read_bytes()
+
+
+def shards(folder):
+    return {path: path.stat().st_mtime_ns for path in sorted(folder.glob("*.shard"))}
+
+
+@EVERY
+def test_a_folder_changes_nothing_and_finished_work_is_taken_up(learner, table, tmp_path):
+    name, work = learner.__name__, tmp_path / "work"
+    plain = saved(make(name).fit(table), tmp_path)
+    assert saved(make(name, work_dir=work, n_jobs=2).fit(table), tmp_path) == plain
+    kept = shards(work)
+    assert kept
+    assert saved(make(name, work_dir=str(work), resume=True).fit(table), tmp_path) == plain
+    assert shards(work) == kept
+    with pytest.raises(SettingError, match="resume=True, or choose another folder"):
+        make(name, work_dir=work).fit(table)
+
+
+@IN_PARTS
+def test_only_missing_shards_are_computed_again(name, table, tmp_path):
+    work = tmp_path / "work"
+    first = saved(make(name, work_dir=work).fit(table), tmp_path)
+    kept = shards(work)
+    assert len(kept) > 3
+    lost = list(kept)[::2]
+    for path in lost:
+        path.unlink()
+    assert saved(make(name, work_dir=work, resume=True).fit(table), tmp_path) == first
+    assert {path for path, time in shards(work).items() if time != kept[path]} == set(lost)
+
+
+@IN_PARTS
+def test_shards_are_cut_alike_however_many_work_on_them(name, table, tmp_path):
+    first = saved(make(name, work_dir=tmp_path / "one").fit(table), tmp_path)
+    several = make(name, work_dir=tmp_path / "two", n_jobs=3).fit(table)
+    assert saved(several, tmp_path) == first
+    assert [path.name for path in shards(tmp_path / "two")] == [path.name for path in shards(tmp_path / "one")]
+
+
+@EVERY
+def test_spoiled_shards_are_told_and_computed_again(learner, table, tmp_path):
+    name, work = learner.__name__, tmp_path / "work"
+    first = saved(make(name, work_dir=work).fit(table), tmp_path)
+    truncated = next(iter(shards(work)))
+    truncated.write_bytes(truncated.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match=r"is damaged; it is computed again\.") as told:
+        again = make(name, work_dir=work, resume=True).fit(table)
+    assert len(told) == 1
+    assert saved(again, tmp_path) == first
+
+
+def test_shards_of_other_work_are_not_taken_up(table, tmp_path):
+    work = tmp_path / "work"
+    unless.CSGS(work_dir=work).fit(table)
+    with pytest.raises(SettingError, match="other work only"):
+        unless.CSGS(alpha=0.01, work_dir=work, resume=True).fit(table)
+    other = unless.CSGS(alpha=0.01, work_dir=work).fit(table)
+    assert saved(other, tmp_path) == saved(unless.CSGS(alpha=0.01).fit(table), tmp_path)
+
+
+def test_a_shard_under_the_name_of_another_is_told_and_computed_again(table, tmp_path):
+    first = saved(unless.CSGS(work_dir=tmp_path / "one").fit(table), tmp_path)
+    unless.CSGS(alpha=0.01, work_dir=tmp_path / "two").fit(table)
+    own, foreign = (next(iter(shards(tmp_path / folder))) for folder in ("one", "two"))
+    own.write_bytes(foreign.read_bytes())
+    with pytest.warns(UserWarning, match=r"belongs to other work; it is computed again\."):
+        again = unless.CSGS(work_dir=tmp_path / "one", resume=True).fit(table)
+    assert saved(again, tmp_path) == first
+
+
+@pytest.mark.parametrize("bad", [{"work_dir": 7}, {"work_dir": ""}, {"resume": 1}, {"resume": True}])
+def test_settings_that_name_no_folder_are_refused(bad, table):
+    with pytest.raises(SettingError, match="work_dir|resume"):
+        unless.GSMN(**bad).fit(table)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(table, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingError, match="cannot be made a folder") as caught:
+        unless.CSGS(work_dir=tmp_path / "file").fit(table)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_permission_is_refused_in_one_sentence(table, tmp_path, monkeypatch):
+    def refuse(path, *rest):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    # As root, no permission is denied.
+    monkeypatch.setattr("unless.formats.atomic.os.open", refuse)
+    with pytest.raises(SettingError, match=r"cannot be written \(Permission denied\); choose another folder"):
+        unless.CSGS(work_dir=tmp_path / "work").fit(table)
+
+
+def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
+    est = unless.CSGS(work_dir=tmp_path)
+    place = est._workplace(table)
+    with pytest.raises(FileFormatError, match="go on with resume=True"):
+        place.shard("part-00000-of-00001")["edges"]
+    with pytest.raises(FileFormatError, match="go on with resume=True"):
+        place.shard("part-00000-of-00001").rows("answers", 0, 1)
+
+
+def test_what_a_killed_run_had_begun_to_write_is_cleared(table, tmp_path):
+    place = unless.CSGS(work_dir=tmp_path)._workplace(table)
+    draft = tmp_path / f".{place.stamp}-part-00000-of-00009.shard.0123.part"
+    draft.write_text("half")
+    unless.CSGS(work_dir=tmp_path).fit(table)
+    assert not draft.exists()
+
+
+def test_settings_say_the_same_in_any_spelling(table, tmp_path):
+    edges = [("0", "1"), ("2", "3")]
+    stamps = {
+        unless.CSGS(alpha=alpha, forbidden_edges=listed, work_dir=tmp_path)._workplace(table).stamp
+        for alpha in (0.05, np.float64(0.05))
+        for listed in (edges, tuple(edges))
+    }
+    assert len(stamps) == 1
+    assert unless.CSGS(order="columns", work_dir=tmp_path)._workplace(table).stamp not in stamps
+
+
+def test_a_table_to_judge_by_belongs_to_the_work(table, tmp_path):
+    first = make("GSSL", work_dir=tmp_path / "work").fit(table, validation=table)
+    with warnings.catch_warnings(), pytest.raises(SettingError, match="other work only"):
+        make("GSSL", work_dir=tmp_path / "work", resume=True).fit(table)
+    again = make("GSSL", work_dir=tmp_path / "work", resume=True).fit(table, validation=table)
+    assert saved(again, tmp_path) == saved(first, tmp_path)
