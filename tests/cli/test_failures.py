@@ -150,6 +150,13 @@ def test_ctrl_c_stops(unless, broken):
     assert result.stderr.endswith("Stopped.\n")
 
 
+def test_ctrl_c_says_how_to_go_on(unless, broken):
+    broken(KeyboardInterrupt("Stopped; 2 finished shards kept in work_dir='w': go on with resume=True."))
+    result = unless("datasets")
+    assert result.exit_code == 130
+    assert result.stderr.endswith("2 finished shards kept in --work-dir 'w': go on with --resume.\n")
+
+
 def test_ctrl_c_stops_a_process_and_leaves_nothing(program, tmp_path):
     os.mkfifo(tmp_path / "table.csv")
     running = subprocess.Popen(

@@ -82,7 +82,9 @@ def test_shards_are_cut_alike_however_many_work_on_them(name, table, tmp_path):
     first = saved(make(name, work_dir=tmp_path / "one").fit(table), tmp_path)
     several = make(name, work_dir=tmp_path / "two", n_jobs=3).fit(table)
     assert saved(several, tmp_path) == first
-    assert [path.name for path in shards(tmp_path / "two")] == [path.name for path in shards(tmp_path / "one")]
+    assert [path.name for path in shards(tmp_path / "two")] == [
+        path.name for path in shards(tmp_path / "one")
+    ]
 
 
 @EVERY
@@ -118,7 +120,7 @@ def test_a_shard_under_the_name_of_another_is_told_and_computed_again(table, tmp
 
 @pytest.mark.parametrize("bad", [{"work_dir": 7}, {"work_dir": ""}, {"resume": 1}, {"resume": True}])
 def test_settings_that_name_no_folder_are_refused(bad, table):
-    with pytest.raises(SettingError, match="work_dir|resume"):
+    with pytest.raises(SettingError, match=r"work_dir|resume"):
         unless.GSMN(**bad).fit(table)
 
 

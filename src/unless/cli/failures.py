@@ -27,21 +27,23 @@ _OPTIONS = {
 _ARGUMENTS = (
     "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|forbidden_edges|header|learners|"
     "levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|n_networks|n_variables|order|"
-    "random_state|rare|required_edges|rule|sizes|test|undecided"
+    "random_state|rare|required_edges|resume|rule|sizes|test|undecided|work_dir"
 )
 # Quoted text is matched first, and left alone: a column may be called "levels=".
 _MENTION = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
     r"|(?<![\w-])(?P<name>"
     + _ARGUMENTS
-    + r")=(?:\{(?P<column>'[^']*'): (?P<spec>[^}]*)\}|False|(?P<value>(?=['\"\w\[(])))?"
+    + r")=(?:\{(?P<column>'[^']*'): (?P<spec>[^}]*)\}|False|True|(?P<value>(?=['\"\w\[(])))?"
 )
 
 
 def answer(failure: BaseException) -> int:
     """Say what happened and return the exit code."""
     if isinstance(failure, KeyboardInterrupt | click.Abort):
-        click.echo("Stopped.", err=True)
+        # Learners say what they kept and how to go on; click hides it behind an exception of its own.
+        said = failure.__cause__ if isinstance(failure, click.Abort) else failure
+        click.echo(in_options(_line(str(said))) if said and said.args else "Stopped.", err=True)
         return STOPPED
     if isinstance(failure, BrokenPipeError | SystemExit):
         # click and rich leave by themselves only when nobody reads the output any more.

@@ -25,6 +25,7 @@ from unless.learners.settings import (
     check_n_jobs,
     edge_limits,
 )
+from unless.learners.shards import Pulse
 from unless.structures.labelled import LabelledGraph
 
 GateNames = Collection[str] | None
@@ -182,12 +183,20 @@ class GGS(Estimator):
     ) -> list[GateTree]:
         from joblib import Parallel, delayed
 
+        pulse = Pulse(step, len(items), len(items))
+
         def one(item: GateSearch) -> GateTree:
+            pulse.check()
             tree = work(item)
-            step()
+            pulse.tick()
             return tree
 
-        return list(Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(one)(item) for item in items))
+        try:
+            calls = (delayed(one)(item) for item in items)
+            return list(Parallel(n_jobs=self.n_jobs, require="sharedmem")(calls))
+        finally:
+            # Threads that are still at work after Ctrl-C would go on to the end.
+            pulse.stop()
 
     def _check_memory(self, data: Dataset) -> None:
         """Refuse work that would not fit, with the estimate, before any of it."""

@@ -79,10 +79,17 @@ learning_options = stacked(
         help="Judge settings by this table, where the learner tries several (a share of the rows).",
     ),
     click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1)."),
+    click.option(
+        "--work-dir",
+        metavar="FOLDER",
+        type=click.Path(),
+        help="Keep finished parts of the work in this folder, so that it can be stopped and taken up.",
+    ),
+    click.option("--resume", is_flag=True, help="Take up the work that was begun in --work-dir."),
 )
 LEARNING = (
     "alpha", "test", "order", "blankets", "rule", "max_blanket", "undecided", "effect", "required_edges",
-    "forbidden_edges", "n_jobs", "max_memory",
+    "forbidden_edges", "n_jobs", "max_memory", "work_dir", "resume",
 )  # fmt: skip
 
 
