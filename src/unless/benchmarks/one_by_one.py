@@ -12,7 +12,9 @@ from unless.learners.memo import make_log, question_keys
 from unless.structures.pairs import packed_width
 
 
-def _loop(graphs, table, rules, keys, memo, log, slices, crossing, search, forget):
+def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
+    graphs, table, rules, keys, memo, log, slices, crossing, search, forget
+):
     """Learn one context after the other, in compiled code, so that only the sharing differs."""
     n, m = table.codes.shape
     alone = np.empty((n, 1, graphs.shape[2]), dtype=np.uint64)
@@ -27,7 +29,19 @@ def _loop(graphs, table, rules, keys, memo, log, slices, crossing, search, forge
             top = begin(m, slices, search)
             while top > 0:
                 top, asked, _ = grow_shrink(
-                    node, alone[node], final, table, rules, keys, memo, log, slices, crossing, search, top, 1 << 15
+                    node,
+                    alone[node],
+                    final,
+                    table,
+                    rules,
+                    keys,
+                    memo,
+                    log,
+                    slices,
+                    crossing,
+                    search,
+                    top,
+                    1 << 15,
                 )
                 n_asked += asked
             share_blankets(node, final, alone)
