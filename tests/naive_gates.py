@@ -239,6 +239,12 @@ def stops(tree, other):
     return [stop for child in children for stop in stops(child, other)]
 
 
+def chances_of(tree, gate):
+    """List the p of a gate wherever it was chosen."""
+    own = [candidate[2] for candidate in tree[2] if candidate[0] == gate == tree[3]]
+    return own + [p for child in tree[5] for p in chances_of(child, gate)]
+
+
 class NaiveLinker:
     """Says where two variables are linked."""
 
@@ -249,7 +255,10 @@ class NaiveLinker:
         self.n_tried = 0
 
     def pair(self, a, b):
-        """Return what is linked, what is not, what differs: (conditions, statistic, rows, p, gate) each."""
+        """Return what is linked, what is not, what differs.
+
+        Each is (conditions, statistic, rows, p, gate, p as claimed).
+        """
         mine = stops(self.trees[a], b) if self.ranks[a] <= self.ranks[b] else []
         yours = stops(self.trees[b], a) if self.ranks[b] <= self.ranks[a] else []
         spoken = [self.switched(a, stop) for stop in mine if stop[3] == b]
@@ -270,12 +279,22 @@ class NaiveLinker:
             _, linked, unlinked, differs = self.each(cells)
         else:
             _, linked, unlinked, differs = self.best(cells, ())
-        linked = [(*one[:3], min(1.0, p_of(one[1]) * self.n_tried), None) for one in linked]
+        linked = [self.linked(*one[:3], self.n_tried) for one in linked]
         differs = [
             (*one[:3], min(1.0, p_of(one[1]) * self.n_gates ** max(1, len(one[0]))), one[4])
             for one in differs
         ]
-        return apart + linked, unlinked, differs
+        return apart + linked, unlinked, [(*one, one[3]) for one in differs]
+
+    def linked(self, conditions, test, n_rows, n_tried, gates=()):
+        """Correct for the accounts tried; and for the gates that were possible, unless they are sure."""
+        p, gates = min(1.0, n_tried * p_of(test)), {*gates, *dict(conditions)}
+        n_looked_at, doubt = len(self.trees) * (self.n_gates + 1), 0.0
+        for gate in gates:
+            plainest = min(p for tree in self.trees for p in chances_of(tree, gate))
+            doubt = max(doubt, min(1.0, n_looked_at * plainest))
+        claimed = max(p, min(p * self.n_gates ** len(gates), doubt))
+        return conditions, test, n_rows, p, None, claimed
 
     def switched(self, target, stop):
         search, (conditions, _, _, _, union, children) = self.searches[target], stop
@@ -284,7 +303,7 @@ class NaiveLinker:
         ratio = 2 * (sum(one.log_likelihood for one in apart) - without.log_likelihood)
         test = max(0.0, ratio), sum(one.weights.size for one in apart) - without.weights.size
         n_tried = 2 * comb(len(self.trees) - 2, len(union))
-        return conditions, test, len(search.part(conditions)), min(1.0, n_tried * p_of(test)), None
+        return self.linked(conditions, test, len(search.part(conditions)), n_tried, {stop[3]})
 
     @staticmethod
     def overlap(one, other):
@@ -319,13 +338,14 @@ class NaiveLinker:
         return found
 
     def effect(self, target, conditions, blanket, variable):
-        """Scale the covariance so that the weights are as sure as the likelihood ratio says."""
+        """Scale the covariance so that the weights are no surer than likelihood ratio and score say."""
         search, blanket = self.searches[target], frozenset({*blanket, variable})
         told = naive.effect(search.regress(conditions, blanket), variable)
         wald = naive.size(told)
         if not told.cells or p_of(wald) < 1e-8 or (p_of(wald) > 0.2 and np.abs(told.weights).max() < 3):
             return told
-        ratio = search.drop(conditions, blanket, variable)[0]
+        score = search.score(conditions, blanket - {variable}, variable)
+        ratio = min(search.drop(conditions, blanket, variable)[0], score[0])
         if min(ratio, wald[0]) <= 1e-7:
             return told
         return told._replace(covariance=told.covariance * np.clip(wald[0] / ratio, 0.1, 10))
@@ -343,7 +363,7 @@ class NaiveLinker:
         """Return (worth, linked, unlinked, differs) of no link, one link, or a split, whichever is best."""
         self.n_tried += 1
         test, n_rows = naive.common([cell[1] for cell in cells]), sum(cell[2] for cell in cells)
-        found = path, test, n_rows, p_of(test), None
+        found = path, test, n_rows, p_of(test), None, p_of(test)
         choice = 0.0, [], [found], []
         linked = test[0] - chdtri(test[1], self.alpha) if test[1] else -inf
         if linked > choice[0]:

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ import unless
 from unless.errors import SettingError
 from unless.independence.discovery import adjusted, largest_shift
 from unless.independence.logistic import Effect, common, difference, size_of
+from unless.learners import linking
+from unless.learners.claiming import Notary
 from unless.learners.neighbourhoods import Asker
 from unless.learners.parts import Table
 
@@ -151,6 +154,41 @@ def test_the_network_of_a_labelled_graph_has_low_order_features():
     net = est.network(data)
     assert max(len(feature.scope) for feature in net.features) == 3
     assert net.query("W")["0"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_weak_links_are_weighed_and_files_keep_them(tmp_path):
+    law = unless.datasets.make_csi(6, random_state=5_023)
+    data = law.sample(500, random_state=6_023)
+    est = unless.GGS().fit(data)
+    drawn = unless.LabelledGraph(data.domain, est.structure_.links)
+    alone = unless.fit_weights(drawn.features(), data, unless.Gaussian(1.0))
+    assert est.structure_.weighed
+    assert 2 * unless.kl_divergence(law, est.network(data)) < unless.kl_divergence(law, alone)
+    unless.save(est, tmp_path / "weighed.unless")
+    assert unless.load(tmp_path / "weighed.unless").structure_ == est.structure_
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.5), st.floats(0, 0.5)), max_size=15))
+def test_candidates_are_weighed_while_four_of_five_may_be_true(chances):
+    variables = tuple(unless.Variable(name, ("0", "1")) for name in "abcdef")
+    everywhere = [
+        linking.Found((), linking.Statistic(1.0, 1), 9, corrected, doubt=doubt)
+        for corrected, doubt in chances
+    ]
+    places = combinations(range(6), 2)
+    pairs = {pair: linking.Pair((found,)) for pair, found in zip(places, everywhere, strict=False)}
+    notary = Notary(unless.Domain(variables), 0.05, 0.1, set())
+    claims = notary.claims(pairs, 15)
+    padding = [1.0] * (15 - len(chances))
+    sure = naive.benjamini_hochberg([*(max(one) for one in chances), *padding])
+    likely = naive.benjamini_hochberg([*(corrected for corrected, _ in chances), *padding])
+    names = [("abcdef"[a], "abcdef"[b]) for a, b in pairs]
+    assert [claim.pair for claim in claims] == [
+        name for name, q in zip(names, sure, strict=False) if q <= 0.05
+    ]
+    assert [pair for pair, _ in notary.weighed(pairs, claims)] == [
+        name for name, q, share in zip(names, sure, likely, strict=False) if share <= 0.2 and not q <= 0.05
+    ]
 
 
 def test_a_claim_can_be_told_in_plain_values():

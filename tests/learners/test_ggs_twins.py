@@ -229,6 +229,24 @@ def test_accounts_of_pairs_are_the_literal_ones(name, max_cells, monkeypatch):
                 for one, other in zip(found, expected, strict=True):
                     assert one.statistic == pytest.approx(other[1], rel=1e-4, abs=1e-5)
                     assert one.corrected == pytest.approx(other[3], rel=1e-3)
+                    assert one.p == pytest.approx(other[5], rel=1e-3)
+
+
+def test_weights_are_no_surer_than_either_test_of_them_says():
+    scaled = 0
+    for seed in range(8):
+        data = nasty_table(seed, n_rows=80)
+        fast, slow = both_searches(data, 0)
+        twin = naive_gates.NaiveLinker([slow], [], 2)
+        for variable, others in ((1, (2, 3)), (2, (1,)), (3, ())):
+            found = fast.asker.effect(fast.table.whole, others, variable)
+            expected = twin.effect(0, (), others, variable)
+            assert list(found.cells) == expected.cells
+            assert found.weights == pytest.approx(expected.weights, rel=1e-4, abs=1e-6)
+            assert found.covariance == pytest.approx(expected.covariance, rel=1e-4, abs=1e-6)
+            plain = fast.asker.regression(fast.table.whole, tuple(sorted((*others, variable))))
+            scaled += not np.array_equal(plain.effect(variable).covariance, found.covariance)
+    assert scaled > 3
 
 
 def test_two_that_are_each_others_gate_are_both_refused():

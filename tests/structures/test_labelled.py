@@ -119,3 +119,29 @@ def test_it_reads_well():
 def test_what_is_no_labelled_graph_is_refused(links, words):
     with pytest.raises(SettingError, match=words):
         unless.LabelledGraph(DOMAIN, links)
+
+
+def test_links_that_are_only_weighed_change_features_and_nothing_else():
+    weighed = [
+        unless.Link(("b", "c"), (region(w=["1"]),)),
+        unless.Link(("b", "a"), (region(w=["0"], c=["y"]),)),
+    ]
+    both = unless.LabelledGraph(DOMAIN, graph().links, weighed)
+    assert both.links == graph().links
+    assert [link.pair for link in both.weighed] == [("a", "b"), ("b", "c")]
+    assert both != graph()
+    assert hash(both) == hash(unless.LabelledGraph(DOMAIN, graph().links, reversed(weighed)))
+    assert (both.edges, both.gates, str(both)) == (graph().edges, graph().gates, str(graph()))
+    for context in contexts():
+        assert both.graph(context) == graph().graph(context)
+    assert unless.compare_structures(both, graph()).distance == 0
+    # Their features are those that they would have if they were drawn.
+    regions = (*graph().regions("a", "b"), region(w=["0"], c=["y"]))
+    drawn = [unless.Link(("a", "b"), regions), unless.Link(("a", "c"), graph().regions("a", "c")), weighed[0]]
+    assert set(both.features()) == set(unless.LabelledGraph(DOMAIN, drawn).features())
+    assert set(graph().features()) < set(both.features())
+
+
+def test_a_link_is_weighed_where_it_is_not_drawn():
+    with pytest.raises(SettingError, match="overlap"):
+        unless.LabelledGraph(DOMAIN, graph().links, [unless.Link(("a", "b"), (region(w=["1"], c=["x"]),))])

@@ -1,6 +1,6 @@
 """Structures to members and back; what comes back is checked before it is believed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -101,29 +101,35 @@ def _read_graph(domain: Domain, members: Members) -> Graph:
 
 
 def _wire_labelled(graph: LabelledGraph) -> WireLabelledGraph:
-    return WireLabelledGraph(
-        [
-            WireLink(
-                link.pair,
-                [
-                    [WireCondition(name, list(labels)) for name, labels in region.conditions]
-                    for region in link.regions
-                ],
-            )
-            for link in graph
-        ]
-    )
+    return WireLabelledGraph(_wire_links(graph.links), _wire_links(graph.weighed))
+
+
+def _wire_links(links: Iterable[Link]) -> list[WireLink]:
+    return [
+        WireLink(
+            link.pair,
+            [
+                [WireCondition(name, list(labels)) for name, labels in region.conditions]
+                for region in link.regions
+            ],
+        )
+        for link in links
+    ]
 
 
 def _read_labelled(wire: WireLabelledGraph, domain: Domain, members: Members) -> LabelledGraph:
     _expect_members(members)
-    links = tuple(
-        Link(link.pair, tuple(_read_region(domain, conditions) for conditions in link.regions))
-        for link in wire.links
-    )
-    graph = LabelledGraph(domain, links)
-    _check(graph.links == links, "links are not distinct and in order")
+    links, weighed = _read_links(wire.links, domain), _read_links(wire.weighed, domain)
+    graph = LabelledGraph(domain, links, weighed)
+    _check((graph.links, graph.weighed) == (links, weighed), "links are not distinct and in order")
     return graph
+
+
+def _read_links(links: Iterable[WireLink], domain: Domain) -> tuple[Link, ...]:
+    return tuple(
+        Link(link.pair, tuple(_read_region(domain, conditions) for conditions in link.regions))
+        for link in links
+    )
 
 
 def _read_region(domain: Domain, conditions: list[WireCondition]) -> Region:

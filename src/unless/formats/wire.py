@@ -97,10 +97,11 @@ class WireLink(msgspec.Struct, forbid_unknown_fields=True):
     regions: list[list[WireCondition]]
 
 
-class WireLabelledGraph(msgspec.Struct, forbid_unknown_fields=True, tag="labelled_graph"):
-    """A labelled graph, all of it."""
+class WireLabelledGraph(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag="labelled_graph"):
+    """A labelled graph, all of it; no links that are only weighed is not said."""
 
     links: list[WireLink]
+    weighed: list[WireLink] = []
 
 
 WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet | WireLogLinearModel | WireLabelledGraph

@@ -1,7 +1,7 @@
 """From what was found about pairs to claims with p and q, and to the graph they make."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any, Literal
@@ -17,6 +17,8 @@ from unless.structures.pairs import Edge
 from unless.structures.regions import Region
 
 Kind = Literal["linked", "differs", "vanishes"]
+# Links are weighed, if not claimed, as long as no more than this share of them is expected to be false.
+WEIGHED = 0.2
 # Arithmetic on other machines may end on other last digits; files should not.
 _DIGITS = 10
 
@@ -65,12 +67,10 @@ class Notary:
 
     def claims(self, pairs: Mapping[tuple[int, int], Pair], n_searched: int) -> list[Claim]:
         """Keep the discoveries whose q is small enough, and add where they vanish."""
-        n = len(self.domain)
-        linked = [(pair, found) for pair, about in pairs.items() for found in about.linked]
-        n_others = n * (n - 1) // 2 - len({pair for pair, _ in linked})
+        linked, n_links = self._candidates(pairs)
         differs = [(pair, found) for pair, about in pairs.items() for found in about.differs]
         made = [
-            *self._discoveries("linked", linked, len(linked) + n_others),
+            *self._discoveries("linked", linked, n_links),
             *self._discoveries("differs", differs, max(n_searched, len(differs))),
         ]
         named = {claim.pair for claim in made if claim.kind == "linked"}
@@ -78,10 +78,33 @@ class Notary:
         made += [claim for claim in self._vanishing(absent) if claim.pair in named]
         return sorted(made, key=lambda claim: (claim.pair, claim.kind, claim.region.conditions))
 
+    def weighed(
+        self, pairs: Mapping[tuple[int, int], Pair], claims: Iterable[Claim]
+    ) -> Iterator[tuple[Edge, Region]]:
+        """Give candidate links that are too weak to be claimed, but more often there than not.
+
+        Each by itself adds little, all together much. Whether their gates are gates for sure does not matter.
+        """
+        claimed = {(claim.pair, claim.region) for claim in claims if claim.kind == "linked"}
+        linked, n_links = self._candidates(pairs)
+        shares = adjusted([found.corrected for _, found in linked], n_links)
+        for (pair, found), share in zip(linked, shares.tolist(), strict=True):
+            one = self._pair(pair), region_of(self.domain, found)
+            if share <= WEIGHED and one not in claimed:
+                yield one
+
+    def _candidates(
+        self, pairs: Mapping[tuple[int, int], Pair]
+    ) -> tuple[list[tuple[tuple[int, int], Found]], int]:
+        """Return where pairs may be linked, and how many hypotheses were looked at: one a pair at least."""
+        linked = [(pair, found) for pair, about in pairs.items() for found in about.linked]
+        n = len(self.domain)
+        return linked, len(linked) + n * (n - 1) // 2 - len({pair for pair, _ in linked})
+
     def _discoveries(
         self, kind: Kind, found: Sequence[tuple[tuple[int, int], Found]], n_hypotheses: int
     ) -> Iterator[Claim]:
-        q_values = adjusted([one.corrected for _, one in found], n_hypotheses)
+        q_values = adjusted([one.p for _, one in found], n_hypotheses)
         for (pair, one), q in zip(found, q_values.tolist(), strict=True):
             if q <= self.fdr and self._pair(pair) not in self.required:
                 yield self._claim(kind, pair, one, q=_rounded(q))
@@ -104,7 +127,7 @@ class Notary:
             statistic=_rounded(statistic.value),
             df=statistic.df,
             n_rows=found.n_rows,
-            p=_rounded(found.corrected),
+            p=_rounded(found.p),
             q=more.get("q"),
             effect=_rounded(self._cramers_v(pair, statistic.value, found.n_rows)),
             at_most=more.get("at_most"),
@@ -130,13 +153,20 @@ def region_of(domain: Domain, found: Found) -> Region:
     )
 
 
-def labelled(domain: Domain, claims: Sequence[Claim], required: set[Edge]) -> LabelledGraph:
-    """Draw a link wherever one is claimed, or required."""
-    regions: dict[Edge, list[Region]] = {pair: [Region()] for pair in required}
-    for claim in claims:
-        if claim.kind == "linked":
-            regions.setdefault(claim.pair, []).append(claim.region)
-    return LabelledGraph(domain, (Link(pair, tuple(where)) for pair, where in regions.items()))
+def labelled(
+    domain: Domain, claims: Sequence[Claim], required: set[Edge], weighed: Iterable[tuple[Edge, Region]] = ()
+) -> LabelledGraph:
+    """Draw a link wherever one is claimed, or required; weigh the others."""
+    claimed = ((claim.pair, claim.region) for claim in claims if claim.kind == "linked")
+    everywhere = ((pair, Region()) for pair in sorted(required))
+    return LabelledGraph(domain, _links((*everywhere, *claimed)), _links(weighed))
+
+
+def _links(found: Iterable[tuple[Edge, Region]]) -> Iterator[Link]:
+    regions: dict[Edge, list[Region]] = {}
+    for pair, region in found:
+        regions.setdefault(pair, []).append(region)
+    return (Link(pair, tuple(where)) for pair, where in regions.items())
 
 
 def plain_claims(claims: Sequence[Claim]) -> list[dict[str, Any]]:

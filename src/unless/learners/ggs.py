@@ -63,7 +63,9 @@ class GGS(Estimator):
     required_edges, forbidden_edges
         Pairs of names that are linked everywhere, or nowhere.
 
-    The claims behind the links are in `claims_`.
+    The claims behind the links are in `claims_`. `network` weighs, beside the links that are claimed, those
+    candidates (`structure_.weighed`) of which at most one in five is expected to be false: links too weak to
+    be claimed are many in a small table, and together they matter for probabilities.
 
     Examples
     --------
@@ -139,7 +141,8 @@ class GGS(Estimator):
         }
         notary = Notary(named.domain, float(self.fdr), float(self.negligible), required)
         self.claims_ = notary.claims(pairs, linker.n_searched)
-        self.structure_ = labelled(data.domain, self.claims_, required)
+        weighed = notary.weighed(pairs, self.claims_)
+        self.structure_ = labelled(data.domain, self.claims_, required, weighed)
         self.n_tests_ = linker.n_asked + sum(asker.n_asked for asker in askers)
         self.n_distinct_tests_ = min(
             self.n_tests_, linker.n_asked + sum(asker.n_distinct for asker in askers)

@@ -26,8 +26,8 @@ MAX_CELLS = 8
 class Found(NamedTuple):
     """A hypothesis about a pair that was tested in a part of the table.
 
-    `corrected` is its p after the search that led to it; `gate` is the variable between whose levels the link
-    may differ, for the hypotheses of that kind.
+    `corrected` is its p after the search that led to it, `doubt` what that becomes because its gates may be
+    none; `gate` is the variable between whose levels the link may differ, for hypotheses of that kind.
     """
 
     conditions: Conditions
@@ -35,6 +35,12 @@ class Found(NamedTuple):
     n_rows: int
     corrected: float
     gate: int | None = None
+    doubt: float = 0.0
+
+    @property
+    def p(self) -> float:
+        """The p of the whole claim, gates and all."""
+        return max(self.corrected, self.doubt)
 
 
 class Pair(NamedTuple):
@@ -76,6 +82,7 @@ class Linker:
         self.n_gates = n_gates
         self.n_asked = self.n_searched = 0
         self.rank = gate_ranks(trees)
+        self.doubts = _gate_doubts(trees, len(askers) * (n_gates + 1))
 
     def pair(self, a: int, b: int) -> Pair:
         """Say where two variables are linked."""
@@ -92,7 +99,7 @@ class Linker:
         # Where a gate of one end has spoken the rest of the table is no region, and each cell is its own.
         best = self._each(cells) if apart else self._best(cells, ())
         n_tried = self.n_asked - before
-        linked = tuple(_corrected(found, n_tried) for found in best.linked)
+        linked = tuple(self._doubted(_corrected(found, n_tried)) for found in best.linked)
         differs = tuple(
             _corrected(found, self.n_gates ** len(found.conditions or ((),))) for found in best.differs
         )
@@ -117,7 +124,14 @@ class Linker:
             # Either end might have said it, and the neighbours it is said with were searched for.
             n_tried = 2 * comb(len(self.askers) - 2, len(stop.union))
             p = min(1.0, n_tried * statistic.p)
-            yield Found(stop.part.conditions, statistic, self.table.n_rows(stop.part), p)
+            found = Found(stop.part.conditions, statistic, self.table.n_rows(stop.part), p)
+            yield self._doubted(found, b)
+
+    def _doubted(self, found: Found, *gates: int) -> Found:
+        """Correct for the gates that could have been chosen, unless those chosen are gates for sure."""
+        named = {*gates, *(variable for variable, _ in found.conditions)}
+        doubt = max((self.doubts.get(gate, 0.0) for gate in named), default=0.0)
+        return found._replace(doubt=min(1.0, doubt, found.corrected * self.n_gates ** len(named)))
 
     def _cells(self, a: int, b: int, mine: list[GateTree], yours: list[GateTree]) -> Iterator[Cell]:
         here = [stop for stop in mine if stop.gate is None]
@@ -212,6 +226,19 @@ def _contrast(cells: list[Cell], sides: list[list[Cell]]) -> Statistic:
     value = overall.value - sum(one.value for one in within)
     df = overall.df - sum(one.df for one in within)
     return Statistic(max(0.0, value), df) if df > 0 else NOTHING
+
+
+def _gate_doubts(trees: Sequence[GateTree], n_looked_at: int) -> dict[int, float]:
+    """Return, for each gate, the chance of what is seen where it is plainest if it were a gate nowhere."""
+    doubts: dict[int, float] = {}
+    nodes = list(trees)
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        for one in node.candidates:
+            if one.gate == node.gate:
+                doubts[one.gate] = min(doubts.get(one.gate, 1.0), n_looked_at * one.p)
+    return doubts
 
 
 def _corrected(found: Found, n_tried: int) -> Found:

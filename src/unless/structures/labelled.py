@@ -53,18 +53,21 @@ class LabelledGraph:
     """A graph for every context, said by its links: each holds everywhere, or in some regions only.
 
     It answers as a `CanonicalModel` does, for contexts that were observed and for those that were not. Its
-    links are sorted; iterating gives them.
+    links are sorted; iterating gives them. Those that are only `weighed` are not said to be there, and none
+    of its answers changes by them: `features` has theirs too, because links that are each too weak to be said
+    may matter together.
     """
 
     domain: Domain
     links: tuple[Link, ...]
+    weighed: tuple[Link, ...]
 
-    def __init__(self, domain: Domain, links: Iterable[Link] = ()) -> None:
-        checked = sorted((_checked(domain, link) for link in links), key=lambda link: link.pair)
-        for one, other in pairwise(checked):
-            if one.pair == other.pair:
-                raise SettingError(f"The link {one.pair!r} is given twice; give all its regions at once.")
-        self.__dict__.update(domain=domain, links=tuple(checked))
+    def __init__(self, domain: Domain, links: Iterable[Link] = (), weighed: Iterable[Link] = ()) -> None:
+        drawn, beside = _sorted(domain, links), _sorted(domain, weighed)
+        regions = {link.pair: link.regions for link in drawn}
+        for link in beside:
+            _check_disjoint(link.pair, (*link.regions, *regions.get(link.pair, ())))
+        self.__dict__.update(domain=domain, links=drawn, weighed=beside)
 
     @cached_property
     def edges(self) -> frozenset[Edge]:
@@ -136,8 +139,8 @@ class LabelledGraph:
     def features(self, kind: Literal["cliques", "pairs"] = "pairs") -> FeatureSet:
         """Return low-order indicators, whatever `kind`: the graph says by itself which it needs.
 
-        For each link one for each pair of levels, joined with the gate levels under which it holds; and one
-        for each variable's level and each level of each of its gates.
+        For each link, drawn or only weighed, one for each pair of levels, joined with the gate levels under
+        which it holds; and one for each variable's level and each level of each of its gates.
         """
         if kind not in ("cliques", "pairs"):
             raise SettingError(f"kind={kind!r} is not known; use 'cliques' or 'pairs'.")
@@ -149,7 +152,7 @@ class LabelledGraph:
         return self.given(context).to_networkx()
 
     def _link_features(self) -> Iterator[list[Spoken]]:
-        for link in self.links:
+        for link in (*self.links, *self.weighed):
             a, b = (self.domain.index(name) for name in link.pair)
             for region in link.regions:
                 where = [spoken for condition in region.conditions for spoken in self._said(*condition)]
@@ -158,7 +161,7 @@ class LabelledGraph:
 
     def _own_features(self) -> Iterator[list[Spoken]]:
         switches: dict[int, set[int]] = {position: set() for position in range(len(self.domain))}
-        for link in self.links:
+        for link in (*self.links, *self.weighed):
             for name in link.pair:
                 switches[self.domain.index(name)].update(map(self.domain.index, link.gates))
         for variable, gates in switches.items():
@@ -195,10 +198,11 @@ class LabelledGraph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelledGraph):
             return NotImplemented
-        return set(self.domain.variables) == set(other.domain.variables) and self.links == other.links
+        same_domain = set(self.domain.variables) == set(other.domain.variables)
+        return same_domain and (self.links, self.weighed) == (other.links, other.weighed)
 
     def __hash__(self) -> int:
-        return hash((frozenset(self.domain.names), self.links))
+        return hash((frozenset(self.domain.names), self.links, self.weighed))
 
     def _repr_html_(self) -> str:
         rows = [(*link.pair, " or ".join(map(str, link.regions)) or "everywhere") for link in self.links]
@@ -209,18 +213,30 @@ class LabelledGraph:
         return f"<LabelledGraph: {len(self.domain)} variables, {len(self)} links, {n_gated} of them gated>"
 
 
+def _sorted(domain: Domain, links: Iterable[Link]) -> tuple[Link, ...]:
+    checked = sorted((_checked(domain, link) for link in links), key=lambda link: link.pair)
+    for one, other in pairwise(checked):
+        if one.pair == other.pair:
+            raise SettingError(f"The link {one.pair!r} is given twice; give all its regions at once.")
+    return tuple(checked)
+
+
 def _checked(domain: Domain, link: Link) -> Link:
     (pair,) = Graph(domain, [link.pair]).edges
     regions = [Region.of(domain, dict(region.conditions)) for region in link.regions]
     for region in regions:
         if set(region.names) & set(pair):
             raise SettingError(f"The link {pair!r} cannot be its own gate; give conditions on others.")
-    for one, other in combinations(regions, 2):
-        if _overlap(one, other):
-            raise SettingError(f"Two regions of the link {pair!r} overlap; give disjoint ones.")
+    _check_disjoint(pair, regions)
     if not regions:
         raise SettingError(f"The link {pair!r} holds nowhere; leave it out.")
     return Link(pair, tuple(sorted(regions, key=lambda region: region.conditions)))
+
+
+def _check_disjoint(pair: Edge, regions: Iterable[Region]) -> None:
+    for one, other in combinations(regions, 2):
+        if _overlap(one, other):
+            raise SettingError(f"Two regions of the link {pair!r} overlap; give disjoint ones.")
 
 
 def _agrees(region: Region, known: Mapping[str, str]) -> bool:
