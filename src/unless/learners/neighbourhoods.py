@@ -169,7 +169,8 @@ class Asker:
             self.n_asked += 1
             return effect
         fewer = tuple(b for b in blanket if b != variable)
-        score = self._score(part, fewer).variables([variable])[0].value
+        pairs = Pairs(self.table, part, self.target, [variable])
+        score = self._score(part, fewer).variables([variable], pairs)[0].value
         ratio, wald = min(self.drop(part, blanket, variable).value, score), size.value
         if min(ratio, wald) <= EXPLAINED:
             return effect
