@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive_gates
 import naive_ggs as naive
 import unless
-from unless.independence.logistic import NO_EFFECT
+from unless.independence.logistic import NO_EFFECT, NOTHING
 from unless.learners import gating, linking, neighbourhoods, score_tests
 from unless.learners.gating import GateSearch, even_shares, gate_ranks, gate_shares, part_rivals
 from unless.learners.linking import Linker
@@ -264,6 +264,6 @@ def test_two_that_are_each_others_gate_are_both_refused():
 def test_a_gate_whose_sides_overlap_is_no_gate():
     nothing = np.zeros(0, dtype=np.int64)
     ways = [[(0, (0,)), (1, (0, 1))], [(0, (1,)), (1, (0,))], [(0, (1,)), (1, (1,))]]
-    cells = [linking.Cell(Part(tuple(way), nothing), NO_EFFECT, 0) for way in ways]
+    cells = [linking.Cell(Part(tuple(way), nothing), NO_EFFECT, 0, NOTHING) for way in ways]
     assert linking._gates(cells) == [0]
     assert linking._gates(cells[1:]) == [1]

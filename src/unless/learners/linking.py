@@ -12,7 +12,8 @@ from unless.independence.logistic import (
     Statistic,
     average,
     common,
-    difference,
+    size_of,
+    total,
     turned,
 )
 from unless.learners.gating import GateTree, gate_ranks
@@ -55,17 +56,22 @@ Meeting = tuple[Part, GateTree | None, GateTree | None]
 
 
 class Cell(NamedTuple):
-    """A part in which a pair has one set of weights."""
+    """A part in which a pair has one set of weights, and the test that they are all zero."""
 
     part: Part
     effect: Effect
     n_rows: int
+    size: Statistic
 
 
 class Choice(NamedTuple):
-    """The best account of some cells: what it is worth, and what it says."""
+    """The best account of some cells: what it is worth, and what it says.
+
+    `differ` is the test that the weights of the cells differ at all.
+    """
 
     worth: float
+    differ: Statistic
     linked: tuple[Found, ...]
     unlinked: tuple[Found, ...]
     differs: tuple[Found, ...]
@@ -145,12 +151,14 @@ class Linker:
             said = [] if one is None else [self.askers[a].effect(part, one.blanket, b)]
             if other is not None:
                 said.append(turned(self.askers[b].effect(part, other.blanket, a)))
-            yield Cell(part, average(said[0], said[-1]), self.table.n_rows(part))
+            effect = average(said[0], said[-1])
+            yield Cell(part, effect, self.table.n_rows(part), size_of(effect))
 
     def _each(self, cells: list[Cell]) -> Choice:
         choices = [self._best([cell], cell.part.conditions) for cell in cells]
         return Choice(
             sum(choice.worth for choice in choices),
+            NOTHING,
             tuple(one for choice in choices for one in choice.linked),
             tuple(one for choice in choices for one in choice.unlinked),
             (),
@@ -161,16 +169,18 @@ class Linker:
         self.n_asked += 1
         effects = [cell.effect for cell in cells]
         together = common(effects)
+        alone = total(cell.size for cell in cells)
+        differ = Statistic(max(0.0, alone.value - together.value), alone.df - together.df)
         n_rows = sum(cell.n_rows for cell in cells)
         found = Found(path, together, n_rows, together.p)
-        choices = [Choice(0.0, (), (found,), ())]
+        choices = [Choice(0.0, differ, (), (found,), ())]
         if together.df:
             worth = together.value - float(chdtri(together.df, self.alpha))
-            choices.append(Choice(worth, (found,), (), ()))
-        choices += [self._split(cells, path, gate) for gate in _gates(cells)]
+            choices.append(Choice(worth, differ, (found,), (), ()))
+        choices += [self._split(cells, differ, path, gate) for gate in _gates(cells)]
         return max(choices, key=lambda choice: choice.worth)
 
-    def _split(self, cells: list[Cell], path: Conditions, gate: int) -> Choice:
+    def _split(self, cells: list[Cell], differ: Statistic, path: Conditions, gate: int) -> Choice:
         sides: dict[tuple[int, ...], list[Cell]] = {}
         for cell in cells:
             sides.setdefault(dict(cell.part.conditions)[gate], []).append(cell)
@@ -178,11 +188,12 @@ class Linker:
             self._best(side, tuple(sorted({**dict(path), gate: levels}.items())))
             for levels, side in sorted(sides.items())
         ]
-        contrast = _contrast(cells, list(sides.values()))
+        contrast = _contrast(differ, [choice.differ for choice in below])
         n_rows = sum(cell.n_rows for cell in cells)
         told = Found(path, contrast, n_rows, contrast.p, gate)
         return Choice(
             sum(choice.worth for choice in below),
+            differ,
             tuple(one for choice in below for one in choice.linked),
             tuple(one for choice in below for one in choice.unlinked),
             (told, *(one for choice in below for one in choice.differs)),
@@ -219,10 +230,8 @@ def _are_sides(several: set[tuple[int, ...]]) -> bool:
     return len(several) > 1 and len(named) == len(set(named))
 
 
-def _contrast(cells: list[Cell], sides: list[list[Cell]]) -> Statistic:
+def _contrast(overall: Statistic, within: list[Statistic]) -> Statistic:
     """Test that a link is the same on all sides of a gate, given what else it differs by."""
-    within = [difference([cell.effect for cell in side]) for side in sides]
-    overall = difference([cell.effect for cell in cells])
     value = overall.value - sum(one.value for one in within)
     df = overall.df - sum(one.df for one in within)
     return Statistic(max(0.0, value), df) if df > 0 else NOTHING
