@@ -30,8 +30,9 @@ MOST_CELLS = 2**16
 _FEW_CELLS, _CELLS_A_ROW = 2**12, 4
 # Several others are counted at once as long as their joint table stays in the fast cache and below this share
 # of the rows: it has to be summed up for each of them.
-_MOST_JOINT, _ROWS_A_CELL = 2**14, 3
+_MOST_JOINT, _ROWS_A_CELL = 2**14, 2
 _MOST_LEVELS, _TOO_MANY = 2**8, 2**40
+_STRIDE = 16
 # Others in one call of a kernel, and rows read in it: a tenth of a second, so that Ctrl-C is heard.
 _MOST_OTHERS, _PATIENCE = 2**8, 100_000_000
 # Cells are counted with 32 bits.
@@ -62,7 +63,7 @@ class JointTable:
         is_narrow = n_used <= _MOST_LEVELS
         n_bits = [max(int(size) - 1, 0).bit_length() if size <= _MOST_LEVELS else 0 for size in n_used]
         first = np.concatenate([[0], np.cumsum(n_bits)])
-        n_words, n_planes = (n_rows + 63) // 64, int(falling[0]).bit_length() if n_rows else 0
+        n_words, n_planes = _whole(n_rows), int(falling[0]).bit_length() if n_rows else 0
         narrow = np.zeros(codes.shape, dtype=np.uint8)
         planes = np.zeros((first[-1] + n_planes, n_words), dtype=np.uint64)
         for variable in np.flatnonzero(is_narrow):
@@ -75,7 +76,7 @@ class JointTable:
             is_set = (falling >> bit) & 1 != 0
             planes[first[-1] + bit] = pack_bits(is_set, n_words)
             # Counts fall along the rows, so high planes end early.
-            layout[3, bit] = (np.flatnonzero(is_set)[-1] >> 6) + 1 if is_set.any() else 0
+            layout[3, bit] = _whole(int(np.flatnonzero(is_set)[-1]) + 1 if is_set.any() else 0)
         return cls(narrow, falling[falling > 1].astype(np.int32), layout, planes, int(falling.sum()))
 
 
@@ -92,10 +93,10 @@ class JointCounter:
         self._bits = [(size - 1).bit_length() if size else 0 for size in self._sizes]
         # Repeated rows have planes of counts; each costs as much as all bits do.
         words = int(table.layout[3].sum()) / max(table.planes.shape[1], 1)
-        self._most_bits = MOST_BITS - round(words - 0.5).bit_length()
+        self._most_bits = MOST_BITS - int(words - 0.5).bit_length()
         self._limit = min(MOST_CELLS, max(_FEW_CELLS, _CELLS_A_ROW * n_rows))
-        # Margins, their inverses and what is summed per stratum never take more than three times the cells.
-        work, answers = np.empty(3 * MOST_CELLS), np.empty((_MOST_OTHERS, 3))
+        # Margins, their inverses and eight numbers a stratum: at most twelve times the cells.
+        work, answers = np.empty(12 * MOST_CELLS), np.empty((_MOST_OTHERS, 3))
         cells = np.empty(MOST_CELLS, dtype=np.int32)
         room = np.empty((2 * (MOST_BITS + 1), WORDS), dtype=np.uint64)
         bases = np.empty(n_rows + BLOCK, dtype=np.uint16)
@@ -150,9 +151,14 @@ class JointCounter:
         return answers, ways[2]
 
 
+def _whole(n_rows: int) -> int:
+    """Return the words of a bitmap, in whole strides of the vector loops: what is over is counted slowly."""
+    return -(-n_rows // (64 * _STRIDE)) * _STRIDE
+
+
 def bytes_to_join(data: Dataset, n_workers: int) -> int:
     """Estimate the memory of a joint table and of as many counters as there are workers."""
     n, m = data.n_variables, data.n_distinct
     n_bits = sum(int(size - 1).bit_length() for size in np.minimum(data.domain.n_levels, _MOST_LEVELS))
-    counter = 2 * m + 40 * MOST_CELLS
+    counter = 2 * m + 100 * MOST_CELLS
     return n * m + (n_bits + 64) * m // 8 + 40 * m + n_workers * counter

@@ -1,13 +1,38 @@
-"""The logarithm of a chi-square tail, where the tail itself is too small for a double."""
+"""Chi-square tails of many tests, and their logarithms where the tails are too small for a double."""
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.special import cython_special
 
 Floats = npt.NDArray[np.float64]
 # Below this the tail function loses digits and then everything.
 _LEAST = 1e-280
 _MOST_STEPS = 10_000
+
+
+def tail(df: int, statistic: float) -> float:
+    """Return p of one chi-square statistic, in a fraction of a microsecond; one where nothing is tested.
+
+    >>> tail(0, 0.0), round(tail(1, 3.841), 3), round(tail(6, 19.9), 4)
+    (1.0, 0.05, 0.0029)
+    """
+    if df == 1:
+        # The general function takes microseconds here.
+        return math.erfc(math.sqrt(statistic / 2))
+    # The one of scipy.special, called without the way through arrays.
+    return cython_special.chdtrc(float(df), statistic) if df else 1.0
+
+
+def tails(df: npt.NDArray[np.int64], statistic: Floats) -> Floats:
+    """Do the same for many."""
+    p = np.ones(len(statistic))
+    one, more = df == 1, df > 1
+    p[one] = special.erfc(np.sqrt(statistic[one] / 2))
+    p[more] = special.chdtrc(df[more], statistic[more])
+    return p
 
 
 def log_tail(df: npt.ArrayLike, statistic: npt.ArrayLike) -> Floats:

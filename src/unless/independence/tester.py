@@ -7,13 +7,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
-from scipy.special import cython_special
 
 from unless.counting.joint import JointCounter, JointTable
 from unless.counting.strata import StrataTable, used_codes
 from unless.data.dataset import Dataset
 from unless.errors import SettingError, UnknownName
+from unless.independence.tails import tail, tails
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -92,9 +91,7 @@ class IndependenceTester:
             values, freedoms, used = self._by_strata(first, [second], by)
             answer = float(values[0]), int(freedoms[0]), int(used[0])
         statistic, df, rows_used = answer
-        # The function of scipy.special, but called without the way through arrays.
-        p = cython_special.chdtrc(float(df), statistic) if df else 1.0
-        return _tuple(Tested, (statistic, df, p, rows_used))
+        return _tuple(Tested, (statistic, df, tail(df, statistic), rows_used))
 
     def ask_all(self, a: str, given: Iterable[str] = (), *, others: Iterable[str] | None = None) -> TestedAll:
         """Test whether a is independent of each of the others (all that are left), given some variables."""
@@ -116,8 +113,7 @@ class IndependenceTester:
             rest = self._by_strata(first, [behind[i] for i in left_out], by)
             answers[left_out] = np.stack(rest, axis=1)
         statistic, df = answers[:, 0].copy(), answers[:, 1].astype(np.int64)
-        p = np.where(df > 0, special.chdtrc(np.maximum(df, 1), statistic), 1.0)
-        return TestedAll(asked, statistic, df, p, answers[:, 2].astype(np.int64))
+        return TestedAll(asked, statistic, df, tails(df, statistic), answers[:, 2].astype(np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), test=self.test), (self.data,)
