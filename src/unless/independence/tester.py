@@ -84,7 +84,7 @@ class IndependenceTester:
         except KeyError as unknown:
             raise self._unknown(unknown) from None
         by.sort()
-        if len({first, second, *by}) < len(by) + 2:
+        if first == second or first in by or second in by or (len(by) > 1 and len(set(by)) < len(by)):
             raise SettingError(_TWICE)
         answer = self._own.counter.ask_one(first, second, by, self._is_ratio)
         if answer is None:
