@@ -101,6 +101,20 @@ def test_many_levels_constant_columns_and_unused_levels():
         assert_right(counter.ask_one(a, b, by, False), naive_answer(data, a, b, by, False), 1)
 
 
+def test_the_largest_tables_fit_their_room():
+    rng = np.random.default_rng(9)
+    codes = np.column_stack([rng.integers(0, 256, (20_000, 2)), np.zeros((20_000, 2), np.int64)])
+    codes = np.column_stack([codes, rng.integers(0, 2, (20_000, 2))])
+    data = make_data(codes)
+    counter = make_counter(data)
+    # Two constants in 65,536 strata, and the most cells in one stratum.
+    assert counter.ask_one(2, 3, [0, 1], False) == (0.0, 0, 0)
+    assert_right(counter.ask_one(0, 1, [2], True), naive_answer(data, 0, 1, [2], True), data.n_rows)
+    answers, left_out = counter.ask_many(4, [5, 0, 2], [1], False)
+    assert left_out == [1]
+    assert_right(answers[0].tolist(), naive_answer(data, 4, 5, [1], False), 1)
+
+
 def test_what_would_be_large_and_sparse_is_left_to_others():
     rng = np.random.default_rng(7)
     codes = np.column_stack([rng.integers(0, 2, (500, 3)), np.arange(500) % 300, rng.integers(0, 200, 500)])
