@@ -12,7 +12,7 @@ ITEMS = (
     "memory", "weights", "learners", "inference", "pages", "published", "fuzz",
 )  # fmt: skip
 # Run only when named: each takes a quarter of an hour or more.
-LONG = ("memory_large", "weights_large", "gssl_debd", "accuracy")
+LONG = ("memory_large", "scaling", "weights_large", "gssl_debd", "accuracy")
 
 
 def chosen(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -1,0 +1,78 @@
+"""One point of a growth law: a table is made or read and learned, in a process of its own."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unless
+from unless.benchmarks.learner_run import peak
+
+# A point that took so many seconds in all is not measured again.
+ENOUGH = 20.0
+
+
+def tree_rows(n_rows: int, n_columns: int, n_levels: int, keep: float, seed: int) -> np.ndarray:
+    """Draw rows of a random tree: a column copies one of the five before it, or is drawn anew."""
+    rng = np.random.default_rng(seed)
+    codes = np.empty((n_columns, n_rows), dtype=np.uint16)
+    codes[0] = rng.integers(0, n_levels, n_rows)
+    for column in range(1, n_columns):
+        parent = int(rng.integers(max(0, column - 5), column))
+        fresh = rng.integers(0, n_levels, n_rows, dtype=np.uint16)
+        codes[column] = np.where(rng.random(n_rows) < keep, codes[parent], fresh)
+    return codes.T
+
+
+def tree(n_rows: int, n_columns: int, n_levels: int, keep: float, seed: int) -> unless.Dataset:
+    """Collapse such rows."""
+    labels = tuple(str(level) for level in range(n_levels))
+    domain = unless.Domain(tuple(unless.Variable(f"x{place:03}", labels) for place in range(n_columns)))
+    return unless.Dataset.from_codes(domain, tree_rows(n_rows, n_columns, n_levels, keep, seed))
+
+
+def measure(wanted: dict[str, Any]) -> dict[str, float]:
+    """Learn as often as wanted, after a warm-up on little, and give the median times."""
+    path, settings = wanted.get("path"), wanted["settings"]
+    learner = unless.CSGS(show_progress=False, n_jobs=1, **settings)
+    data = unless.read(path) if path else tree(**wanted["table"])
+    learner.fit(unless.Dataset.from_codes(data.domain, data.rows[:50]))
+    _forget_peak()
+    before = peak()
+    costs: list[tuple[float, float]] = []
+    while len(costs) < wanted["turns"] and sum(map(sum, costs)) < ENOUGH:
+        start = time.process_time()
+        read = unless.read(path) if path else data
+        middle = time.process_time()
+        learner.fit(read)
+        costs.append((middle - start, time.process_time() - middle))
+    model = learner.structure_
+    reading, learning = np.median(np.array(costs), axis=0)
+    return {
+        "read": float(reading),
+        "learn": float(learning),
+        "total": float(np.median([sum(cost) for cost in costs])),
+        "rows": model.n_rows,
+        "contexts": len(model),
+        "graphs": model.n_graphs,
+        "tests": learner.n_tests_,
+        "distinct": learner.n_distinct_tests_,
+        "peak": peak(),
+        "before": before,
+        "model": model.rows.nbytes + model.counts.nbytes + model.packed.nbytes + model.graph_index.nbytes,
+    }
+
+
+def _forget_peak() -> None:
+    """Let the peak begin at what is held now, where the system can: making the table is no part of the law."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.loads(sys.argv[1]))))
