@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
     from unless.independence.pearson import PearsonTest as PearsonTest
     from unless.independence.query import ask as ask
+    from unless.independence.tester import IndependenceTester as IndependenceTester
     from unless.independence.verdict import Verdict as Verdict
     from unless.inference.model import LogLinearModel as LogLinearModel
     from unless.inference.priors import Gaussian as Gaussian
@@ -73,6 +74,7 @@ _HOMES = {
     "Gaussian": "unless.inference.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
+    "IndependenceTester": "unless.independence.tester",
     "LabelledGraph": "unless.structures.labelled",
     "Laplace": "unless.inference.priors",
     "LikelihoodRatioTest": "unless.independence.likelihood_ratio",

@@ -56,7 +56,7 @@ class IndependenceTester:
     Examples
     --------
     >>> import unless
-    >>> tester = IndependenceTester(unless.datasets.load_ucb_admissions())
+    >>> tester = unless.IndependenceTester(unless.datasets.load_ucb_admissions())
     >>> tester.ask("Admit", "Gender", given=["Dept"]).df
     6
     >>> tester.ask_all("Admit").others
