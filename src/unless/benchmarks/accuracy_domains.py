@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
@@ -11,6 +12,8 @@ import unless
 TOLD_ALPHA = 0.02
 # GGS was designed while looking at draws 0 to 15: these begin beyond them.
 FIRST_DRAW = 100
+# The variable and the level that switch the links of the paper's domain.
+GATE = ("W", ("0",))
 
 
 def paper(n_variables: int, n_rows: int, draw: int, **settings):
@@ -44,6 +47,16 @@ def double_gate(n_variables: int, n_rows: int, draw: int):
         for pair in combinations(names, 2)
     ]
     return data, unless.LabelledGraph(domain, links)
+
+
+RELATIVES = {
+    "chain, n = 20": lambda n_rows, draw: paper(20, n_rows, draw, shape="chain")[:2],
+    "grid, n = 20": lambda n_rows, draw: paper(20, n_rows, draw, shape="grid")[:2],
+    "chain, two gates, n = 20": lambda n_rows, draw: paper(20, n_rows, draw, shape="chain", n_gates=2)[:2],
+    "two gates, n = 8": lambda n_rows, draw: paper(8, n_rows, draw, n_gates=2)[:2],
+    "three levels, n = 6": lambda n_rows, draw: paper(6, n_rows, draw, n_levels=3)[:2],
+    "gate of two variables, n = 7": lambda n_rows, draw: double_gate(7, n_rows, draw),
+}
 
 
 def told(data: unless.Dataset) -> unless.LabelledGraph:
@@ -119,18 +132,32 @@ def pairwise(n_rows: int, rng):
     return unless.Dataset.from_codes(domain, states[counts > 0], counts[counts > 0]), links, set()
 
 
-def network(path):
-    """Return a function that samples a network and gives its links and the three-way interactions it has."""
+class Sampled(NamedTuple):
+    """A network to draw tables from: its joint law, its links and its three-way interactions."""
+
+    domain: unless.Domain
+    states: np.ndarray
+    chances: np.ndarray
+    links: set
+    triples: set
+
+    def __call__(self, n_rows: int, rng):
+        """Return a table, the links and the interactions."""
+        counts = rng.multinomial(n_rows, self.chances)
+        seen = counts > 0
+        data = unless.Dataset.from_codes(self.domain, self.states[seen], counts[seen])
+        return data, self.links, self.triples
+
+
+def network(path) -> Sampled:
+    """Read a network that is small enough to list all its states."""
     model = unless.read_model(path)
     scopes = {feature.scope for feature in model.features}
     links = {tuple(sorted(pair)) for scope in scopes for pair in combinations(scope, 2)}
     triples = {frozenset(triple) for scope in scopes for triple in combinations(scope, 3)}
-
-    def make(n_rows: int, rng):
-        frame = model.sample(n_rows, random_state=int(rng.integers(2**31))).astype(str)
-        return unless.read(frame), links, triples
-
-    return make
+    chances = model.query(list(model.domain.names)).probabilities.astype(np.float64)
+    states = np.array(list(np.ndindex(chances.shape)))
+    return Sampled(model.domain, states, chances.ravel() / chances.sum(), links, triples)
 
 
 def false_shares(est: unless.GGS, links: set, triples: set) -> Mapping[str, float]:
