@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 PIECE = 10_000_000
 # Of a thousand rows, so many take the value of the column before.
@@ -9,22 +10,26 @@ FOLLOW = 600
 
 
 def write_chain(
-    folder: Path, n_rows: int, levels: Sequence[int], follow: int = FOLLOW, seed: int = 12
+    folder: Path,
+    n_rows: int,
+    levels: Sequence[int],
+    follow: int = FOLLOW,
+    seed: int = 12,
+    form: Literal["parquet", "csv"] = "parquet",
 ) -> list[Path]:
-    """Write Parquet files whose columns mostly follow the one before them; the same for the same seed."""
+    """Write files whose columns mostly follow the one before them; the same for the same seed."""
     import duckdb
 
     folder.mkdir(parents=True, exist_ok=True)
-    named = ", ".join(f"'level ' || x{place} as X{place:02}" for place in range(len(levels)))
+    label, how = ("", "header") if form == "csv" else ("'level ' || ", "compression zstd")
+    named = ", ".join(f"{label}x{place} as X{place:02}" for place in range(len(levels)))
     paths = []
     with duckdb.connect(config={"memory_limit": "1GB", "temp_directory": str(folder / "spill")}) as database:
         database.execute("set enable_progress_bar = false")
         for start in range(0, n_rows, PIECE):
-            paths.append(folder / f"part-{len(paths):03}.parquet")
+            paths.append(folder / f"part-{len(paths):03}.{form}")
             rows = _rows(start, min(n_rows, start + PIECE), levels, follow, seed)
-            database.execute(
-                f"copy (select {named} from ({rows})) to '{paths[-1]}' (format parquet, compression zstd)"
-            )
+            database.execute(f"copy (select {named} from ({rows})) to '{paths[-1]}' (format {form}, {how})")
     return paths
 
 

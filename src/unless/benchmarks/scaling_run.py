@@ -67,7 +67,7 @@ def measure(wanted: dict[str, Any]) -> dict[str, float]:
 
 
 def _forget_peak() -> None:
-    """Let the peak begin at what is held now, where the system can: making the table is no part of the law."""
+    """Let the peak begin at what is held now, where the system can: the table was made before."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
