@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unless.benchmarks.result import Section, as_markdown, as_records, from_records, machine, versions
+from unless.benchmarks.suite import ITEMS, LONG
 from unless.errors import FileFormatError
 
 FORMAT, VERSION = "unless-benchmarks", 1
@@ -43,7 +44,7 @@ def document(
         "revision": revision,
         "machine": machine(),
         "versions": versions(),
-        "items": list(items.values()),
+        "items": [items[name] for name in ITEMS + LONG if name in items],
     }
 
 
@@ -52,7 +53,9 @@ def page(run: dict[str, Any]) -> str:
     parts = [_head(run["items"]).format(machine=run["machine"])]
     for item in run["items"]:
         section = Section(item["name"], item["title"], from_records(item["entries"]))
-        parts.append(as_markdown(section))
+        parts.append(
+            f"{as_markdown(section)}\nMeasured on {item['date']} UTC at {item['revision'] or 'no commit'}.\n"
+        )
     return "\n".join(parts)
 
 
