@@ -217,8 +217,8 @@ def cost(options: Options) -> Iterator[Entry]:
             getattr(unless, name)().fit(data)
             spent[name] = time.process_time() - begin
         yield Line("ALARM: CPU of GGS to CSGS's", spent["GGS"] / spent["CSGS"], "times", at_most=10)
-    data = unless.datasets.make_csi(100, shape="chain", n_gates=4, random_state=0)
-    table = data.sample(15_000, random_state=1)
+    law = unless.datasets.make_csi(100, shape="chain", n_gates=4, random_state=0)
+    table = law.sample(15_000, random_state=1)
     begin = time.process_time()
     unless.GGS().fit(table)
     yield Line("100 variables x 15,000 rows: CPU", (time.process_time() - begin) / 60, "min", at_most=2)

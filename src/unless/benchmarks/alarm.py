@@ -1,14 +1,16 @@
 """ALARM: all canonical graphs by Unless against one graph by pybnesian's PC."""
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Literal
 
 from unless.benchmarks.options import Options
 from unless.benchmarks.peers import Peer, PeerError
 from unless.benchmarks.result import Entry, Line, Note
-from unless.benchmarks.timing import Sample, interleave, measured, median, ratios, spread, times
+from unless.benchmarks.timing import Measured, Sample, interleave, measured, median, ratios, spread, times
 
 TITLE = "ALARM: all canonical graphs, against one graph"
-TARGETS = {"independent": 0.5, "shared": 1.0}
+TARGETS: dict[Literal["shared", "independent"], float] = {"independent": 0.5, "shared": 1.0}
 
 
 def run(options: Options) -> Iterator[Entry]:
@@ -18,7 +20,9 @@ def run(options: Options) -> Iterator[Entry]:
     path = options.need("bnlearn_alarm/data.csv.gz")
     data = unless.read(path)
     learners = {blankets: unless.CSGS(blankets=blankets, n_jobs=1) for blankets in TARGETS}
-    ways = {blankets: measured(lambda each=each: each.fit(data)) for blankets, each in learners.items()}
+    ways: dict[str, Measured] = {
+        blankets: measured(partial(each.fit, data)) for blankets, each in learners.items()
+    }
     try:
         with Peer("pybnesian", "pybnesian_pc.py", str(path.resolve())) as peer:
             samples = interleave({**ways, "peer": peer.sample}, options.repeats)

@@ -23,7 +23,7 @@ def write_chain(
     folder.mkdir(parents=True, exist_ok=True)
     label, how = ("", "header") if form == "csv" else ("'level ' || ", "compression zstd")
     named = ", ".join(f"{label}x{place} as X{place:02}" for place in range(len(levels)))
-    paths = []
+    paths: list[Path] = []
     with duckdb.connect(config={"memory_limit": "1GB", "temp_directory": str(folder / "spill")}) as database:
         database.execute("set enable_progress_bar = false")
         for start in range(0, n_rows, PIECE):

@@ -24,7 +24,8 @@ def run(_: Options) -> Iterator[Entry]:
 
     seed = int.from_bytes(os.urandom(4), "little")
     rng = np.random.default_rng(seed)
-    n_files, n_bytes, slowest = 0, 0, defaultdict(float)
+    n_files, n_bytes = 0, 0
+    slowest: defaultdict[str, float] = defaultdict(float)
     failures: list[str] = []
     end = time.monotonic() + SECONDS
     with tempfile.TemporaryDirectory() as folder:

@@ -97,7 +97,7 @@ def _pandas(form: str, paths: dict[str, Path]) -> Callable[[], object]:
 def _polars(form: str, paths: dict[str, Path]) -> Callable[[], object]:
     import polars
 
-    def count(frame: Any) -> object:
+    def count(frame: Any) -> Any:
         return frame.group_by(polars.all()).len()
 
     if form == "DataFrame":

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def read_debd(folder: Path, part: str) -> unless.Dataset:
     return unless.Dataset.from_codes(domain, codes)
 
 
-def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[str, object]:
+def learn(name: str, settings: dict[str, Any], tables: dict[str, unless.Dataset]) -> dict[str, Any]:
     """Learn, weigh, score; each step with its CPU time."""
     from unless.inference.priors import parse_prior
     from unless.learners.catalogue import learner_named
@@ -33,12 +34,17 @@ def learn(name: str, settings: dict, tables: dict[str, unless.Dataset]) -> dict[
 
     if "prior" in settings:
         settings = {**settings, "prior": parse_prior(settings["prior"])}
-    est = learner_named(name)(show_progress=False, **settings)
+    learner: Any = learner_named(name)
+    est = learner(show_progress=False, **settings)
     judged = isinstance(est, FeatureLearner)
     start = time.process_time()
     est.fit(tables["train"], **({"validation": tables["valid"]} if judged else {}))
     learned = time.process_time()
-    found = {"learn": learned - start, "tests": est.n_tests_, "distinct": est.n_distinct_tests_}
+    found: dict[str, Any] = {
+        "learn": learned - start,
+        "tests": est.n_tests_,
+        "distinct": est.n_distinct_tests_,
+    }
     try:
         # To the tolerance at which the learners of features stop.
         effort = {"tolerance": TOLERANCE * tables["train"].n_rows, "show_progress": False}

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 from unless.errors import FileFormatError
 from unless.formats.catalogue import read_model
@@ -107,8 +108,8 @@ NASTY = (
 
 def read(path):
     """Read a file of any kind by its ending."""
-    ending = Path(path).suffix
-    return READERS.get(ending, read_model)(path)
+    reader: Any = READERS.get(Path(path).suffix, read_model)
+    return reader(path)
 
 
 def mutant(rng, content):

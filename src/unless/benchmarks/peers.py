@@ -70,6 +70,7 @@ class Peer:
     def ask(self, request: str = "run", patience: float | None = None) -> dict[str, Any]:
         """Send one request and return what the peer says about it; with too little patience it is stopped."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         try:
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()

@@ -73,7 +73,8 @@ class Contestant:
         if not self.answers:
             return table, self.name, self.failure, "", "", "", "", ""
         last = self.answers[-1]
-        n_graphs, tests = ("1", ("", ""))
+        n_graphs = "1"
+        tests: tuple[str, ...] = ("", "")
         if self.is_ours:
             n_contexts, n_distinct, *asked = last["result"]
             n_graphs = f"{n_contexts:,} ({n_distinct:,} different)"

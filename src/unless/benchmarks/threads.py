@@ -2,7 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from threading import Thread
+from typing import Literal
 
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note
@@ -10,6 +12,7 @@ from unless.benchmarks.timing import interleave, measured, median, ratios, sprea
 
 TITLE = "Threads: ALARM on two cores"
 AT_LEAST = 1.7
+BLANKETS: tuple[Literal["shared", "independent"], ...] = ("shared", "independent")
 PROBE_BYTES, PROBE_TURNS = 1 << 24, 12
 
 
@@ -20,13 +23,11 @@ def run(options: Options) -> Iterator[Entry]:
     data = unless.read(options.need("bnlearn_alarm/data.csv.gz"))
     ways = {
         (blankets, n_jobs): unless.CSGS(blankets=blankets, n_jobs=n_jobs, show_progress=False)
-        for blankets in ("shared", "independent")
+        for blankets in BLANKETS
         for n_jobs in (1, 2)
     }
-    calls = {
-        f"{blankets}, {n}": measured(lambda each=each: each.fit(data)) for (blankets, n), each in ways.items()
-    }
-    calls |= {f"probe, {n}": measured(lambda n=n: _probe(n)) for n in (1, 2)}
+    calls = {f"{blankets}, {n}": measured(partial(each.fit, data)) for (blankets, n), each in ways.items()}
+    calls |= {f"probe, {n}": measured(partial(_probe, n)) for n in (1, 2)}
     samples = interleave(calls, options.repeats)
     for name in ("probe", "shared", "independent"):
         one, two = samples[f"{name}, 1"], samples[f"{name}, 2"]

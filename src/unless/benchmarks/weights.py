@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def run(options: Options) -> Iterator[Entry]:
     def fit(name: str) -> None:
         nets[name] = unless.fit_weights(theirs.features, tables["train"], priors[name], n_jobs=1)
 
-    samples = interleave({name: measured(lambda name=name: fit(name)) for name in priors}, options.repeats)
+    samples = interleave({name: measured(partial(fit, name)) for name in priors}, options.repeats)
     for name, taken in samples.items():
         target = LIBRA_SECONDS if name == "Gaussian(1)" else None
         yield Line(f"{name}: CPU", median(taken), "s", spread(times(taken)), at_most=target)
