@@ -14,7 +14,15 @@ from unless.data.progress import progress
 from unless.errors import SettingError, TooLarge
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
-from unless.learners.gating import GateSearch, GateTree, even_shares, gate_shares, part_rivals
+from unless.learners.gating import (
+    MAX_GATE_LEVELS,
+    GateSearch,
+    GateTree,
+    even_shares,
+    gate_shares,
+    part_rivals,
+)
+from unless.learners.ggs_memory import bytes_needed
 from unless.learners.linking import Linker
 from unless.learners.neighbourhoods import Asker
 from unless.learners.parts import Bools, Table
@@ -33,8 +41,6 @@ GateNames = Collection[str] | None
 MAX_BLANKET = 24
 # How often trees are grown again because two variables were each other's gates.
 MAX_REVISIONS = 3
-# Bytes that remembered answers take for each variable pair, measured on tables of 20 to 100 variables.
-_BYTES_PER_PAIR = 1_000
 
 
 class GGS(Estimator):
@@ -203,11 +209,10 @@ class GGS(Estimator):
 
     def _check_memory(self, data: Dataset) -> None:
         """Refuse work that would not fit, with the estimate, before any of it."""
+        from joblib import effective_n_jobs
+
         n, m = data.n_variables, data.n_distinct
-        # Codes; the rows at each level of each variable; room for patterns, as many as rows at the worst,
-        # their columns and what is seen with them; what is remembered of the pairs.
-        n_columns, most = int(data.domain.n_levels.sum()) - n, max(4, int(data.domain.n_levels.max()))
-        need = m * (12 * n + 8 * most + 8 * n_columns) + _BYTES_PER_PAIR * n * (n - 1) // 2
+        need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, effective_n_jobs(self.n_jobs))
         limit = parse_memory(self.max_memory)
         if need > limit:
             raise TooLarge(

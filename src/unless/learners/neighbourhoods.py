@@ -108,7 +108,6 @@ class Asker:
         self.near: list[int] = np.flatnonzero(allowed).tolist()
         self._fits: dict[tuple[Conditions, Blanket], Regression] = {}
         self._drops: dict[tuple[Conditions, Blanket, int], Statistic] = {}
-        self._scores: dict[tuple[Conditions, Blanket], list[Statistic]] = {}
         self._n_scored = 0
         self._blankets: dict[Conditions, Blanket] = {}
         # Most questions are about the patterns of the last one.
@@ -137,14 +136,16 @@ class Asker:
             self._drops[key] = self._dropped(part, blanket, variable)
         return self._drops[key]
 
-    def scores(self, part: Part, blanket: Blanket) -> list[Statistic]:
-        """Test, by score, for every variable that the blanket says all that it says of the target."""
-        self.n_asked += len(self.near) - sum(b in blanket for b in self.near)
-        key = part.conditions, blanket
-        if key not in self._scores:
-            self._scores[key] = self._scored(part, blanket)
-            self._n_scored += len(self.near) - sum(b in blanket for b in self.near)
-        return self._scores[key]
+    def scores(self, part: Part, blanket: Blanket) -> dict[int, Statistic]:
+        """Test, by score, for every near variable that the blanket says all that it says of the target."""
+        near = [b for b in self.near if b not in blanket]
+        # A blanket that grows never is the same again: there is nothing to remember.
+        self.n_asked += len(near)
+        self._n_scored += len(near)
+        if len(self.regression(part, blanket).target_levels) < 2:
+            return dict.fromkeys(near, NOTHING)
+        tests = self._score(part, blanket).variables(near, self._pairs_in(part))
+        return dict(zip(near, tests, strict=True))
 
     def blanket(self, part: Part, start: Blanket = ()) -> Blanket:
         """Grow from a start by score, strongest first, then shrink by likelihood ratio, weakest first."""
@@ -180,9 +181,8 @@ class Asker:
         least: dict[int, float] = {}
         while len(blanket) < self.max_blanket:
             scores = self.scores(part, blanket)
-            outside = [b for b in self.near if b not in blanket]
-            p_values = chances_beyond([scores[b] for b in outside])
-            open_ones = [(p, -scores[b].value, b) for p, b in zip(p_values, outside, strict=True)]
+            p_values = chances_beyond(list(scores.values()))
+            open_ones = [(p, -scores[b].value, b) for p, b in zip(p_values, scores, strict=True)]
             for p, _, b in open_ones:
                 least[b] = min(p, least.get(b, 1.0))
             p, _, strongest = min(open_ones, default=(1.0, 0.0, 0))
@@ -235,17 +235,6 @@ class Asker:
         # The patterns of the full blanket do as well: some of them are alike without the variable.
         without = likelihood_without(self.patterns(part, blanket).columns, full.fitted, variable)
         return Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
-
-    def _scored(self, part: Part, blanket: Blanket) -> list[Statistic]:
-        tests = [NOTHING] * len(self.table.n_levels)
-        found = self.regression(part, blanket)
-        if len(found.target_levels) < 2:
-            return tests
-        near = [b for b in self.near if b not in blanket]
-        found_of = self._score(part, blanket).variables(near, self._pairs_in(part))
-        for variable, test in zip(near, found_of, strict=True):
-            tests[variable] = test
-        return tests
 
     def _pairs_in(self, part: Part) -> Pairs:
         pairs = self._pairs
