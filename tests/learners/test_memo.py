@@ -72,13 +72,16 @@ def test_a_tally_counts_what_several_parts_ask_once(max_bytes):
         assert tally.n_distinct == 5
 
 
-@pytest.mark.parametrize("max_bytes", [0, 300, 10**6])
-def test_parts_are_counted_within_any_memory(max_bytes):
+@pytest.mark.parametrize(("at_once", "n_jobs"), [(1, 1), (2, 2), (4, 3), (2**16, 2)])
+def test_parts_are_counted_whatever_is_counted_at_once(at_once, n_jobs, monkeypatch):
+    monkeypatch.setattr("unless.learners.memo._COUNTED_AT_ONCE", at_once)
     parts = [
         {"answers": answers(1, 2, 3, 9), "begins": np.array([0, 2, 3, 4])},
         {"answers": answers(2, 4, 5), "begins": np.array([0, 2, 3, 3])},
     ]
-    assert count_parts(parts, max_bytes) == 6
+    assert count_parts(parts, n_jobs) == 6
+    empty = {"answers": answers(), "begins": np.zeros(4, dtype=np.int64)}
+    assert count_parts([empty, empty], n_jobs) == 0
     assert count_distinct([answers(1, 2), answers(2), answers()]) == 2
 
 

@@ -87,9 +87,7 @@ def learn_by_cohorts(
         ]
         parts = run_shards(_learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
         edges, n_tests = _join(packed, strategy, parts, work)
-        n_distinct = (
-            tally.n_distinct if counts is not None else count_parts(parts, int(max_bytes * _UNCOUNTED))
-        )
+        n_distinct = tally.n_distinct if counts is not None else count_parts(parts, n_workers)
     return Learned(edges, n_tests, n_distinct)
 
 
@@ -194,19 +192,16 @@ class _Closed:
     def add(self, node: int, early: Words, late: Words) -> None:
         if not self.task.keeps_questions:
             return
-        answers = np.concatenate([early, late])
         if self.task.tally is not None:
-            self.task.tally.close(node, answers)
+            self.task.tally.close(node, np.concatenate([early, late]))
             return
-        self.kept.append(answers)
-        self.begins[node + 1] = self.begins[node] + len(answers)
+        self.kept += [early, late]
+        self.begins[node + 1] = self.begins[node] + len(early) + len(late)
 
     def arrays(self) -> Arrays:
-        return (
-            {"answers": np.concatenate([no_answers(), *self.kept]), "begins": self.begins}
-            if self.kept
-            else {}
-        )
+        if not self.kept:
+            return {}
+        return {"answers": np.concatenate(self.kept), "begins": self.begins}
 
 
 class _Visitor:

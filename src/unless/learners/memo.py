@@ -19,7 +19,7 @@ from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import Keys, Log, merge, sort_log
-from unless.learners.shards import rows_of
+from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
 from unless.learners.workplace import Arrays
 
 Begins = npt.NDArray[np.int64]
@@ -27,6 +27,9 @@ Begins = npt.NDArray[np.int64]
 _KEY_SEED = 20140
 _BYTES_OF_AN_ANSWER = 16
 _FEWEST_PLACES = 2**12
+# Answers that are counted in one go, and how finely that is spread over workers.
+_COUNTED_AT_ONCE = 2**16
+_COUNTS_PER_WORKER = 4
 
 
 def question_keys(n_conditions: int, n_variables: int) -> Keys:
@@ -102,27 +105,38 @@ def count_distinct(parts: Sequence[Words]) -> int:
     return sum(int(merge(places, part)) for part in filled)
 
 
-def count_parts(parts: Sequence[Arrays], max_bytes: int) -> int:
-    """Count the questions that several parts asked once, with this much memory.
+def count_parts(parts: Sequence[Arrays], n_jobs: int | None = 1) -> int:
+    """Count the questions that several parts asked once.
 
     Each part gives its `answers`, those of one kind after the other, and where each kind `begins`; answers of
-    different kinds are different.
+    different kinds are different, so that workers count some kinds each.
     """
-    if len(parts) == 1 and "n_distinct" in parts[0]:
+    if len(parts) == 1:
         return int(parts[0]["n_distinct"])
     begins = np.array([part["begins"] for part in parts])
-    # Answers as they are read, and the places they are counted in.
-    ends = begins.sum(axis=0) * 5 * _BYTES_OF_AN_ANSWER
-    total, first, n_kinds = 0, 0, begins.shape[1] - 1
-    while first < n_kinds:
-        last = max(first + 1, int(np.searchsorted(ends, ends[first] + max_bytes, side="right")) - 1)
+    # A few tasks for each worker, of about as many answers.
+    ends = begins.sum(axis=0)
+    n_tasks = min(len(ends) - 1, _COUNTS_PER_WORKER * n_workers(n_jobs))
+    cuts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], n_tasks + 1)[1:-1]))
+    ranges = zip([0, *cuts.tolist()], [*cuts.tolist(), len(ends) - 1], strict=True)
+    tasks = [(parts, begins[:, first : last + 1]) for first, last in ranges]
+    return sum(int(done["n_distinct"]) for done in run_shards(_count_kinds, tasks, n_jobs=n_jobs))
+
+
+def _count_kinds(parts: Sequence[Arrays], begins: Begins, pulse: Pulse) -> Arrays:
+    """Count the questions of some kinds, kind by kind: what is counted at a time should fit a cache."""
+    ends = begins.sum(axis=0)
+    total, first, last_kind = 0, 0, len(ends) - 1
+    while first < last_kind:
+        pulse.check()
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _COUNTED_AT_ONCE, side="right")) - 1)
         read = [
             rows_of(part, "answers", *begin[[first, last]].tolist())
             for part, begin in zip(parts, begins, strict=True)
         ]
         total += count_distinct(read)
         first = last
-    return total
+    return {"n_distinct": np.array(total)}
 
 
 @dataclass(frozen=True)
