@@ -39,6 +39,7 @@ class Way:
 
     request: Any
     n_tests: int
+    n_failed: int = 0
     speeds: list[float] = field(default_factory=list)
 
     def note(self, cpu: float) -> None:
@@ -179,7 +180,9 @@ def _calibrated(peer: Peer, questions: list[Question], ours: list[float], found:
     each = reply["cpu"] / len(questions)
     kept = answered[: max(2, round(SPAN / each))]
     loops = max(1, round(SPAN / (each * len(kept))))
-    return Way(json.dumps({"questions": kept, "loops": loops}), loops * len(kept))
+    return Way(
+        json.dumps({"questions": kept, "loops": loops}), loops * len(kept), len(questions) - len(answered)
+    )
 
 
 def _cpu_of(call, loops: int) -> float:
@@ -205,7 +208,9 @@ def compare(cell: str, ways: dict[str, Way], at_least: float) -> Iterator[Line]:
 
 
 def _shown(way: Way | None) -> str:
-    return "fails" if way is None else f"{way.speed:,.0f}"
+    if way is None:
+        return "fails"
+    return f"{way.speed:,.0f}" + (f" ({way.n_failed} of {N_QUESTIONS} fail)" if way.n_failed else "")
 
 
 def _about(package: str, found: Findings) -> str:
@@ -219,6 +224,9 @@ def _about(package: str, found: Findings) -> str:
 
 _REASONS = {
     "pgmpy": " It corrects tables of two by two for continuity, which we do not.",
-    "pybnesian": " It counts degrees of freedom of empty rows, columns and strata too.",
-    "pyagrum": " It counts degrees of freedom in its own way where strata are sparse.",
+    "pybnesian": (
+        " It counts degrees of freedom of empty rows, columns and strata too; with many rows and few given "
+        "variables its statistic is wrong, and where it is negative, it fails."
+    ),
+    "pyagrum": " It counts degrees of freedom in its own way where strata are sparse, and rounds small p.",
 }
