@@ -68,5 +68,6 @@ class MissingExtra(UnlessError, ImportError):
     """An optional package is needed and absent."""
 
 
-class TooLarge(UnlessError, MemoryError):
+# In this order, or the error could not be made again where it arrives from another process.
+class TooLarge(MemoryError, UnlessError):
     """The work would not fit into the memory allowed; the message carries the estimate."""

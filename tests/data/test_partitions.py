@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import unless
+import unless.errors
 from unless.errors import DataError, MissingValues, TooLarge, TooManyLevels, UnknownLevel, UnknownName
 
 dask = pytest.importorskip("dask")
@@ -146,6 +147,14 @@ def test_more_distinct_rows_than_memory_are_refused_before_they_come():
     frame = pd.DataFrame({f"x{place}": rng.integers(0, 200, 800_000) for place in range(5)})
     with pytest.raises(TooLarge, match=r"distinct rows of 5 columns and would need about .* max_memory="):
         unless.read(spread(frame, 2), max_memory="64 MB")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in vars(unless.errors).values() if isinstance(kind, type)])
+def test_errors_of_workers_arrive_as_they_are(kind):
+    # Clusters make an error again by its class alone.
+    error = kind.__new__(kind, "one sentence")
+    assert str(error) == "one sentence"
+    assert isinstance(error, unless.errors.UnlessError)
 
 
 def test_it_can_be_learned_from():
