@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import unless
-from unless.benchmarks import history, suite
+from unless.benchmarks import history, scaling, suite
 from unless.benchmarks.big_tables import write_chain
 from unless.benchmarks.growth import fit_slope
 from unless.benchmarks.options import DataError, Options
@@ -130,6 +130,23 @@ def test_exponents_are_found_with_their_intervals():
     assert exact.at(100) == pytest.approx(3 * 100**1.5)
     noisy = fit_slope(xs, xs * [1.0, 1.2, 0.9, 1.1])
     assert noisy.low < 1 < noisy.high
+
+
+def test_a_law_is_told_and_drawn_alike_for_the_same_numbers(tmp_path):
+    pytest.importorskip("matplotlib")
+    law = scaling.contexts_law()
+    found = {
+        m: {"distinct": m**0.5, "learn": m / 1e5, "peak": 1e8 + 30 * m, "before": 1e8, "model": 100 * m}
+        for m in law.requests
+    }
+    slopes = {measure.what: scaling._slope(measure, found) for measure in law.measures}
+    lines = [line for measure in law.measures for line in scaling._lines(law, measure, slopes[measure.what])]
+    assert [round(line.value, 6) for line in lines] == [0.5, 1, pytest.approx(1, abs=0.02), 1]
+    assert [line.met for line in lines] == [True, None, None, None]
+    for folder in ("a", "b"):
+        scaling.draw(law, found, slopes, tmp_path / folder)
+    drawn = [(tmp_path / folder / "contexts.svg").read_bytes() for folder in ("a", "b")]
+    assert drawn[0] == drawn[1]
 
 
 PEER = """

@@ -13,6 +13,7 @@ from unless.benchmarks.big_tables import write_chain
 from unless.benchmarks.growth import Slope, fit_slope
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note, Table
+from unless.experiments.figures import check_drawing
 
 TITLE = "Growth laws"
 HEAD = """# How it grows
@@ -67,6 +68,8 @@ class Law:
 
 def run(options: Options) -> Iterator[Entry]:
     """Measure every law; the figures are drawn where --plots says."""
+    if options.plots:
+        check_drawing()
     turns = min(TURNS, options.repeats)
     with tempfile.TemporaryDirectory() as folder:
         for law in (
