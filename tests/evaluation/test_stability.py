@@ -133,3 +133,24 @@ def test_resamples_too_small_to_tell_are_no_number_in_json(berkeley):
     assert found.supports_[0].n_told == 0
     told = json.loads(json.dumps(found.statements_.to_dict(), allow_nan=False))
     assert told["statements"][0]["support"] is None
+
+
+def test_settings_can_be_read_changed_cloned_and_shown():
+    from sklearn.base import clone
+
+    found = unless.Stability(unless.CSGS(alpha=0.01), n_resamples=5)
+    assert repr(found) == "Stability(CSGS(alpha=0.01), n_resamples=5)"
+    assert repr(clone(found)) == repr(found)
+    assert found.get_params()["estimator__alpha"] == 0.01
+    assert found.set_params(estimator__alpha=0.1, random_state=3) is found
+    assert (found.estimator.alpha, found.random_state) == (0.1, 3)
+    with pytest.raises(SettingError, match="n_resample'"):
+        found.set_params(n_resample=3)
+
+
+@pytest.mark.parametrize("seed", ["dice", -1, 1.5, True])
+def test_a_seed_that_is_none_gets_one_sentence(berkeley, seed):
+    with pytest.raises(SettingError, match="random_state"):
+        unless.Stability(unless.CSGS(), n_resamples=2, random_state=seed).fit(berkeley)
+    with pytest.raises(SettingError, match="random_state"):
+        unless.explain(unless.CSGS().fit(berkeley).structure_, berkeley, random_state=seed)

@@ -56,6 +56,13 @@ def check_share(share: object, setting: str = "validation") -> None:
         raise SettingError(f"{setting}={share!r} must be a share of the rows between 0 and 1, such as 0.3.")
 
 
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed of draws."""
+    is_seed = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and int(seed) >= 0
+    if seed is not None and not is_seed:
+        raise SettingError(f"random_state={seed!r} must be a whole number of 0 or more, or None.")
+
+
 def _draw(rng: np.random.Generator, counts: npt.NDArray[np.int64], n_aside: int) -> npt.NDArray[np.int64]:
     total = int(counts.sum())
     if total < _MOST_ROWS:

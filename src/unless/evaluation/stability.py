@@ -1,5 +1,6 @@
 """How often each link and gate comes again when a learner learns from resamples of its table."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Domain
 from unless.data.progress import progress
-from unless.data.splitting import check_share, resample
+from unless.data.splitting import check_seed, check_share, resample
 from unless.errors import DataError, SettingError
 from unless.knowledge.presence import Presence
 from unless.knowledge.statements import Statement, Statements
@@ -131,6 +132,36 @@ class Stability:
             raise SettingError(f"n_resamples={number!r} must be a whole number, 1 or more.")
         if self.sample_fraction is not None:
             check_share(self.sample_fraction, "sample_fraction")
+        check_seed(self.random_state)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name; deep ones, those of the learner, as `estimator__name`."""
+        settings = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        if deep and hasattr(self.estimator, "get_params"):
+            inner = self.estimator.get_params()
+            settings |= {f"estimator__{name}": value for name, value in inner.items()}
+        return settings
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings by name."""
+        for name, value in settings.items():
+            if name not in self.get_params():
+                known = ", ".join(self.get_params())
+                raise SettingError(f"Stability has no setting {name!r}; it has {known}.")
+            if name.startswith("estimator__"):
+                self.estimator.set_params(**{name.removeprefix("estimator__"): value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {one.name: one.default for one in inspect.signature(type(self)).parameters.values()}
+        changed = {
+            name: value for name, value in self.get_params(deep=False).items() if value is not defaults[name]
+        }
+        first = repr(changed.pop("estimator"))
+        shown = [first, *(f"{name}={value!r}" for name, value in changed.items() if value != defaults[name])]
+        return f"Stability({', '.join(shown)})"
 
 
 def _read(X: object) -> Dataset:

@@ -7,6 +7,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
+from unless.data.splitting import check_seed
 from unless.errors import SettingError, UnknownContext
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
@@ -71,6 +72,7 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     """
     levels = Levels(alpha, fdr, effect)
     settings = _settings(levels, correction, max_gate, n_bootstrap)
+    check_seed(random_state)
     table, presence, held = _seen(structure, data, context, max_memory)
     places = _gate_places(table.domain, gates, forbidden_gates, target)
     note = _nothing_to_say(table)
