@@ -206,3 +206,13 @@ def benjamini_hochberg(p_values):
         )
         for p in p_values
     ]
+
+
+def two_stages(p_values, level):
+    """Return which hypotheses the two stages of 2006 reject, none whose p is above the level."""
+    n, lower = len(p_values), level / (1 + level)
+    n_first = sum(q <= lower for q in benjamini_hochberg(p_values))
+    if n_first == n:
+        return [p <= level for p in p_values]
+    raised = lower * n / (n - n_first)
+    return [q <= raised and p <= level for q, p in zip(benjamini_hochberg(p_values), p_values, strict=True)]

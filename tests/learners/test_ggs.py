@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import naive_ggs as naive
 import unless
 from unless.errors import SettingError
-from unless.independence.discovery import adjusted, largest_shift
+from unless.independence.discovery import adapted, adjusted, largest_shift
 from unless.independence.logistic import Effect, common, difference, size_of
 from unless.learners import linking
 from unless.learners.claiming import Notary
@@ -168,27 +168,42 @@ def test_weak_links_are_weighed_and_files_keep_them(tmp_path):
     assert unless.load(tmp_path / "weighed.unless").structure_ == est.structure_
 
 
-@given(st.lists(st.tuples(st.floats(0, 0.5), st.floats(0, 0.5)), max_size=15))
-def test_candidates_are_weighed_while_four_of_five_may_be_true(chances):
-    variables = tuple(unless.Variable(name, ("0", "1")) for name in "abcdef")
-    everywhere = [
-        linking.Found((), linking.Statistic(1.0, 1), 9, corrected, doubt=doubt)
-        for corrected, doubt in chances
-    ]
-    places = combinations(range(6), 2)
-    pairs = {pair: linking.Pair((found,)) for pair, found in zip(places, everywhere, strict=False)}
-    notary = Notary(unless.Domain(variables), 0.05, 0.1, set())
+# Written so that no product of them is a threshold.
+CHANCES = st.floats(1e-6, 0.5).map(lambda p: p * 0.9876543)
+
+
+@given(st.lists(CHANCES, min_size=1, max_size=12), st.sampled_from([0.05, 0.2]))
+def test_two_stages_are_the_literal_ones(p_values, level):
+    found = adapted(p_values, len(p_values), level)
+    assert (found <= level).tolist() == naive.two_stages(p_values, level)
+    assert (found >= p_values).all()
+
+
+@given(st.lists(st.tuples(CHANCES, CHANCES, st.booleans()), max_size=10))
+def test_candidates_are_claimed_or_weighed_among_those_of_their_region(chances):
+    domain = unless.Domain(tuple(unless.Variable(name, ("0", "1")) for name in "abcdef"))
+    gate, places = ((5, (0,)),), list(combinations(range(5), 2))
+    pairs = {
+        pair: linking.Pair(
+            (linking.Found(gate if gated else (), linking.Statistic(1.0, 1), 9, corrected, doubt=doubt),)
+        )
+        for pair, (corrected, doubt, gated) in zip(places, chances, strict=False)
+    }
+    notary = Notary(domain, 0.05, 0.1, set())
     claims = notary.claims(pairs, 15)
-    padding = [1.0] * (15 - len(chances))
-    sure = naive.benjamini_hochberg([*(max(one) for one in chances), *padding])
-    likely = naive.benjamini_hochberg([*(corrected for corrected, _ in chances), *padding])
-    names = [("abcdef"[a], "abcdef"[b]) for a, b in pairs]
-    assert [claim.pair for claim in claims] == [
-        name for name, q in zip(names, sure, strict=False) if q <= 0.05
-    ]
-    assert [pair for pair, _ in notary.weighed(pairs, claims)] == [
-        name for name, q, share in zip(names, sure, likely, strict=False) if share <= 0.2 and not q <= 0.05
-    ]
+    claimed, weighed = set(), set()
+    for is_gated in (False, True):
+        inside = [(pair, one) for pair, one in zip(places, chances, strict=False) if one[2] == is_gated]
+        # Ten pairs without the gate; elsewhere all fifteen but those that were found under the gate.
+        n_pairs = 10 if is_gated else 15 - sum(one[2] for one in chances)
+        padding = [1.0] * (n_pairs - len(inside))
+        sure = naive.two_stages([*(max(one[:2]) for _, one in inside), *padding], 0.05)
+        likely = naive.two_stages([*(one[0] for _, one in inside), *padding], 0.2)
+        for (pair, _), is_sure, is_likely in zip(inside, sure, likely, strict=False):
+            names = tuple("abcdef"[place] for place in pair)
+            (claimed if is_sure else weighed if is_likely else set()).add(names)
+    assert {claim.pair for claim in claims} == claimed
+    assert {pair for pair, _ in notary.weighed(pairs, claims)} == weighed
 
 
 def test_a_claim_can_be_told_in_plain_values():

@@ -21,6 +21,17 @@ def adjusted(p_values: npt.ArrayLike, n_hypotheses: int | None = None) -> npt.ND
     return q
 
 
+def adapted(p_values: npt.ArrayLike, n_hypotheses: int, level: float) -> npt.NDArray[np.float64]:
+    """Return q for each p where many hypotheses may be false (Benjamini, Krieger and Yekutieli, 2006).
+
+    What `adjusted` rejects a little below the level tells how many hypotheses can be true at most; only these
+    can make false claims. No q is smaller than its p.
+    """
+    p, q = np.asarray(p_values, dtype=np.float64), adjusted(p_values, n_hypotheses)
+    n_true = max(1, n_hypotheses - int((q <= level / (1 + level)).sum()))
+    return np.clip(q * (1 + level) * n_true / max(1, n_hypotheses), p, 1.0)
+
+
 def largest_shift(statistic: float, df: int, chance: float = 0.05) -> float:
     """Return the noncentrality at which a chi-square as small as this one has no more than this chance."""
     if chndtr(statistic, df, 0.0) <= chance:

@@ -3,19 +3,21 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
+from math import comb, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
 from unless.data.domain import Domain
 from unless.errors import SettingError
-from unless.independence.discovery import adjusted, largest_shift
+from unless.independence.discovery import adapted, adjusted, largest_shift
 from unless.learners.linking import Found, Pair
+from unless.learners.parts import Conditions, Floats
 from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region
 
+About = tuple[tuple[int, int], Found]
 Kind = Literal["linked", "differs", "vanishes"]
 # Links are weighed, if not claimed, as long as no more than this share of them is expected to be false.
 WEIGHED = 0.2
@@ -67,15 +69,13 @@ class Notary:
 
     def claims(self, pairs: Mapping[tuple[int, int], Pair], n_searched: int) -> list[Claim]:
         """Keep the discoveries whose q is small enough, and add where they vanish."""
-        linked, n_links = self._candidates(pairs)
-        differs = [(pair, found) for pair, about in pairs.items() for found in about.differs]
-        made = [
-            *self._discoveries("linked", linked, n_links),
-            *self._discoveries("differs", differs, max(n_searched, len(differs))),
-        ]
+        linked = _listed(pairs, "linked")
+        differs = _listed(pairs, "differs")
+        sure = self._by_region(linked, [found.p for _, found in linked], self.fdr)
+        apart = adjusted([found.p for _, found in differs], max(n_searched, len(differs)))
+        made = [*self._discoveries("linked", linked, sure), *self._discoveries("differs", differs, apart)]
         named = {claim.pair for claim in made if claim.kind == "linked"}
-        absent = [(pair, found) for pair, about in pairs.items() for found in about.unlinked]
-        made += [claim for claim in self._vanishing(absent) if claim.pair in named]
+        made += [claim for claim in self._vanishing(_listed(pairs, "unlinked")) if claim.pair in named]
         return sorted(made, key=lambda claim: (claim.pair, claim.kind, claim.region.conditions))
 
     def weighed(
@@ -86,30 +86,36 @@ class Notary:
         Each by itself adds little, all together much. Whether their gates are gates for sure does not matter.
         """
         claimed = {(claim.pair, claim.region) for claim in claims if claim.kind == "linked"}
-        linked, n_links = self._candidates(pairs)
-        shares = adjusted([found.corrected for _, found in linked], n_links)
+        linked = _listed(pairs, "linked")
+        shares = self._by_region(linked, [found.corrected for _, found in linked], WEIGHED)
         for (pair, found), share in zip(linked, shares.tolist(), strict=True):
             one = self._pair(pair), region_of(self.domain, found)
             if share <= WEIGHED and one not in claimed:
                 yield one
 
-    def _candidates(
-        self, pairs: Mapping[tuple[int, int], Pair]
-    ) -> tuple[list[tuple[tuple[int, int], Found]], int]:
-        """Return where pairs may be linked, and how many hypotheses were looked at: one a pair at least."""
-        linked = [(pair, found) for pair, about in pairs.items() for found in about.linked]
-        n = len(self.domain)
-        return linked, len(linked) + n * (n - 1) // 2 - len({pair for pair, _ in linked})
+    def _by_region(self, linked: Sequence[About], p_values: Sequence[float], level: float) -> Floats:
+        """Return q for each p among the pairs of its region.
 
-    def _discoveries(
-        self, kind: Kind, found: Sequence[tuple[tuple[int, int], Found]], n_hypotheses: int
-    ) -> Iterator[Claim]:
-        q_values = adjusted([one.p for _, one in found], n_hypotheses)
+        Where most pairs are linked a weak link is likely; where few are it is not, whatever holds elsewhere.
+        """
+        n = len(self.domain)
+        n_elsewhere = len({pair for pair, _ in linked})
+        regions: dict[Conditions, list[int]] = {}
+        for place, (_, found) in enumerate(linked):
+            regions.setdefault(found.conditions, []).append(place)
+        q_values = np.ones(len(linked))
+        for conditions, places in regions.items():
+            # Gates are no part of the pairs they switch; where there are none, pairs of no region count.
+            n_pairs = comb(n - len(conditions), 2) if conditions else len(places) + comb(n, 2) - n_elsewhere
+            q_values[places] = adapted([p_values[place] for place in places], n_pairs, level)
+        return q_values
+
+    def _discoveries(self, kind: Kind, found: Sequence[About], q_values: Floats) -> Iterator[Claim]:
         for (pair, one), q in zip(found, q_values.tolist(), strict=True):
             if q <= self.fdr and self._pair(pair) not in self.required:
                 yield self._claim(kind, pair, one, q=_rounded(q))
 
-    def _vanishing(self, found: Sequence[tuple[tuple[int, int], Found]]) -> Iterator[Claim]:
+    def _vanishing(self, found: Sequence[About]) -> Iterator[Claim]:
         for pair, one in found:
             if one.statistic.df:
                 shift = largest_shift(one.statistic.value, one.statistic.df)
@@ -140,6 +146,10 @@ class Notary:
     def _pair(self, pair: tuple[int, int]) -> Edge:
         a, b = sorted(self.domain.names[position] for position in pair)
         return a, b
+
+
+def _listed(pairs: Mapping[tuple[int, int], Pair], what: str) -> list[About]:
+    return [(pair, found) for pair, about in pairs.items() for found in getattr(about, what)]
 
 
 def region_of(domain: Domain, found: Found) -> Region:

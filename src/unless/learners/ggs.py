@@ -57,7 +57,7 @@ class GGS(Estimator):
     alpha
         The level at which blankets grow and shrink and gates are looked for; what passes is a candidate.
     fdr
-        The expected share of false claims (Benjamini-Hochberg), for links and for gates each.
+        The expected share of false claims, for links (in each region) and for gates each.
     max_gate
         A link depends on at most so many gates.
     max_blanket
