@@ -137,8 +137,10 @@ def test_a_law_is_told_and_drawn_alike_for_the_same_numbers(tmp_path):
     law = scaling.contexts_law()
     found = {
         m: {"distinct": m**0.5, "learn": m / 1e5, "peak": 1e8 + 30 * m, "before": 1e8, "model": 100 * m}
+        | dict.fromkeys(("contexts", "read", "tests", "graphs"), 1)
         for m in law.requests
     }
+    assert "| 10,000 " in as_markdown(Section("scaling", "Laws", (scaling._table(law, found),)))
     slopes = {measure.what: scaling._slope(measure, found) for measure in law.measures}
     lines = [line for measure in law.measures for line in scaling._lines(law, measure, slopes[measure.what])]
     assert [round(line.value, 6) for line in lines] == [0.5, 1, pytest.approx(1, abs=0.02), 1]

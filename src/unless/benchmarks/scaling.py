@@ -218,7 +218,6 @@ def _table(law: Law, found: dict[float, Answer]) -> Table:
     headers = (
         law.axis,
         "contexts",
-        "m",
         "read s",
         "learn s",
         "tests",
