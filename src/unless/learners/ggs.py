@@ -15,6 +15,7 @@ from unless.errors import SettingError, TooLarge
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
 from unless.learners.gating import (
+    FEW_GATES,
     MAX_GATE_LEVELS,
     GateSearch,
     GateTree,
@@ -212,7 +213,8 @@ class GGS(Estimator):
         from joblib import effective_n_jobs
 
         n, m = data.n_variables, data.n_distinct
-        need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, effective_n_jobs(self.n_jobs))
+        n_threads = effective_n_jobs(self.n_jobs)
+        need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, FEW_GATES, n_threads)
         limit = parse_memory(self.max_memory)
         if need > limit:
             raise TooLarge(
