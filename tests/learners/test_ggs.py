@@ -206,6 +206,22 @@ def test_candidates_are_claimed_or_weighed_among_those_of_their_region(chances):
     assert {pair for pair, _ in notary.weighed(pairs, claims)} == weighed
 
 
+@pytest.mark.parametrize(("n_linked", "n_weighed"), [(6, 0), (7, 3)])
+def test_where_two_of_three_pairs_are_linked_the_others_are_weighed(n_linked, n_weighed):
+    domain = unless.Domain(tuple(unless.Variable(name, ("0", "1")) for name in "abcdef"))
+    sure = linking.Pair((linking.Found(((5, (0,)),), linking.Statistic(99.0, 1), 99, 1e-9),))
+    everywhere = linking.Pair((linking.Found((), linking.Statistic(99.0, 1), 99, 1e-9),))
+    pairs = {
+        pair: sure if place < n_linked else linking.Pair()
+        for place, pair in enumerate(combinations(range(5), 2))
+    }
+    pairs |= {(place, 5): everywhere for place in range(5)}
+    notary = Notary(domain, 0.05, 0.1, set())
+    weighed = list(notary.weighed(pairs, notary.claims(pairs, 10)))
+    assert [str(region) for _, region in weighed] == ["f = 0"] * n_weighed
+    assert all("f" not in pair for pair, _ in weighed)
+
+
 def test_a_claim_can_be_told_in_plain_values():
     est = unless.GGS().fit(unless.datasets.load_ucb_admissions())
     told = [claim.to_dict() for claim in est.claims_]

@@ -11,7 +11,7 @@ import numpy as np
 from unless.data.domain import Domain
 from unless.errors import SettingError
 from unless.independence.discovery import adapted, adjusted, largest_shift
-from unless.learners.linking import Found, Pair
+from unless.learners.linking import Found, Pair, meet
 from unless.learners.parts import Conditions, Floats
 from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.pairs import Edge
@@ -21,6 +21,8 @@ About = tuple[tuple[int, int], Found]
 Kind = Literal["linked", "differs", "vanishes"]
 # Links are weighed, if not claimed, as long as no more than this share of them is expected to be false.
 WEIGHED = 0.2
+# Where all but one in so many pairs of a region are weighed, all are.
+MOST = 3
 # Arithmetic on other machines may end on other last digits; files should not.
 _DIGITS = 10
 
@@ -89,9 +91,27 @@ class Notary:
         linked = _listed(pairs, "linked")
         shares = self._by_region(linked, [found.corrected for _, found in linked], WEIGHED)
         for (pair, found), share in zip(linked, shares.tolist(), strict=True):
-            one = self._pair(pair), region_of(self.domain, found)
+            one = self._pair(pair), region_of(self.domain, found.conditions)
             if share <= WEIGHED and one not in claimed:
                 yield one
+        likely = [
+            found.conditions for (_, found), share in zip(linked, shares, strict=True) if share <= WEIGHED
+        ]
+        yield from self._rest_of_regions(pairs, likely)
+
+    def _rest_of_regions(
+        self, pairs: Mapping[tuple[int, int], Pair], likely: Sequence[Conditions]
+    ) -> Iterator[tuple[Edge, Region]]:
+        """Where most pairs are linked, give those too that show nothing."""
+        taken = {pair: [found.conditions for found in about.linked] for pair, about in pairs.items()}
+        for conditions in sorted(set(likely)):
+            gates = dict(conditions)
+            if MOST * likely.count(conditions) < (MOST - 1) * comb(len(self.domain) - len(gates), 2):
+                continue
+            for pair, known in taken.items():
+                if not gates.keys() & set(pair) and not any(meet(one, conditions) for one in known):
+                    known.append(conditions)
+                    yield self._pair(pair), region_of(self.domain, conditions)
 
     def _by_region(self, linked: Sequence[About], p_values: Sequence[float], level: float) -> Floats:
         """Return q for each p among the pairs of its region.
@@ -128,7 +148,7 @@ class Notary:
         return Claim(
             kind=kind,
             pair=self._pair(pair),
-            region=region_of(self.domain, found),
+            region=region_of(self.domain, found.conditions),
             gate=None if found.gate is None else self.domain.names[found.gate],
             statistic=_rounded(statistic.value),
             df=statistic.df,
@@ -152,13 +172,13 @@ def _listed(pairs: Mapping[tuple[int, int], Pair], what: str) -> list[About]:
     return [(pair, found) for pair, about in pairs.items() for found in getattr(about, what)]
 
 
-def region_of(domain: Domain, found: Found) -> Region:
-    """Name the part of the table that a hypothesis is about."""
+def region_of(domain: Domain, conditions: Conditions) -> Region:
+    """Name a part of the table."""
     return Region.of(
         domain,
         {
             domain.names[variable]: [domain.variables[variable].levels[level] for level in levels]
-            for variable, levels in found.conditions
+            for variable, levels in conditions
         },
     )
 

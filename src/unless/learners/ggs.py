@@ -71,8 +71,8 @@ class GGS(Estimator):
         Pairs of names that are linked everywhere, or nowhere.
 
     The claims behind the links are in `claims_`. `network` weighs, beside the links that are claimed, those
-    candidates (`structure_.weighed`) of which at most one in five is expected to be false: links too weak to
-    be claimed are many in a small table, and together they matter for probabilities.
+    candidates (`structure_.weighed`) of which at most one in five is expected to be false, and all pairs of
+    a region in which two thirds are such: links too weak to be claimed matter together for probabilities.
 
     Examples
     --------

@@ -257,11 +257,12 @@ def _corrected(found: Found, n_tried: int) -> Found:
 def _without_overlap(found: list[Found]) -> list[Found]:
     kept: list[Found] = []
     for one in sorted(found, key=lambda one: (len(one.conditions), one.corrected, one.conditions)):
-        if not any(_meet(one.conditions, other.conditions) for other in kept):
+        if not any(meet(one.conditions, other.conditions) for other in kept):
             kept.append(one)
     return kept
 
 
-def _meet(one: Conditions, other: Conditions) -> bool:
+def meet(one: Conditions, other: Conditions) -> bool:
+    """Tell whether conditions can hold together."""
     known = dict(other)
     return all(set(levels) & set(known.get(variable, levels)) for variable, levels in one)
