@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, prefetch
+from unless.kernels.compiling import borrowed, compiled, inlined, prefetch
 
 _ZERO, _TWO, _ANSWER = np.uint64(0), np.uint64(2), np.uint64(3)
 _SHIFT = np.uint64(20)
+# How many answers ahead a memo that is merged into is fetched from memory.
+_AHEAD = 8
 
 
 class Keys(NamedTuple):
@@ -93,8 +95,11 @@ def sort_log(log, n_answers, begins, answers):
 @compiled
 def merge(memo, other):
     """Add the answers of another memo, for which there must be room; returns how many were new."""
-    n_new = 0
-    for i in range(other.shape[0]):
+    memo, other = borrowed(memo), borrowed(other)
+    n_new, n_other = 0, other.shape[0]
+    for i in range(n_other):
+        if i + _AHEAD < n_other:
+            expect(memo, other[i + _AHEAD, 0])
         if other[i, 1] & _ANSWER != _ZERO:
             place = find(memo, other[i, 0], other[i, 1])
             if memo[place, 1] & _ANSWER == _ZERO:
