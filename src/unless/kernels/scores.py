@@ -222,31 +222,14 @@ def _settle(variance, slope, least, found):
         if variance[i, i] != 0.0:
             kept[n_kept] = i
             n_kept += 1
-    found[0], found[1] = 0.0, 0.0
     factor = np.empty((n_kept, n_kept))
     for i in range(n_kept):
         for j in range(i + 1):
             factor[i, j] = variance[kept[i], kept[j]]
-    column = np.empty(n_kept)
-    n_known = 0
-    for k in range(n_kept):
-        pivot = factor[k, k]
-        if pivot <= _ROUNDING * least:
-            kept[k] = -1
-            continue
-        if not pivot > least:
-            found[0], found[1] = least, -1.0
-            return
-        root = np.sqrt(pivot)
-        factor[k, k] = root
-        n_known += 1
-        for i in range(k + 1, n_kept):
-            factor[i, k] /= root
-            column[i] = factor[i, k]
-        for i in range(k + 1, n_kept):
-            share = column[i]
-            for j in range(k + 1, i + 1):
-                factor[i, j] -= share * column[j]
+    found[0], found[1] = least, -1.0
+    n_known = _factorise_known(factor, kept, least)
+    if n_known < 0:
+        return
     inverse = np.zeros((n_kept, n_kept))
     total, squares = 0.0, 0.0
     for i in range(n_kept):
@@ -265,7 +248,34 @@ def _settle(variance, slope, least, found):
             if kept[k] >= 0:
                 value += inverse[i, k] * slope[kept[k]]
         total += value * value
-    if squares * least > 0.5:
-        found[0], found[1] = least, -1.0
-        return
-    found[0], found[1] = total, n_known
+    if squares * least <= 0.5:
+        found[0], found[1] = total, n_known
+
+
+@compiled
+def _factorise_known(factor, kept, least):
+    """Factorise without what repeats others but for rounding, which is no longer kept (-1).
+
+    Returns how many are left, or -1 where something is neither that nor surely more than the least.
+    """
+    factor, kept = borrowed(factor), borrowed(kept)
+    size, n_known = factor.shape[0], 0
+    column = np.empty(size)
+    for k in range(size):
+        pivot = factor[k, k]
+        if abs(pivot) <= _ROUNDING * least:
+            kept[k] = -1
+            continue
+        if not pivot > least:
+            return -1
+        root = np.sqrt(pivot)
+        factor[k, k] = root
+        n_known += 1
+        for i in range(k + 1, size):
+            factor[i, k] /= root
+            column[i] = factor[i, k]
+        for i in range(k + 1, size):
+            share = column[i]
+            for j in range(k + 1, i + 1):
+                factor[i, j] -= share * column[j]
+    return n_known

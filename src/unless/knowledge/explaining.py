@@ -71,8 +71,7 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     Admit depends on Gender only when Dept = A (933 of 4,526 rows, V = .14, q = 2e-4)
     """
     levels = Levels(alpha, fdr, effect)
-    settings = _settings(levels, correction, max_gate, n_bootstrap)
-    check_seed(random_state)
+    settings = _settings(levels, correction, max_gate, n_bootstrap, random_state)
     table, presence, held = _seen(structure, data, context, max_memory)
     places = _gate_places(table.domain, gates, forbidden_gates, target)
     note = _nothing_to_say(table)
@@ -165,7 +164,10 @@ def _gate_places(
     return sorted(domain.index(name) for name in {*lists[0]} - {*lists[1]})
 
 
-def _settings(levels: Levels, correction: str, max_gate: int, n_bootstrap: int) -> dict[str, Any]:
+def _settings(
+    levels: Levels, correction: str, max_gate: int, n_bootstrap: int, random_state: object
+) -> dict[str, Any]:
+    check_seed(random_state)
     check_rate("alpha", levels.alpha)
     check_rate("fdr", levels.fdr)
     check_effect(levels.effect)
