@@ -71,7 +71,7 @@ class Contestant:
     def row(self, table: str) -> tuple[str, ...]:
         """Write it as a row of the table."""
         if not self.answers:
-            return table, self.name, self.failure, "", "", "", "", ""
+            return table, self.name, self.failure[:40], "", "", "", "", ""
         last = self.answers[-1]
         n_graphs = "1"
         tests: tuple[str, ...] = ("", "")
