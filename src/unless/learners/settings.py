@@ -1,6 +1,7 @@
 """Settings that several learners share, checked once and turned into what the kernels read."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def resolve_order(data: Dataset, order: str | Sequence[str]) -> list[int]:
     if isinstance(order, str):
         check_choice("order", order, ("association", "columns"))
         return association_order(data) if order == "association" else list(range(data.n_variables))
-    if not isinstance(order, Iterable):
+    # An iterator would be empty at the second look, and a set has another order in another process.
+    if not isinstance(order, Collection) or isinstance(order, AbstractSet | Mapping):
         raise SettingError(f"order={order!r} must be 'association', 'columns' or a list of all names.")
     names = list(order)
     columns = [data.domain.index(name) for name in names]
