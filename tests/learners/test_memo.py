@@ -85,6 +85,16 @@ def test_parts_are_counted_whatever_is_counted_at_once(at_once, n_jobs, monkeypa
     assert count_distinct([answers(1, 2), answers(2), answers()]) == 2
 
 
+def test_more_questions_than_fit_memory_are_counted_in_slices(monkeypatch):
+    monkeypatch.setattr("unless.learners.memo._LEAST_AT_ONCE", 300)
+    monkeypatch.setattr("unless.learners.memo._READ_AT_ONCE", 64)
+    rng = np.random.default_rng(0)
+    asked = rng.integers(0, 2**64, size=(1_000, 2), dtype=np.uint64) | np.uint64(3)
+    chosen = [np.unique(rng.integers(0, 1_000, 700)) for _ in range(3)]
+    parts = [{"answers": asked[one], "begins": np.array([0, 0, len(one), len(one)])} for one in chosen]
+    assert count_parts(parts, 1, 0) == len(np.unique(np.concatenate(chosen)))
+
+
 def test_a_memo_begins_anew_with_what_is_known():
     memo = Memo(2**30)
     memo.begin(answers(*range(1, 50_000)))

@@ -1,6 +1,8 @@
 """Work kept in a folder: the same answer, nothing computed twice, nothing foreign taken up."""
 
 import warnings
+import zipfile
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -97,6 +99,53 @@ def test_spoiled_shards_are_told_and_computed_again(learner, table, tmp_path):
         again = make(name, work_dir=work, resume=True).fit(table)
     assert len(told) == 1
     assert saved(again, tmp_path) == first
+
+
+@pytest.mark.parametrize("name", ["CSGS", "CSPC"])
+@pytest.mark.parametrize("array", ["edges", "answers"])
+def test_a_byte_that_changed_is_told_and_computed_again(name, array, table, tmp_path):
+    work = tmp_path / "work"
+    first = saved(make(name, work_dir=work).fit(table), tmp_path)
+    path = next(iter(shards(work)))
+    with zipfile.ZipFile(path) as archive:
+        inside = archive.getinfo(f"{array}.npy")
+    content = bytearray(path.read_bytes())
+    content[inside.header_offset + inside.compress_size // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"is damaged; it is computed again\."):
+        again = make(name, work_dir=work, resume=True).fit(table)
+    assert saved(again, tmp_path) == first
+
+
+def test_a_shard_in_the_place_of_its_neighbour_is_told_and_computed_again(table, tmp_path):
+    first = saved(unless.CSGS(work_dir=tmp_path / "work").fit(table), tmp_path)
+    one, two, *_ = shards(tmp_path / "work")
+    two.write_bytes(one.read_bytes())
+    with pytest.warns(UserWarning, match=r"belongs to other work; it is computed again\."):
+        again = unless.CSGS(work_dir=tmp_path / "work", resume=True).fit(table)
+    assert saved(again, tmp_path) == first
+
+
+@pytest.mark.parametrize("make_order", [iter, set, dict.fromkeys], ids=["iterator", "set", "dict"])
+@pytest.mark.parametrize("learner", [unless.CSGS, unless.CSPC, unless.GSMN])
+def test_an_order_that_a_fingerprint_would_miss_is_refused(learner, make_order, table, tmp_path):
+    with pytest.raises(SettingError, match="a list of all names"):
+        learner(order=make_order(table.names), work_dir=tmp_path).fit(table)
+
+
+@pytest.mark.parametrize("name", ["CSGS", "independent", "GSMN"])
+def test_the_bar_is_not_overrun_by_finished_shards(name, table, tmp_path, monkeypatch):
+    steps = []
+
+    @contextmanager
+    def counted(title, show, total=None):
+        yield lambda: steps.append(total)
+
+    make(name, work_dir=tmp_path).fit(table)
+    for module in ("csgs", "gsmn"):
+        monkeypatch.setattr(f"unless.learners.{module}.progress", counted)
+    make(name, work_dir=tmp_path, resume=True).fit(table)
+    assert len(steps) <= steps[0] == table.n_variables
 
 
 def test_shards_of_other_work_are_not_taken_up(table, tmp_path):

@@ -77,7 +77,8 @@ def learn_by_cohorts(
     work = _cut(packed, strategy, n_workers if place is None else n_shards(n, m))
     in_threads = shares_memory()
     each = max_bytes // (min(n_workers, len(work)) if in_threads else 1)
-    pulse = Pulse(step, n, sum(len(nodes) for _, nodes in work))
+    n_visits = sum(len(nodes) for _, nodes in work)
+    pulse = Pulse(step, n, n_visits)
     with Tally(n, len(work), int(each * _UNCOUNTED)) as tally:
         counts = tally if in_threads and place is None and len(work) > 1 else None
         folder = None if place is None else place.folder
@@ -85,9 +86,10 @@ def learn_by_cohorts(
             (reach, strategy, Task(contexts, nodes, each, folder, counts, len(work) > 1))
             for contexts, nodes in work
         ]
-        parts = run_shards(_learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
+        ticks = n_visits // len(work)
+        parts = run_shards(_learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=ticks)
         edges, n_tests = _join(packed, strategy, parts, work)
-        n_distinct = tally.n_distinct if counts is not None else count_parts(parts, n_workers)
+        n_distinct = tally.n_distinct if counts is not None else count_parts(parts, n_workers, each)
     return Learned(edges, n_tests, n_distinct)
 
 

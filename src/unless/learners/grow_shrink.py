@@ -126,9 +126,7 @@ def learn_graph(
         n_parts = min(n, n_jobs if place is None else n_kept_parts(asker))
         parts = [range(begin, n, n_parts) for begin in range(n_parts)]
         tasks = [(asks, strategy, part, [candidates[a] for a in part]) for part in parts]
-        done = run_shards(
-            _learn_apart, tasks, n_jobs=n_jobs, place=place, pulse=pulse, ticks=-(-n // n_parts)
-        )
+        done = run_shards(_learn_apart, tasks, n_jobs=n_jobs, place=place, pulse=pulse, ticks=n // n_parts)
     blankets, n_tests, asked = _join(n, parts, done)
     if needs_associations:
         n_tests += n * (n - 1) // 2

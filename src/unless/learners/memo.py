@@ -20,15 +20,20 @@ from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import Keys, Log, merge, sort_log
 from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
-from unless.learners.workplace import Arrays
+from unless.learners.workplace import Arrays, ShardFile
 
 Begins = npt.NDArray[np.int64]
 # A fixed seed: the keys only name questions, no answer depends on them.
 _KEY_SEED = 20140
 _BYTES_OF_AN_ANSWER = 16
 _FEWEST_PLACES = 2**12
-# Answers that are counted in one go, and how finely that is spread over workers.
+# Answers that are counted in one go, those read at a time where there are too many for that, and how finely
+# counting is spread over workers.
 _COUNTED_AT_ONCE = 2**16
+_READ_AT_ONCE = 2**18
+_LEAST_AT_ONCE = 2**20
+# A memo that is widened, and what was read: more than any answer takes.
+_BYTES_TO_COUNT = 256
 _COUNTS_PER_WORKER = 4
 
 
@@ -105,8 +110,8 @@ def count_distinct(parts: Sequence[Words]) -> int:
     return sum(int(merge(places, part)) for part in filled)
 
 
-def count_parts(parts: Sequence[Arrays], n_jobs: int | None = 1) -> int:
-    """Count the questions that several parts asked once.
+def count_parts(parts: Sequence[Arrays], n_jobs: int = 1, max_bytes: int = 2**30) -> int:
+    """Count the questions that several parts asked once, each worker with about so much memory.
 
     Each part gives its `answers`, those of one kind after the other, and where each kind `begins`; answers of
     different kinds are different, so that workers count some kinds each.
@@ -119,24 +124,46 @@ def count_parts(parts: Sequence[Arrays], n_jobs: int | None = 1) -> int:
     n_tasks = min(len(ends) - 1, _COUNTS_PER_WORKER * n_workers(n_jobs))
     cuts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], n_tasks + 1)[1:-1]))
     ranges = zip([0, *cuts.tolist()], [*cuts.tolist(), len(ends) - 1], strict=True)
-    tasks = [(parts, begins[:, first : last + 1]) for first, last in ranges]
-    return sum(int(done["n_distinct"]) for done in run_shards(_count_kinds, tasks, n_jobs=n_jobs))
+    at_most = max(_LEAST_AT_ONCE, max_bytes // _BYTES_TO_COUNT)
+    tasks = [(parts, begins[:, first : last + 1], at_most) for first, last in ranges]
+    # What is in this process's memory would be sent to others with every task.
+    is_held = not isinstance(parts[0], ShardFile)
+    counted = run_shards(_count_kinds, tasks, n_jobs=n_jobs, in_memory=is_held)
+    return sum(int(done["n_distinct"]) for done in counted)
 
 
-def _count_kinds(parts: Sequence[Arrays], begins: Begins, pulse: Pulse) -> Arrays:
+def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: Pulse) -> Arrays:
     """Count the questions of some kinds, kind by kind: what is counted at a time should fit a cache."""
     ends = begins.sum(axis=0)
     total, first, last_kind = 0, 0, len(ends) - 1
     while first < last_kind:
         pulse.check()
         last = max(first + 1, int(np.searchsorted(ends, ends[first] + _COUNTED_AT_ONCE, side="right")) - 1)
-        read = [
-            rows_of(part, "answers", *begin[[first, last]].tolist())
-            for part, begin in zip(parts, begins, strict=True)
-        ]
-        total += count_distinct(read)
+        places = begins[:, [first, last]].tolist()
+        n_slices = -(-int(ends[last] - ends[first]) // at_most)
+        if n_slices > 1:
+            total += sum(_count_slice(parts, places, k, n_slices, pulse) for k in range(n_slices))
+        else:
+            total += count_distinct(
+                [rows_of(part, "answers", *place) for part, place in zip(parts, places, strict=True)]
+            )
         first = last
     return {"n_distinct": np.array(total)}
+
+
+def _count_slice(
+    parts: Sequence[Arrays], places: Sequence[Sequence[int]], number: int, n_slices: int, pulse: Pulse
+) -> int:
+    """Count the questions whose keys fall into one of several slices: all at once would not fit memory."""
+    # Never refused: a slice has its share of the answers, as keys are random.
+    memo = Memo(2**63)
+    for part, (begin, end) in zip(parts, places, strict=True):
+        for start in range(begin, end, _READ_AT_ONCE):
+            pulse.check()
+            answers = rows_of(part, "answers", start, min(start + _READ_AT_ONCE, end))
+            # The high bits: low ones choose the place in a memo.
+            memo.add(answers[(answers[:, 0] >> np.uint64(44)) % np.uint64(n_slices) == np.uint64(number)])
+    return memo.n_known
 
 
 @dataclass(frozen=True)

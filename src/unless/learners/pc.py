@@ -75,7 +75,7 @@ def learn_by_pc(
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
         edges[packed.row_order[contexts]] = part["edges"]
-    return Learned(edges, sum(int(part["n_tests"]) for part in parts), count_parts(parts, n_workers))
+    return Learned(edges, sum(int(part["n_tests"]) for part in parts), count_parts(parts, n_workers, each))
 
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:

@@ -161,10 +161,6 @@ def run_shards(
         for name, task in zip(names, tasks, strict=True)
         if name not in finished
     ]
-    if place is not None:
-        for errand in errands:
-            # One that is spoiled would be taken for finished.
-            place.path(errand.name).unlink(missing_ok=True)
     try:
         pulse.tick(ticks * len(finished))
         done = _run(errands, n_jobs, pulse, ticks, in_memory)

@@ -27,7 +27,7 @@ from unless.inference.priors import Prior
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
-FORMAT = 1
+FORMAT = 2
 _SUFFIX = ".shard"
 _ANSWER = "answer"
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
@@ -137,12 +137,19 @@ class Workplace:
         return self.folder / f"{self.stamp}-{name}{_SUFFIX}"
 
     def finished(self, names: Iterable[str]) -> set[str]:
-        """Return which shards are there and whole; one that is spoiled is told, and computed again."""
-        return {name for name in names if self.path(name).exists() and self._is_sound(self.path(name))}
+        """Return which shards are there and whole; one that is spoiled is told, and goes."""
+        there = [name for name in names if self.path(name).exists()]
+        sound = {name for name in there if self._is_sound(self.path(name))}
+        for name in there:
+            if name not in sound:
+                # It would be taken for finished.
+                self.path(name).unlink(missing_ok=True)
+        return sound
 
     def keep(self, name: str, content: Arrays) -> None:
         """Write a shard."""
-        write_arrays(self.path(name), {**content, "stamp": _bytes(self.stamp)})
+        path = self.path(name)
+        write_arrays(path, {**content, "stamp": _bytes(path.name)})
 
     def shard(self, name: str) -> "ShardFile":
         """Return a shard to read from."""
@@ -188,9 +195,13 @@ class Workplace:
     def _is_sound(self, path: Path) -> bool:
         try:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
-                if content["stamp"].tobytes().decode() == self.stamp:
+                if content["stamp"].tobytes().decode() != path.name:
+                    fault = "belongs to other work"
+                # Rows that are read alone cannot be proved then.
+                elif content.zip.testzip() is None:
                     return True
-            fault = "belongs to other work"
+                else:
+                    fault = "is damaged"
         except _UNREADABLE:
             fault = "is damaged"
         _tell(path, fault)
