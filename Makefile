@@ -42,8 +42,10 @@ format: $(READY) ## let ruff rewrite what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure, in ratios from one run, into docs/benchmarks.md (DATA=folder with the data to measure on)
+bench: $(READY) ## measure, in ratios from one run, into docs (an hour; DATA=folder with the data to measure on)
 	@UNLESS_PEERS=.benchmarks/peers $(BIN)/unless bench --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
+	@$(BIN)/unless bench --only accuracy --data $(DATA) --write docs/accuracy.md
+	@$(BIN)/unless bench --only scaling --plots docs/scaling --write docs/scaling.md
 
 paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
 	@$(BIN)/unless paper --out $(if $(QUICK),build/paper --quick,docs/paper)

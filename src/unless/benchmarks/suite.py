@@ -9,10 +9,11 @@ from unless.errors import SettingError
 
 ITEMS = (
     "startup", "popcount", "tests_per_second", "paper", "alarm", "structures", "sharing", "threads",
-    "cluster", "ingest", "memory", "weights", "learners", "inference", "pages", "published", "fuzz",
+    "cluster", "ingest", "memory", "memory_large", "weights", "learners", "inference",
+    "pages", "published", "fuzz",
 )  # fmt: skip
 # Run only when named: each takes a quarter of an hour or more.
-LONG = ("memory_large", "wide", "scaling", "weights_large", "gssl_debd", "accuracy")
+LONG = ("wide", "scaling", "weights_large", "gssl_debd", "accuracy")
 
 
 def chosen(names: Sequence[str] | None) -> tuple[str, ...]:
