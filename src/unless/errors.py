@@ -71,3 +71,14 @@ class MissingExtra(UnlessError, ImportError):
 # In this order, or the error could not be made again where it arrives from another process.
 class TooLarge(MemoryError, UnlessError):
     """The work would not fit into the memory allowed; the message carries the estimate."""
+
+
+def interrupt_in(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the Ctrl-C that an error means, if it does.
+
+    One that comes just when a kernel is called leaves it as a SystemError.
+    """
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    return cause if isinstance(cause, KeyboardInterrupt) else None

@@ -157,6 +157,15 @@ def test_ctrl_c_says_how_to_go_on(unless, broken):
     assert result.stderr.endswith("2 finished shards kept in --work-dir 'w': go on with --resume.\n")
 
 
+def test_ctrl_c_that_a_kernel_hid_stops(unless, broken):
+    hidden = SystemError("returned a result with an exception set")
+    hidden.__cause__ = KeyboardInterrupt()
+    broken(hidden)
+    result = unless("datasets")
+    assert result.exit_code == 130
+    assert result.stderr.endswith("Stopped.\n")
+
+
 def test_ctrl_c_stops_a_process_and_leaves_nothing(program, tmp_path):
     os.mkfifo(tmp_path / "table.csv")
     running = subprocess.Popen(

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+
+import unless
 
 # Both would take a minute or more.
 LEARN = """
@@ -85,3 +88,16 @@ def test_the_command_line_stops_with_one_sentence(tmp_path):
     assert told.strip().endswith(f"kept in --work-dir {str(work)!r}: go on with --resume.")
     assert "Traceback" not in told
     assert not (tmp_path / "m.unless").exists()
+
+
+@pytest.mark.parametrize("learner", [unless.GSMN, unless.GGS])
+def test_ctrl_c_that_a_kernel_hid_is_heard(learner, tmp_path, monkeypatch):
+    def hide(*_):
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr("unless.learners.grow_shrink.grow", hide)
+    monkeypatch.setattr("unless.learners.ggs.GateSearch.tree", hide)
+    table = unless.read(np.tile([[0, 1, 0], [1, 0, 1], [1, 1, 0]], (9, 1)))
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        learner(work_dir=tmp_path).fit(table)
+    assert learner is unless.GGS or "go on with resume=True" in str(stopped.value)

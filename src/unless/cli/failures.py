@@ -8,7 +8,7 @@ import traceback
 import click
 
 from unless.cli.wording import visible
-from unless.errors import UnlessError
+from unless.errors import UnlessError, interrupt_in
 
 BUG, REFUSED, STOPPED, UNREAD = 1, 2, 130, 141
 
@@ -40,6 +40,7 @@ _MENTION = re.compile(
 
 def answer(failure: BaseException) -> int:
     """Say what happened and return the exit code."""
+    failure = interrupt_in(failure) or failure
     if isinstance(failure, KeyboardInterrupt | click.Abort):
         # Learners say what they kept and how to go on; click hides it behind an exception of its own.
         said = failure.__cause__ if isinstance(failure, click.Abort) else failure

@@ -9,7 +9,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
-from unless.errors import DataError, NotFitted, SettingError
+from unless.errors import DataError, NotFitted, SettingError, interrupt_in
 from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
 from unless.structures.canonical import CanonicalModel
@@ -56,7 +56,10 @@ class Estimator:
         data = self._dataset(X, sample_weight)
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
-        self._learn(data, **beside)
+        try:
+            self._learn(data, **beside)
+        except SystemError as error:
+            raise interrupt_in(error) or error from None
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes

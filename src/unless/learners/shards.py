@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.errors import interrupt_in
 from unless.learners.workplace import Arrays, ShardFile, TableFile, Workplace, load_once
 
 Made = TypeVar("Made")
@@ -167,7 +168,7 @@ def run_shards(
     except BaseException as error:
         # Threads that are still at work would go on to the end of theirs.
         pulse.stop()
-        if place is None or not isinstance(error, KeyboardInterrupt):
+        if place is None or interrupt_in(error) is None:
             raise
         raise KeyboardInterrupt(place.how_to_go_on()) from None
     return done if place is None else _Results(place, names)

@@ -127,7 +127,7 @@ class Workplace:
         if resume and not own and any(place.folder.glob(f"*{_SUFFIX}")):
             raise SettingError(
                 f"work_dir={str(folder)!r} holds shards of other work only (another table, learner, setting "
-                "or version); there is nothing to resume: mend what differs, or give resume=False."
+                "or version); there is nothing to resume: mend what differs, or begin without resume=True."
             )
         place._prepare()
         return place
