@@ -16,6 +16,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, UnknownContext, UnknownName
 from unless.knowledge import judging
 from unless.knowledge.measures import corrected
+from unless.knowledge.sentences import regions_text
 from unless.knowledge.statements import Statements
 from unless.learners.catalogue import LEARNERS
 
@@ -143,6 +144,23 @@ def test_there_and_elsewhere_are_seen_from_the_contexts_named(b, words):
         for where in "pq"
     ]
     assert words in unless.explain(unless.FeatureSet(data.domain, features), data).about("x", b).sentence
+
+
+def test_names_and_levels_that_would_mislead_are_in_quotes():
+    x, g, y, u, v = gated().values()
+    names, levels = ("up = or down", "it's, say", "plain name", "v"), ("", "a, b", "c and d")
+    variables = (*(Variable(name, ("0", "1")) for name in names), Variable("the {gate}", levels))
+    domain = Domain(variables)
+    data = Dataset.from_codes(domain, np.column_stack([x, y, u, v, np.where(g == "on", 0, 1 + v)]))
+    region, rest = (unless.Region.of(domain, {"the {gate}": some}) for some in (levels[:1], levels[1:]))
+    link = unless.Link(("it's, say", "up = or down"), (region,))
+    assert str(link) == "\"it's, say\" - 'up = or down' where 'the {gate}' = ''"
+    assert str(rest) == regions_text([rest], domain) == "'the {gate}' in {'a, b', 'c and d'}"
+    graph = unless.LabelledGraph(domain, [link])
+    said = unless.explain(graph, data)
+    told = "\"it's, say\" depends on 'up = or down' only when 'the {gate}' = '' ("
+    assert said[0].sentence.startswith(told)
+    assert said.about("plain name", "v").sentence.startswith("plain name and v ")
 
 
 def test_target_gates_and_forbidden_gates(berkeley):

@@ -19,6 +19,7 @@ from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_tex
 from unless.knowledge.strata import Counter
 from unless.structures.graph import Graph
 from unless.structures.pairs import pair_names
+from unless.structures.regions import spoken
 
 # A link that a structure draws in at least this share of the rows of a context is one of its graph there.
 DRAWN = 0.1
@@ -70,8 +71,8 @@ class Asked:
         }
 
     def __str__(self) -> str:
-        a, b = self.pair
-        given = f" given {', '.join(self.given)}" if self.given else ""
+        a, b = map(spoken, self.pair)
+        given = f" given {', '.join(map(spoken, self.given))}" if self.given else ""
         where = f" where {self.context}" if self.context else ""
         lines = [f"{a} and {b}{given}{where}", f"  data:  {self._data()}", f"  model: {self._model()}"]
         return "\n".join([*lines, *self._tables()])
@@ -102,7 +103,9 @@ class Asked:
             return [f"  ({len(side.tables):,} tables)"]
         lines = []
         for labels, table in zip(side.strata, side.tables, strict=True):
-            named = ", ".join(f"{name} = {label}" for name, label in zip(self.given, labels, strict=True))
+            named = ", ".join(
+                f"{spoken(name)} = {spoken(label)}" for name, label in zip(self.given, labels, strict=True)
+            )
             lines += [
                 "",
                 *([f"  {named}"] if named else []),

@@ -1,4 +1,4 @@
-"""Statements in English, with names and levels as the table writes them."""
+"""Statements in English, with names and levels as the table writes them (in quotes if they mislead)."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from unless.data.domain import Domain
 from unless.knowledge.evidence import Evidence
 from unless.knowledge.gates import Gate
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region
+from unless.structures.regions import Region, spoken
 
 
 def sentence(
@@ -18,6 +18,7 @@ def sentence(
     n_rows: int,
 ) -> str:
     """Say what the data bear out of what a structure says; the first of the pair is what depends."""
+    pair = spoken(pair[0]), spoken(pair[1])
     if isinstance(gate, bool):
         side = linked or unlinked
         return _plain(pair, gate, side, n_rows) if side else f"{pair[0]} and {pair[1]}: nothing is known"
@@ -108,7 +109,7 @@ def _unseen(side: Evidence, n_rows: int) -> str:
 def _undecided(side: Evidence, n_rows: int, where: str) -> str:
     there = f" where {where}" if where else ""
     if not side.df:
-        given = f" given {', '.join(side.given)}" if side.given else ""
+        given = f" given {', '.join(map(spoken, side.given))}" if side.given else ""
         return f"undecided: nothing varies{given} ({rows_text(side.n_rows, n_rows)})"
     more = more_rows_text(side.more_rows or 1, there)
     return f"undecided ({rows_text(side.n_rows, n_rows)}, {chance('p', side.p)}): {more}"
@@ -129,11 +130,12 @@ def _region_text(region: Region, domain: Domain) -> str:
 
 
 def _condition_text(name: str, labels: tuple[str, ...], domain: Domain) -> str:
-    if len(labels) == 1:
-        return f"{name} = {labels[0]}"
     others = [label for label in domain[name].levels if label not in labels]
-    if len(others) == 1 and len(labels) > 2:
-        return f"{name} is not {others[0]}"
-    if len(others) * 2 < len(labels):
-        return f"{name} is not in {{{', '.join(others)}}}"
-    return f"{name} in {{{', '.join(labels)}}}"
+    name, told, rest = spoken(name), [*map(spoken, labels)], [*map(spoken, others)]
+    if len(told) == 1:
+        return f"{name} = {told[0]}"
+    if len(rest) == 1 and len(told) > 2:
+        return f"{name} is not {rest[0]}"
+    if len(rest) * 2 < len(told):
+        return f"{name} is not in {{{', '.join(rest)}}}"
+    return f"{name} in {{{', '.join(told)}}}"

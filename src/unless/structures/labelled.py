@@ -20,7 +20,7 @@ from unless.structures.conditions import Literal as Spoken
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph, InstantiatedGraph
 from unless.structures.pairs import Edge, n_pairs, pack
-from unless.structures.regions import Region
+from unless.structures.regions import Region, spoken
 from unless.structures.separation import Names
 
 # Contexts whose graphs are made at once: so many answers, a byte each.
@@ -46,7 +46,7 @@ class Link:
 
     def __str__(self) -> str:
         where = f" where {' or '.join(map(str, self.regions))}" if self.is_gated else ""
-        return f"{self.pair[0]} - {self.pair[1]}{where}"
+        return f"{spoken(self.pair[0])} - {spoken(self.pair[1])}{where}"
 
 
 class LabelledGraph:

@@ -1,5 +1,6 @@
 """Parts of a domain: for some variables the levels they may have."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,17 @@ import numpy.typing as npt
 from unless.data.dataset import Rows
 from unless.data.domain import Domain
 from unless.errors import SettingError
+
+# What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
+_MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
+
+
+def spoken(text: str) -> str:
+    """Write a name or level as it is, in quotes where it would be misread: 'a, b' and ''."""
+    if not _MISLEADING.search(text):
+        return text
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,8 @@ class Region:
 
     def __str__(self) -> str:
         return " and ".join(
-            f"{name} = {labels[0]}" if len(labels) == 1 else f"{name} in {{{', '.join(labels)}}}"
+            f"{spoken(name)} = {spoken(labels[0])}"
+            if len(labels) == 1
+            else f"{spoken(name)} in {{{', '.join(map(spoken, labels))}}}"
             for name, labels in self.conditions
         )
