@@ -273,7 +273,11 @@ class NaiveLinker:
         there = [stop for stop in yours if stop[3] is None]
         if not any(b in stop[1] for stop in here) and not any(a in stop[1] for stop in there):
             return apart, [], []
-        cells = self.cells(a, b, here, there)
+        cells = [
+            cell
+            for cell in self.cells(a, b, here, there)
+            if not any(self.overlap(cell[0], one[0]) for one in apart)
+        ]
         self.n_tried = 0
         if apart:
             _, linked, unlinked, differs = self.each(cells)

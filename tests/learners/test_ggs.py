@@ -228,6 +228,32 @@ def test_a_claim_can_be_told_in_plain_values():
     assert {"kind": "differs", "gate": "Dept", "pair": ["Admit", "Gender"]}.items() <= told[1].items()
 
 
+def test_levels_that_no_row_shows_do_not_make_a_link_smaller():
+    few, many = (
+        unless.Domain(tuple(unless.Variable(name, tuple(levels)) for name in "ab"))
+        for levels in ("xy", "xyz")
+    )
+    rows, counts = [[0, 0], [0, 1], [1, 0], [1, 1]], [400, 300, 300, 400]
+    (one,), (other,) = (
+        unless.GGS().fit(unless.Dataset.from_codes(domain, rows, counts)).claims_ for domain in (few, many)
+    )
+    assert other == one
+    assert one.effect == pytest.approx(1 / 7, abs=0.01)
+
+
+def test_all_gates_that_are_named_count_as_tried():
+    rng = np.random.default_rng(0)
+    g, h, a, noise = rng.integers(0, 2, (4, 900))
+    b = np.where((g == 0) & (rng.random(900) < 0.4), a, noise)
+    frame = pd.DataFrame({"a": a, "b": b, "g": g, "h": h})
+    named, free = (
+        [claim.p for claim in unless.GGS(gates=gates).fit(frame).claims_ if claim.kind == "differs"]
+        for gates in (["g", "h"], ["g"])
+    )
+    assert len(named) == 1
+    assert named == pytest.approx([2 * p for p in free])
+
+
 def test_a_link_cannot_be_required_and_gated():
     data = unless.datasets.load_ucb_admissions()
     est = unless.GGS(required_edges=[("Admit", "Gender")]).fit(data)

@@ -267,3 +267,21 @@ def test_a_gate_whose_sides_overlap_is_no_gate():
     cells = [linking.Cell(Part(tuple(way), nothing), NO_EFFECT, 0, NOTHING) for way in ways]
     assert linking._gates(cells) == [0]
     assert linking._gates(cells[1:]) == [1]
+
+
+def test_regions_of_a_pair_never_overlap():
+    searches = [both_searches(gated_table(0), target)[0] for target in range(4)]
+    table, whole = searches[0].table, searches[0].table.whole
+    # At either level of 3 the variable 1 is a gate of 0; the tree of 1 knows neither; 0 is a gate of 2.
+    inner = [
+        gating.GateTree(
+            side, (2,), (gating.Candidate(1, 9.0, 1e-9, (2,)),), 1, (2,),
+            tuple(gating.GateTree(table.narrowed(side, 1, (level,)), ()) for level in (0, 1)),
+        )
+        for side in (table.narrowed(whole, 3, (level,)) for level in (0, 1))
+    ]  # fmt: skip
+    outer = gating.GateTree(whole, (1,), (gating.Candidate(3, 9.0, 1e-9, (1,)),), 3, (1,), tuple(inner))
+    leaf = gating.GateTree(whole, (0,))
+    last = gating.GateTree(whole, (), (), 0)
+    linker = Linker([search.asker for search in searches], [outer, leaf, last, leaf], 0.05, 2)
+    assert [one.conditions for one in linker.pair(0, 1).linked] == [((3, (0,)),), ((3, (1,)),)]

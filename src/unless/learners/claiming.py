@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import comb, sqrt
+from math import comb, isqrt, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from unless.data.domain import Domain
 from unless.errors import SettingError
 from unless.independence.discovery import adapted, adjusted, largest_shift
+from unless.independence.logistic import Statistic
 from unless.learners.linking import Found, Pair, meet
 from unless.learners.parts import Conditions, Floats
 from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region
+from unless.structures.regions import Region, spoken
 
 About = tuple[tuple[int, int], Found]
 Kind = Literal["linked", "differs", "vanishes"]
@@ -55,8 +56,9 @@ class Claim:
             sure = f"V at most {self.at_most:.2g}"
         else:
             sure = f"V = {self.effect:.2g}, q = {self.q:.2g}"
-        by = f" between levels of {self.gate}" if self.gate else ""
-        return f"{self.pair[0]} - {self.pair[1]} {self.kind}{by}{where} ({self.n_rows:,} rows, {sure})"
+        by = f" between levels of {spoken(self.gate)}" if self.gate else ""
+        a, b = map(spoken, self.pair)
+        return f"{a} - {b} {self.kind}{by}{where} ({self.n_rows:,} rows, {sure})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -139,7 +141,7 @@ class Notary:
         for pair, one in found:
             if one.statistic.df:
                 shift = largest_shift(one.statistic.value, one.statistic.df)
-                limit = self._cramers_v(pair, shift, one.n_rows)
+                limit = self._cramers_v(pair, Statistic(shift, one.statistic.df), one.n_rows)
                 if limit < self.negligible:
                     yield self._claim("vanishes", pair, one, at_most=_rounded(limit))
 
@@ -155,13 +157,15 @@ class Notary:
             n_rows=found.n_rows,
             p=_rounded(found.p),
             q=more.get("q"),
-            effect=_rounded(self._cramers_v(pair, statistic.value, found.n_rows)),
+            effect=_rounded(self._cramers_v(pair, statistic, found.n_rows)),
             at_most=more.get("at_most"),
         )
 
-    def _cramers_v(self, pair: tuple[int, int], statistic: float, n_rows: int) -> float:
-        fewest = min(int(self.domain.n_levels[position]) for position in pair)
-        return min(1.0, sqrt(statistic / (max(1, n_rows) * max(1, fewest - 1))))
+    def _cramers_v(self, pair: tuple[int, int], statistic: Statistic, n_rows: int) -> float:
+        free = min(int(self.domain.n_levels[position]) for position in pair) - 1
+        # Levels that are not shown are not free: of (r - 1)(s - 1) the smaller is at most the root.
+        free = max(1, min(free, isqrt(statistic.df)))
+        return min(1.0, sqrt(statistic.value / (max(1, n_rows) * free)))
 
     def _pair(self, pair: tuple[int, int]) -> Edge:
         a, b = sorted(self.domain.names[position] for position in pair)

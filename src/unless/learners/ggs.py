@@ -140,7 +140,9 @@ class GGS(Estimator):
         askers = self._askers(table, named.n_rows, must, never)
         gates = _gate_mask(named.domain, self.gates, self.forbidden_gates)
         trees = self._trees(askers, gates & ~never)
-        linker = Linker(askers, trees, float(self.alpha), max(1, int(gates.sum()) - 2))
+        # The ends of a pair are no gates of it.
+        n_gates = max(1, min(int(gates.sum()), len(askers) - 2))
+        linker = Linker(askers, trees, float(self.alpha), n_gates)
         pairs = {
             (a, b): linker.pair(a, b)
             for a, b in combinations(range(len(askers)), 2)

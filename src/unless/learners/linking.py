@@ -97,7 +97,13 @@ class Linker:
         apart = _without_overlap(switched)
         if any(not found.conditions for found in apart):
             return Pair(linked=tuple(apart))
-        cells = list(self._cells(a, b, mine, yours))
+        # Where one end alone is heard its leaves may lie where a gate of the other has spoken.
+        spoken_for = [found.conditions for found in apart]
+        cells = [
+            cell
+            for cell in self._cells(a, b, mine, yours)
+            if not any(meet(cell.part.conditions, conditions) for conditions in spoken_for)
+        ]
         if not cells:
             return Pair(linked=tuple(apart))
         self.n_searched += 1
