@@ -33,9 +33,9 @@ class Claim:
     """What is said of a pair in a region, and what it rests on.
 
     "linked": the two depend on each other there, given all else; "differs": they do so differently at the
-    levels of the `gate`. Both are discoveries, with `q` the expected share of false ones among those at least
-    as sure. "vanishes" is none: if they were linked there, it would be by less than `at_most`.
-    `p` is corrected for the search that led to the claim. `effect` and `at_most` are Cramer's V.
+    levels of the `gate`. Both are discoveries, made where `q` is at most the `fdr` aimed at. "vanishes" is
+    none: if they were linked there, it would be by less than `at_most`. `p` is corrected for the search that
+    led to the claim. `effect` and `at_most` are Cramer's V.
     """
 
     kind: Kind

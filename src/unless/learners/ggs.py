@@ -58,7 +58,8 @@ class GGS(Estimator):
     alpha
         The level at which blankets grow and shrink and gates are looked for; what passes is a candidate.
     fdr
-        The expected share of false claims, for links (in each region) and for gates each.
+        The share of false claims that is aimed at, for links (in each region) and for gates each; how well it
+        is kept is measured in docs/accuracy.md.
     max_gate
         A link depends on at most so many gates.
     max_blanket
@@ -71,8 +72,9 @@ class GGS(Estimator):
         Pairs of names that are linked everywhere, or nowhere.
 
     The claims behind the links are in `claims_`. `network` weighs, beside the links that are claimed, those
-    candidates (`structure_.weighed`) of which at most one in five is expected to be false, and all pairs of
-    a region in which two thirds are such: links too weak to be claimed matter together for probabilities.
+    candidates (`structure_.weighed`) of which about one in five at most is expected to be false, and the rest
+    of the pairs of a region in which two thirds are such: links too weak to be claimed matter together for
+    probabilities.
 
     Examples
     --------
