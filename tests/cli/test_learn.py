@@ -123,7 +123,7 @@ def test_names_are_shown_as_they_are(unless, table, tmp_path):
         "--columns", "[red]x[/red],c:d", "--columns", "e\x1b[31m,日本",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    assert r"[red]x[/red] depends on a,b only when e\x1b[31m = on (" in result.stdout
+    assert r"[red]x[/red] depends on 'a,b' only when e\x1b[31m = on (" in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
 
 
