@@ -25,8 +25,9 @@ $(READY): pyproject.toml requirements.lock
 demo: $(READY) ## learn from an embedded table, print what depends on what, and when, and write report.html
 	@$(BIN)/unless demo --report report.html
 
+# A file's tests stay in one process: they share kernels, and no two processes compile the same ones at once.
 test: $(READY) ## run the tests
-	@$(BIN)/pytest -n $(JOBS) -m "not slow"
+	@$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
 
 test-slow: $(READY) ## run the tests that take minutes
 	@$(BIN)/pytest -m slow
