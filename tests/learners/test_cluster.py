@@ -50,16 +50,16 @@ def hold_after_the_first_shard(client, folder):
     def hold(folder):
         import time
 
-        from unless.learners import cohorts
+        from unless.learners import visits
 
-        learn = cohorts._learn_part
+        learn = visits.learn_part
 
         def held(*task):
             while list(folder.glob("*.shard")) and not (folder / "go").exists():
                 time.sleep(0.01)
             return learn(*task)
 
-        cohorts._learn_part = held
+        visits.learn_part = held
 
     client.run(hold, folder)
 

@@ -102,7 +102,7 @@ def test_spoiled_shards_are_told_and_computed_again(learner, table, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["CSGS", "CSPC"])
-@pytest.mark.parametrize("array", ["edges", "answers"])
+@pytest.mark.parametrize("array", ["edges", "questions"])
 def test_a_byte_that_changed_is_told_and_computed_again(name, array, table, tmp_path):
     work = tmp_path / "work"
     first = saved(make(name, work_dir=work).fit(table), tmp_path)
@@ -196,7 +196,7 @@ def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
     with pytest.raises(FileFormatError, match="go on with resume=True"):
         place.shard("part-00000-of-00001")["edges"]
     with pytest.raises(FileFormatError, match="go on with resume=True"):
-        place.shard("part-00000-of-00001").rows("answers", 0, 1)
+        place.shard("part-00000-of-00001").rows("questions", 0, 1)
 
 
 def test_what_a_killed_run_had_begun_to_write_is_cleared(table, tmp_path):

@@ -5,10 +5,12 @@ import numpy as np
 
 from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
-from unless.kernels.blankets import pack_pairs, share_blankets
-from unless.kernels.cohorts import begin, grow_shrink
-from unless.learners.cohorts import Learned, Strategy, make_search
+from unless.kernels.blankets import pack_pairs
+from unless.kernels.cohort_walk import begin
+from unless.kernels.cohorts import grow_shrink
+from unless.learners.cohorts import Learned
 from unless.learners.memo import make_log, question_keys
+from unless.learners.visits import Strategy, make_search
 from unless.structures.pairs import packed_width
 
 
@@ -18,33 +20,32 @@ def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
     """Learn one context after the other, in compiled code, so that only the sharing differs."""
     n, m = table.codes.shape
     alone = np.empty((n, 1, graphs.shape[2]), dtype=np.uint64)
-    final = np.zeros((1, graphs.shape[2]), dtype=np.uint64)
+    nodes = np.arange(n)
     n_asked = 0
     for context in range(m):
         if forget:
             memo[:, :] = np.uint64(0)
         search.contexts[0] = context
         alone[:, 0, :] = rules.required
-        for node in range(n):
-            top = begin(m, slices, search)
-            while top > 0:
-                top, asked, _ = grow_shrink(
-                    node,
-                    alone[node],
-                    final,
-                    table,
-                    rules,
-                    keys,
-                    memo,
-                    log,
-                    slices,
-                    crossing,
-                    search,
-                    top,
-                    1 << 15,
-                )
-                n_asked += asked
-            share_blankets(node, final, alone)
+        search.queue[0] = search.done[0] = top = 0
+        while top >= 0:
+            top, asked, _ = grow_shrink(
+                nodes,
+                n,
+                True,
+                alone,
+                table,
+                rules,
+                keys,
+                memo,
+                log,
+                slices,
+                crossing,
+                search,
+                top,
+                1 << 15,
+            )
+            n_asked += asked
         graphs[:, context, :] = alone[:, 0, :]
     return n_asked
 
@@ -62,7 +63,10 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     # A context asks at most two questions for each pair of node and other; a memo should be half empty.
     places = 1 << (2 * max(n_known, 2 * n * n)).bit_length()
     memo = np.zeros((places, 2), dtype=np.uint64)
-    search = make_search(packed, np.zeros(1, dtype=np.int32))
+    nothing = np.zeros(0, dtype=np.uint64)
+    search = make_search(packed, [np.zeros(1, dtype=np.int32)], range(n))._replace(outside=nothing)
+    slices = packed.slices(2 * n + 3, limit)
+    begin(m, slices, search)
     n_asked = _compiled_loop(
         graphs,
         table,
@@ -70,13 +74,13 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
         question_keys(int(table.offsets[-1]), n),
         memo,
         make_log((1 << 15) + 2 * n),
-        packed.slices(2 * n + 3, limit),
+        slices,
         packed.crossing(limit),
         search,
         n_known == 0,
     )
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     by_count = np.zeros_like(edges)
-    pack_pairs(graphs, np.array(packed.order), False, by_count)
+    pack_pairs(graphs, np.array(packed.order), False, by_count, 0, m)
     edges[packed.row_order] = by_count
     return Learned(edges, int(n_asked), int(np.count_nonzero(memo[:, 1] & np.uint64(3))))

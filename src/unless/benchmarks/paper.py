@@ -15,9 +15,9 @@ def run(options: Options) -> Iterator[Entry]:
     """Measure from the collapsed Dataset to the edge sets."""
     import unless
     from unless.benchmarks.rules import default_rules
-    from unless.learners.cohorts import Strategy
     from unless.learners.graphs import learn_graphs
     from unless.learners.settings import resolve_order
+    from unless.learners.visits import Strategy
 
     data = unless.datasets.make_csi(n_variables=9, random_state=0).sample(100_000, random_state=1)
     order = resolve_order(data, "association")

@@ -42,9 +42,10 @@ def run(options: Options) -> Iterator[Entry]:
 def _compare(name: str, data, turns: int) -> Iterator[Line]:
     from unless.benchmarks.one_by_one import learn_one_by_one
     from unless.benchmarks.rules import default_rules
-    from unless.learners.cohorts import Learned, Strategy
+    from unless.learners.cohorts import Learned
     from unless.learners.graphs import learn_graphs
     from unless.learners.settings import resolve_order
+    from unless.learners.visits import Strategy
 
     order = resolve_order(data, "association")
     strategy = Strategy(default_rules(data, order))

@@ -3,15 +3,15 @@
 import numpy as np
 
 from unless.kernels.bitsets import has_bit
-from unless.kernels.compiling import compiled, trailing_zeros
+from unless.kernels.compiling import compiled, inlined, trailing_zeros
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-@compiled
-def share_blankets(node, final, graphs):
-    """Write a node's blankets into the graphs, both ends of every edge that changed."""
-    for context in range(final.shape[0]):
+@inlined
+def share_blankets(node, final, graphs, first, last):
+    """Write a node's blankets into the graphs of some contexts, both ends of every edge that changed."""
+    for context in range(first, last):
         for word in range(final.shape[1]):
             changed = graphs[node, context, word] ^ final[context, word]
             graphs[node, context, word] = final[context, word]
@@ -22,14 +22,14 @@ def share_blankets(node, final, graphs):
 
 
 @compiled
-def pack_pairs(graphs, columns, both, packed):
-    """Write graphs as one bit a pair, in the order of itertools.combinations over the columns.
+def pack_pairs(graphs, columns, both, packed, first, last):
+    """Write the graphs of some contexts as one bit a pair, as itertools.combinations orders the columns.
 
     `columns` gives each visited variable's column; with `both`, an edge needs the blankets of both its ends.
     """
     n = graphs.shape[0]
     for node in range(n):
-        for context in range(graphs.shape[1]):
+        for context in range(first, last):
             for word in range(graphs.shape[2]):
                 rest = graphs[node, context, word]
                 while rest != _ZERO:

@@ -73,6 +73,18 @@ if numba.config.DISABLE_JIT:
     def prefetch(array: Any, row: int) -> None:
         """Do nothing."""
 
+    def claim(array: Any, row: int, word: Any) -> Any:
+        """Write a word into the first column of a row that holds zero there; returns what it held."""
+        held = array[row, 0]
+        if held == 0:
+            array[row, 0] = word
+        return held
+
+    def raised(counters: Any, at: int, by: int) -> Any:
+        """Raise a counter and return what it was."""
+        counters[at] += by
+        return counters[at] - by
+
 else:
     # LLVM turns a loop of population counts into vector instructions.
     popcount: Any = _unary(lambda builder, word: builder.ctpop(word))  # type: ignore[no-redef]
@@ -104,14 +116,44 @@ else:
         return array(array), build
 
     @intrinsic
+    def raised(_typing_context: Any, counters: Any, at: Any, by: Any) -> Any:  # noqa: ARG001
+        """Raise a counter and return what it was: of several threads that raise it, none gets the same.
+
+        What a thread wrote before is seen by those that find the counter raised.
+        """
+
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+            address = builder.gep(array.data, [arguments[1]])
+            return builder.atomic_rmw("add", address, arguments[2], "seq_cst")
+
+        return types.int64(counters, types.int64, types.int64), build
+
+    def _address_of_row(context: Any, builder: Any, kind: Any, array: Any, row: Any) -> Any:
+        matrix = context.make_array(kind)(context, builder, value=array)
+        return builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
+
+    @intrinsic
+    def claim(_typing_context: Any, array: Any, row: Any, word: Any) -> Any:  # noqa: ARG001
+        """Write a word into the first column of a row that holds zero there; returns what it held.
+
+        Of several threads one succeeds, and what it wrote before is seen by those that find its word.
+        """
+
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            address = _address_of_row(context, builder, signature.args[0], *arguments[:2])
+            zero = ir.Constant(ir.IntType(64), 0)
+            outcome = builder.cmpxchg(address, zero, arguments[2], "seq_cst", "seq_cst")
+            return builder.extract_value(outcome, 0)
+
+        return types.uint64(array, types.int64, types.uint64), build
+
+    @intrinsic
     def prefetch(_typing_context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
         """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory."""
 
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            matrix = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-            address = builder.gep(
-                matrix.data, [builder.mul(arguments[1], builder.extract_value(matrix.shape, 1))]
-            )
+            address = _address_of_row(context, builder, signature.args[0], *arguments)
             word = ir.IntType(32)
             pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
             declared = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])

@@ -1,17 +1,23 @@
-"""A memo of answered questions: open addressing on 128-bit keys, the answer in the two low bits.
+"""A memo of answered questions: open addressing on 125-bit keys, the answer in the low bits.
 
 A question is ({a, b}, x_U). Its key is the exclusive or of random words, one for each condition of x_U
 and one for each of a and b, so that it is updated by a single operation when a condition comes or goes
-and does not depend on their order. Two of ten million questions share a key with probability below 1e-23.
+and does not depend on their order. Two of ten million questions share a key with probability below 1e-22.
+
+Threads may share a memo: a gap is claimed by the first word of a key, and an answer is there once the second
+word is written. Nothing is ever moved, so that of several threads with the same answer one keeps it.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined, prefetch
+from unless.kernels.compiling import borrowed, claim, compiled, inlined, prefetch
 
-_ZERO, _TWO, _ANSWER = np.uint64(0), np.uint64(2), np.uint64(3)
+_ZERO, _ANSWER = np.uint64(0), np.uint64(3)
+# The bit of answers that one part of the work alone can ask for, and the bits of a word that are no key.
+PRIVATE = np.uint64(4)
+_NO_KEY = np.uint64(7)
 _SHIFT = np.uint64(20)
 # How many answers ahead a memo that is merged into is fetched from memory.
 _AHEAD = 8
@@ -31,6 +37,14 @@ class Log(NamedTuple):
     others: Any  # int32 (room,)
 
 
+class Common(NamedTuple):
+    """Questions that other parts of the work may ask, too: half of their keys, and their kinds."""
+
+    words: Any  # uint64 (room,)
+    kinds: Any  # int32 (room,)
+    noted: Any  # int64 (1,): how many there are
+
+
 @inlined
 def expect(memo, first):
     """Fetch the place where a key will be looked for."""
@@ -38,30 +52,38 @@ def expect(memo, first):
 
 
 @inlined
-def find(memo, first, second):
-    """Return the place of a key, or the gap where it belongs."""
+def known_answer(memo, first, second):
+    """Return the answer to a question, 0 if it is not known."""
     mask = memo.shape[0] - 1
     place = np.int64(first >> _SHIFT) & mask
     while True:
+        # Read once: another thread may fill a gap at any time, with the answer to another question.
         stored = memo[place, 1]
         if stored & _ANSWER == _ZERO:
-            return place
-        if memo[place, 0] == first and (stored >> _TWO) == (second >> _TWO):
-            return place
+            return np.int64(0)
+        if memo[place, 0] == first and (stored ^ second) & ~_NO_KEY == _ZERO:
+            return np.int64(stored & _ANSWER)
         place = (place + 1) & mask
 
 
 @inlined
-def answer_at(memo, place):
-    """Return the answer kept at a place, 0 for a gap."""
-    return np.int64(memo[place, 1] & _ANSWER)
-
-
-@inlined
-def keep(memo, place, first, second, answer):
-    """Write an answer into the gap found for its key."""
-    memo[place, 0] = first
-    memo[place, 1] = (second & ~_ANSWER) | np.uint64(answer)
+def keep(memo, first, second, answer, is_private):
+    """Write an answer and return its place, or -1 where another thread has been quicker."""
+    mask = memo.shape[0] - 1
+    # From the beginning: what was a gap may be taken, and only the claim itself can tell.
+    place = np.int64(first >> _SHIFT) & mask
+    while True:
+        held = memo[place, 0]
+        if held == _ZERO:
+            held = claim(memo, place, first)
+            if held == _ZERO:
+                memo[place, 1] = (second & ~_NO_KEY) | (PRIVATE if is_private else _ZERO) | np.uint64(answer)
+                return place
+        stored = memo[place, 1]
+        # A claimed place without an answer: half a key is enough to tell what is being written there.
+        if held == first and (stored == _ZERO or (stored ^ second) & ~_NO_KEY == _ZERO):
+            return -1
+        place = (place + 1) & mask
 
 
 @inlined
@@ -73,37 +95,88 @@ def note(log, at, memo, place, other):
 
 
 @compiled
-def sort_log(log, n_answers, begins, answers):
-    """Sort the answers of a log by the variable asked about; those about `v` begin at `begins[v]`."""
+def count_log(log, node, begins):
+    """Find where the answers about each variable after a node begin in a log that is sorted by them."""
     for i in range(begins.shape[0]):
         begins[i] = 0
-    for i in range(n_answers):
-        begins[log.others[i] + 1] += 1
+    for i in range(log.others.shape[0]):
+        if log.others[i] > node:
+            begins[log.others[i] + 1] += 1
     for v in range(begins.shape[0] - 1):
         begins[v + 1] += begins[v]
-    for i in range(n_answers):
-        place = begins[log.others[i]]
-        answers[place, 0] = log.answers[i, 0]
-        answers[place, 1] = log.answers[i, 1]
-        begins[log.others[i]] += 1
-    # Each beginning has moved to the next one.
-    for v in range(begins.shape[0] - 1, 0, -1):
-        begins[v] = begins[v - 1]
-    begins[0] = 0
+
+
+@compiled
+def sort_log(log, node, places, answers):
+    """Sort the answers about variables after a node by these; `places` says where those about each begin."""
+    log, answers = Log(borrowed(log.answers), borrowed(log.others)), borrowed(answers)
+    for i in range(log.others.shape[0]):
+        other = log.others[i]
+        if other > node:
+            answers[places[other], 0] = log.answers[i, 0]
+            answers[places[other], 1] = log.answers[i, 1]
+            places[other] += 1
 
 
 @compiled
 def merge(memo, other):
     """Add the answers of another memo, for which there must be room; returns how many were new."""
     memo, other = borrowed(memo), borrowed(other)
-    n_new, n_other = 0, other.shape[0]
+    n_new, n_other, mask = 0, other.shape[0], memo.shape[0] - 1
     for i in range(n_other):
         if i + _AHEAD < n_other:
             expect(memo, other[i + _AHEAD, 0])
-        if other[i, 1] & _ANSWER != _ZERO:
-            place = find(memo, other[i, 0], other[i, 1])
-            if memo[place, 1] & _ANSWER == _ZERO:
-                memo[place, 0] = other[i, 0]
-                memo[place, 1] = other[i, 1]
-                n_new += 1
+        first, second = other[i, 0], other[i, 1]
+        if second & _ANSWER == _ZERO:
+            continue
+        place = np.int64(first >> _SHIFT) & mask
+        while memo[place, 1] != _ZERO and (
+            memo[place, 0] != first or (memo[place, 1] ^ second) & ~_NO_KEY != _ZERO
+        ):
+            place = (place + 1) & mask
+        if memo[place, 1] == _ZERO:
+            memo[place, 0], memo[place, 1] = first, second
+            n_new += 1
+    return n_new
+
+
+@compiled
+def note_common(log, node, common):
+    """Write half of the keys of the answers that are not private, after those noted before, by kind.
+
+    The kind of a question is the later of its variables. Returns how many have been noted.
+    """
+    n_noted = common.noted[0]
+    for i in range(log.others.shape[0]):
+        if log.answers[i, 1] & PRIVATE == _ZERO:
+            common.words[n_noted] = log.answers[i, 0]
+            common.kinds[n_noted] = max(log.others[i], node)
+            n_noted += 1
+    common.noted[0] = n_noted
+    return n_noted
+
+
+@compiled
+def sort_common(common, begins, words):
+    """Sort what was noted by kind; `begins` says where each kind begins."""
+    ends = begins.copy()
+    for i in range(words.shape[0]):
+        words[ends[common.kinds[i]]] = common.words[i]
+        ends[common.kinds[i]] += 1
+
+
+@compiled
+def add_words(places, words):
+    """Add words to a set (a matrix of one column) with gaps of zero, and room; returns how many were new."""
+    places, words = borrowed(places), borrowed(words)
+    n_new, n_words, mask = 0, words.shape[0], places.shape[0] - 1
+    for i in range(n_words):
+        if i + _AHEAD < n_words:
+            expect(places, words[i + _AHEAD])
+        place = np.int64(words[i] >> _SHIFT) & mask
+        while places[place, 0] != _ZERO and places[place, 0] != words[i]:
+            place = (place + 1) & mask
+        if places[place, 0] == _ZERO:
+            places[place, 0] = words[i]
+            n_new += 1
     return n_new

@@ -13,7 +13,7 @@ import numpy as np
 from unless.kernels.answers import INDEPENDENT, UNDECIDED, borrowed_rules, decide
 from unless.kernels.bitsets import has_bit
 from unless.kernels.compiling import borrowed, compiled, inlined, trailing_zeros
-from unless.kernels.memo import Keys, answer_at, find, keep
+from unless.kernels.memo import Keys, keep, known_answer
 from unless.kernels.pc_walk import (
     DEPTH,
     NODE,
@@ -33,6 +33,7 @@ from unless.kernels.slices import (
     borrowed_table,
     count,
     cross,
+    lies_within,
     narrow,
     take_all,
 )
@@ -43,12 +44,11 @@ _STEP_COST = 30
 
 
 @inlined
-def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk):
+def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk, outside):
     """Answer the question of a leaf and tell whether it is new."""
     first = walk.names[k, 0] ^ keys.asked[node, 0] ^ keys.asked[other, 0]
     second = walk.names[k, 1] ^ keys.asked[node, 1] ^ keys.asked[other, 1]
-    at = find(memo, first, second)
-    answer = answer_at(memo, at)
+    answer = known_answer(memo, first, second)
     if answer != 0:
         return answer, 0
     for depth in range(walk.place[SOUND], k):
@@ -59,7 +59,7 @@ def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk):
     total = cross(k, node, n_a, table, slices, crossing)
     count(k, other, n_a, n_b, table, slices, crossing)
     answer = decide(crossing.cells, n_a, n_b, crossing.totals, crossing.columns, total, rules, node > other)
-    keep(memo, at, first, second, answer)
+    keep(memo, first, second, answer, lies_within(k, slices, outside))
     return answer, 1
 
 
@@ -139,7 +139,7 @@ def run_round(k, crowd, table, rules, keys, memo, slices, crossing, walk, patien
             depth = move(depth, k, node, other, crowd, keys, walk)
             spent += _effort(max(depth, 0), slices, walk)
             continue
-        answer, new = _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk)
+        answer, new = _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk, crowd.outside)
         n_asked += walk.bounds[k, 1] - max(walk.bounds[k, 0], 0)
         n_new += new
         if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):

@@ -7,7 +7,6 @@ from typing import Literal
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
 from unless.data.progress import progress
-from unless.learners.cohorts import Strategy
 from unless.learners.estimator import Estimator
 from unless.learners.graphs import learn_graphs, memory_left
 from unless.learners.settings import (
@@ -20,6 +19,7 @@ from unless.learners.settings import (
     kernel_rules,
     resolve_order,
 )
+from unless.learners.visits import Strategy
 from unless.structures.canonical import CanonicalModel
 
 

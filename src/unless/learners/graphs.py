@@ -9,9 +9,10 @@ from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import unpack_sets
 from unless.kernels.cube import Desk, grow_shrink_rows
-from unless.learners.cohorts import Learned, Strategy, bytes_to_learn, learn_by_cohorts
+from unless.learners.cohorts import Learned, bytes_to_learn, learn_by_cohorts
 from unless.learners.pc import bytes_for_pc, learn_by_pc
 from unless.learners.shards import Pulse, Step, n_workers, run_shards, shares_memory
+from unless.learners.visits import Strategy
 from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import pack
 

@@ -10,11 +10,14 @@ from unless.counting.packed import PackedTable, pack
 from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
+from unless.kernels.memo import Log
 from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
-from unless.learners.cohorts import Contexts, Learned, cut_contexts, n_shards
-from unless.learners.memo import Memo, count_parts, no_answers, question_keys
+from unless.learners.cohorts import Learned, cut_contexts, n_shards
+from unless.learners.memo import Memo, question_keys
 from unless.learners.shards import Filed, Held, Pulse, Step, run_shards, shares_memory, within_reach
+from unless.learners.tallying import Notebook, count_parts
+from unless.learners.visits import Contexts, rows_outside
 from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import n_pairs, packed_width
 
@@ -70,7 +73,7 @@ def learn_by_pc(
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     pulse = Pulse(step, n, n * len(work))
     n_rounds = min(max_condition, n - 2) + 1
-    tasks = [(reach, rules, n_rounds, contexts, each, len(work) > 1) for contexts in work]
+    tasks = [(reach, rules, n_rounds, contexts, each) for contexts in work]
     parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
@@ -96,7 +99,6 @@ def _run_rounds(
     n_rounds: int,
     contexts: Contexts,
     max_bytes: int,
-    keeps_questions: bool,
     pulse: Pulse,
 ) -> Arrays:
     """Ask all questions of some contexts; no part needs another, and no round the answers of another."""
@@ -104,24 +106,24 @@ def _run_rounds(
     n = len(packed.order)
     forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
     shard = Shard.of(packed, contexts, ~forbidden)
-    n_tests, n_distinct, kept = 0, 0, [no_answers() for _ in range(n_rounds)]
+    n_tests, n_distinct = 0, 0
+    # Questions of round k have k conditions: those of two rounds are different.
+    notebook = Notebook(n_rounds)
     for k in range(n_rounds):
         n_asked, memo = _run_round(k, packed, shard, rules, max_bytes, pulse)
         if not n_asked:
             break
         n_tests += n_asked
+        if len(contexts) < packed.table.codes.shape[1]:
+            answers = memo.answers()
+            notebook.add(Log(answers, np.zeros(len(answers), dtype=np.int32)), k)
         n_distinct += memo.n_known
-        if keeps_questions:
-            kept[k] = memo.answers()
     edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
     pack_links(shard.links, np.array(packed.order), np.arange(len(contexts)), edges)
     return {
         "edges": edges,
         "n_tests": np.array(n_tests),
-        "n_distinct": np.array(n_distinct),
-        "answers": np.concatenate(kept),
-        # Questions of round k have k conditions: those of two rounds are different.
-        "begins": np.cumsum([0, *map(len, kept)]),
+        **notebook.hand_in(n_distinct),
     }
 
 
@@ -160,6 +162,7 @@ def make_crowd(packed: PackedTable, shard: Shard) -> Crowd:
         links=shard.links,
         near=np.empty((m, packed_words(n)), dtype=np.uint64),
         able=np.empty(shard.links.shape[1], dtype=np.uint64),
+        outside=rows_outside(shard.contexts, packed.table.codes.shape[1]),
     )
 
 

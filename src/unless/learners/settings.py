@@ -116,7 +116,7 @@ def kernel_rules(
     """Write the settings of a learner of blankets, checked already, as the kernels read them."""
     must, never = edge_limits(data.domain, required, forbidden)
     # Levels that never occur give no degree of freedom.
-    largest = sorted(len(np.unique(column)) for column in data.rows.T)[-2:]
+    largest = sorted(np.count_nonzero(np.bincount(column)) for column in data.rows.T)[-2:]
     max_df = int(np.prod([size - 1 for size in largest]))
     keeps = undecided == "keep"
     # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.

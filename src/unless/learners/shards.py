@@ -179,7 +179,7 @@ def _run(
 ) -> list[Any]:
     from joblib import Parallel, delayed
 
-    if n_jobs == 1 or not errands:
+    if n_jobs == 1 or len(errands) < 2:
         return [errand.run() for errand in errands]
     calls = (delayed(errand.run)() for errand in errands)
     if in_memory:

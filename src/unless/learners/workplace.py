@@ -27,7 +27,7 @@ from unless.inference.priors import Prior
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
-FORMAT = 2
+FORMAT = 3
 _SUFFIX = ".shard"
 _ANSWER = "answer"
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)

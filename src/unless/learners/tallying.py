@@ -1,0 +1,126 @@
+"""Questions counted once over all parts of the work that ask them.
+
+A question that no other part can ask is counted where it is asked. Of the others each part keeps half of
+the key, 8 bytes, by kind: the node after whose visit a question is closed, or the number of its conditions.
+Half a key tells the questions of one kind apart: of 10 million, two are taken for one with probability below
+3e-6.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.kernels.bitsets import Words
+from unless.kernels.memo import Common, Log, add_words, note_common, sort_common
+from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
+from unless.learners.workplace import Arrays, ShardFile
+
+Begins = npt.NDArray[np.int64]
+# Questions that are counted in one go, those read at a time where there are too many for that, and how finely
+# counting is spread over workers.
+_COUNTED_AT_ONCE = 2**16
+_READ_AT_ONCE = 2**18
+_LEAST_AT_ONCE = 2**20
+# A set of words, half of it gaps and rounded up, and what was read.
+_BYTES_TO_COUNT = 64
+_COUNTS_PER_WORKER = 4
+
+
+class Notebook:
+    """The questions of a part that others may ask, too, noted as they come and handed in by kind."""
+
+    def __init__(self, n_kinds: int) -> None:
+        self.n_kinds = n_kinds
+        self._common = _pages(0)
+
+    def add(self, log: Log, node: int) -> None:
+        """Note the questions of a visit."""
+        n_noted = int(self._common.noted[0])
+        if n_noted + len(log.others) > len(self._common.words):
+            wider = _pages(max(n_noted + len(log.others), 2 * n_noted))
+            for new, old in zip(wider, self._common, strict=True):
+                new[: min(n_noted, len(old))] = old[:n_noted]
+            self._common = wider._replace(noted=self._common.noted)
+        note_common(log, node, self._common)
+
+    def hand_in(self, n_distinct: int) -> Arrays:
+        """Return how many of all questions are private, and the others by kind."""
+        n_noted = int(self._common.noted[0])
+        kinds = np.bincount(self._common.kinds[:n_noted], minlength=self.n_kinds)
+        begins = np.concatenate([[0], np.cumsum(kinds)])
+        words = np.empty(n_noted, dtype=np.uint64)
+        sort_common(self._common, begins[:-1], words)
+        return {"n_private": np.array(n_distinct - n_noted), "questions": words, "begins": begins}
+
+
+def _pages(room: int) -> Common:
+    return Common(
+        np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.int32), np.zeros(1, dtype=np.int64)
+    )
+
+
+def count_parts(parts: Sequence[Arrays], n_jobs: int = 1, max_bytes: int = 2**30) -> int:
+    """Count the questions that several parts asked once, each worker with about so much memory.
+
+    Questions of different kinds are different, so that workers count some kinds each.
+    """
+    n_private = sum(int(part["n_private"]) for part in parts)
+    if len(parts) == 1:
+        return n_private
+    begins = np.array([part["begins"] for part in parts])
+    # A few tasks for each worker, of about as many questions.
+    ends = begins.sum(axis=0)
+    n_tasks = min(len(ends) - 1, _COUNTS_PER_WORKER * n_workers(n_jobs))
+    cuts = np.unique(np.searchsorted(ends, np.linspace(0, ends[-1], n_tasks + 1)[1:-1]))
+    ranges = zip([0, *cuts.tolist()], [*cuts.tolist(), len(ends) - 1], strict=True)
+    at_most = max(_LEAST_AT_ONCE, max_bytes // _BYTES_TO_COUNT)
+    tasks = [(parts, begins[:, first : last + 1], at_most) for first, last in ranges]
+    # What is in this process's memory would be sent to others with every task.
+    is_held = not isinstance(parts[0], ShardFile)
+    counted = run_shards(_count_kinds, tasks, n_jobs=n_jobs, in_memory=is_held)
+    return n_private + sum(int(done["n_distinct"]) for done in counted)
+
+
+def count_distinct(parts: Sequence[Words]) -> int:
+    """Count the words that are in several parts once; within a part all are distinct."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) < 2:
+        return sum(map(len, filled))
+    places = np.zeros((1 << (2 * sum(map(len, filled)) - 1).bit_length(), 1), dtype=np.uint64)
+    return sum(int(add_words(places, part)) for part in filled)
+
+
+def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: Pulse) -> Arrays:
+    """Count the questions of some kinds, kind by kind: what is counted at a time should fit a cache."""
+    ends = begins.sum(axis=0)
+    total, first, last_kind = 0, 0, len(ends) - 1
+    while first < last_kind:
+        pulse.check()
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _COUNTED_AT_ONCE, side="right")) - 1)
+        places = begins[:, [first, last]].tolist()
+        n_slices = -(-int(ends[last] - ends[first]) // at_most)
+        if n_slices > 1:
+            total += sum(_count_slice(parts, places, k, n_slices, pulse) for k in range(n_slices))
+        else:
+            total += count_distinct(
+                [rows_of(part, "questions", *place) for part, place in zip(parts, places, strict=True)]
+            )
+        first = last
+    return {"n_distinct": np.array(total)}
+
+
+def _count_slice(
+    parts: Sequence[Arrays], places: Sequence[Sequence[int]], number: int, n_slices: int, pulse: Pulse
+) -> int:
+    """Count the questions whose keys fall into one of several slices: all at once would not fit memory."""
+    chosen = []
+    for part, (begin, end) in zip(parts, places, strict=True):
+        some = [np.zeros(0, dtype=np.uint64)]
+        for start in range(begin, end, _READ_AT_ONCE):
+            pulse.check()
+            words = rows_of(part, "questions", start, min(start + _READ_AT_ONCE, end))
+            # The high bits: low ones choose the place in a set.
+            some.append(words[(words >> np.uint64(44)) % np.uint64(n_slices) == np.uint64(number)])
+        chosen.append(np.concatenate(some))
+    return count_distinct(chosen)

@@ -1,0 +1,258 @@
+"""The blankets of one node after another, in some contexts, by one thread or several at the same node."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.counting.packed import PackedTable, pack_bits
+from unless.kernels.answers import Rules
+from unless.kernels.bitsets import Words, packed_words
+from unless.kernels.blankets import pack_pairs
+from unless.kernels.cohort_walk import Search, begin
+from unless.kernels.cohorts import grow_shrink
+from unless.kernels.memo import Log
+from unless.kernels.slices import Crossing
+from unless.learners.memo import Memo, Waiting, make_log, question_keys, widened
+from unless.learners.shards import Filed, Held, Pulse
+from unless.learners.tallying import Notebook
+from unless.learners.team import Team
+from unless.learners.workplace import Arrays
+from unless.structures.pairs import Packed, packed_width
+
+Contexts = npt.NDArray[np.int32]
+# New answers between two returns to Python: some milliseconds, so that Ctrl-C is heard.
+_PATIENCE = 2**13
+# Nodes are visited with one memo as long as they are expected to have fewer answers, half a cache, in all.
+_ANSWERS_AT_ONCE = 2**15
+# Answers that a memo is made wide enough for at once: to empty a wider one takes too long.
+_MOST_EXPECTED = 2**17
+# Bytes: two lines of a cache, as they are often fetched in pairs.
+_FAR = 128
+# The shares of the memory for answers that the memo and answers for later nodes may take.
+_MEMO, _WAITING = 1 / 2, 1 / 4
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How blankets are learned: shared along the nodes (Algorithm 2), or alone and joined by a rule."""
+
+    rules: Rules
+    shared: bool = True
+    join_both: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Some nodes in some contexts, these in chunks that threads take one after the other."""
+
+    chunks: Sequence[Contexts]
+    nodes: range
+    max_bytes: int
+    n_threads: int = 1
+    folder: Path | None = None
+
+
+def learn_part(
+    reach: Held[PackedTable] | Filed[PackedTable], strategy: Strategy, task: Task, pulse: Pulse
+) -> Arrays:
+    """Learn the blankets of some nodes in some contexts."""
+    packed = reach.load()
+    n = len(packed.order)
+    with (
+        Waiting(n, int(task.max_bytes * _WAITING), task.folder) as waiting,
+        Team(task.n_threads, pulse) as team,
+    ):
+        visits = _Visits(packed, strategy, task, pulse, waiting)
+        while visits.n_done < len(task.nodes):
+            visits.begin()
+            team.together(visits.visit)
+            pulse.tick(visits.end())
+        return visits.result(team)
+
+
+class _Visits:
+    """What the threads of a part share: graphs so far, the memo of the nodes at hand, answers for later."""
+
+    def __init__(
+        self, packed: PackedTable, strategy: Strategy, task: Task, pulse: Pulse, waiting: Waiting
+    ) -> None:
+        self.packed, self.strategy, self.task, self.waiting = packed, strategy, task, waiting
+        n, m = packed.table.codes.shape
+        nodes, required = task.nodes, strategy.rules.required
+        self.search = make_search(packed, task.chunks, nodes)
+        n_contexts = len(self.search.contexts)
+        self.graphs = np.repeat(required[nodes.start : nodes.stop : nodes.step, None], n_contexts, axis=1)
+        self.memo = Memo(int(task.max_bytes * _MEMO))
+        self.hands = [_Hand(packed, strategy, nodes, self.search, pulse) for _ in range(task.n_threads)]
+        self.has_all_nodes = len(nodes) == n
+        self.has_others = not self.has_all_nodes or n_contexts < m
+        self.notebook = Notebook(n)
+        # Threads that take nodes should not wait for one of them.
+        self._fewest_at_once = 1 if strategy.shared or task.n_threads == 1 else 4 * task.n_threads
+        # How many nodes have been visited, up to which they are visited now, and how many at once.
+        self.n_done, self._last, self._n_at_once = 0, 0, self._fewest_at_once
+        self._n_expected = 0
+
+    def begin(self) -> None:
+        """Take up what is known about the next nodes."""
+        nodes = self.task.nodes
+        self._last = min(self.n_done + self._n_at_once, len(nodes))
+        first = nodes[self.n_done - 1] + 1 if self.n_done else 0
+        # Those for nodes that others visit are taken too, as they lie before.
+        taken = {node: self.waiting.take(node) for node in range(first, nodes[self._last - 1] + 1)}
+        known = [some for node in nodes[self.n_done : self._last] for some in taken[node]]
+        room = len(self.hands) * self.hands[0].room
+        # As many as were found before: to widen a memo takes time.
+        self.memo.begin(known, max(room, min(self._n_expected, _MOST_EXPECTED)))
+
+    def visit(self, member: int) -> None:
+        """Learn the blankets of nodes in one chunk after the other, as long as there are some."""
+        log = self.hands[member].visit(self._last, self.graphs, self.memo)
+        node = self.task.nodes[self._last - 1]
+        if self.has_others:
+            self.notebook.add(log, node)
+        self.waiting.add(node, log)
+
+    def end(self) -> int:
+        """Return how many nodes have been visited, and choose how many will be at once."""
+        n_visited, self.n_done = self._last - self.n_done, self._last
+        if not self.has_others:
+            wanted = _ANSWERS_AT_ONCE * n_visited // max(1, self.memo.n_known)
+            self._n_at_once = max(self._fewest_at_once, min(wanted, 4 * n_visited))
+        self._n_expected = self.memo.n_known * self._n_at_once // n_visited
+        return n_visited
+
+    def result(self, team: Team) -> Arrays:
+        """Return graphs (or blankets, where other parts have other nodes) and what they cost."""
+        return {
+            "n_tests": np.array(sum(hand.n_asked for hand in self.hands)),
+            **self.notebook.hand_in(sum(hand.n_new for hand in self.hands)),
+            **({"edges": self._pack(team)} if self.has_all_nodes else {"graphs": self.graphs}),
+        }
+
+    def _pack(self, team: Team) -> Packed:
+        """Write the graphs as one bit a pair."""
+        n_contexts, n = self.graphs.shape[1], len(self.packed.order)
+        edges = np.zeros((n_contexts, packed_width(n)), dtype=np.uint8)
+        ends = np.linspace(0, n_contexts, team.n_members + 1).astype(np.int64).tolist()
+        columns, both = np.array(self.packed.order), self.strategy.join_both
+        team.together(lambda k: pack_pairs(self.graphs, columns, both, edges, ends[k], ends[k + 1]))
+        return edges
+
+
+class _Hand:
+    """What one thread needs for itself to visit a node."""
+
+    def __init__(
+        self, packed: PackedTable, strategy: Strategy, nodes: range, search: Search, pulse: Pulse
+    ) -> None:
+        self.table, self.strategy, self.nodes, self.pulse = packed.table, strategy, np.array(nodes), pulse
+        n, n_rows = packed.table.codes.shape
+        self.keys = question_keys(int(self.table.offsets[-1]), n)
+        limit = packed.list_limit()
+        # Slots 0..n for the search, as many for the shrink phase, one to scribble on.
+        self.slices = packed.slices(2 * n + 3, limit)
+        self.crossing = Crossing(*map(_apart, packed.crossing(limit)))
+        self.room = _PATIENCE + 2 * n
+        self.log = make_log(self.room)
+        self.n_asked = self.n_new = 0
+        self.search = search._replace(**_arrays_of_a_thread(packed))
+        if not strategy.shared:
+            self.search = self.search._replace(**_arrays_of_contexts(len(search.contexts), packed_words(n)))
+        begin(n_rows, self.slices, self.search)
+
+    def visit(self, last: int, graphs: Words, memo: Memo) -> Log:
+        """Write blankets of nodes into their graphs and return the answers that were not known."""
+        top = n_logged = 0
+        while top >= 0:
+            self.pulse.check()
+            self.log = widened(self.log, n_logged, self.room)
+            with memo.room(self.room) as guest:
+                top, asked, guest.n_new = grow_shrink(
+                    self.nodes,
+                    last,
+                    self.strategy.shared,
+                    graphs,
+                    self.table,
+                    self.strategy.rules,
+                    self.keys,
+                    guest.places,
+                    Log(self.log.answers[n_logged:], self.log.others[n_logged:]),
+                    self.slices,
+                    self.crossing,
+                    self.search,
+                    top,
+                    _PATIENCE,
+                )
+            self.n_asked += asked
+            n_logged += guest.n_new
+            if top == 0:
+                # Perhaps it waits for a thread that waits for a core.
+                time.sleep(0)
+        self.n_new += n_logged
+        return Log(self.log.answers[:n_logged], self.log.others[:n_logged])
+
+
+def make_search(packed: PackedTable, chunks: Sequence[Contexts], nodes: range) -> Search:
+    """Make room for a search over chunks of contexts."""
+    n, m = packed.table.codes.shape
+    contexts = np.concatenate(chunks)
+    return Search(
+        chunks=np.cumsum([0, *map(len, chunks)]),
+        queue=np.zeros(1, dtype=np.int64),
+        done=np.zeros(len(chunks), dtype=np.int64),
+        contexts=contexts,
+        outside=rows_outside(contexts, m),
+        elsewhere=pack_bits(~np.isin(np.arange(n), nodes), packed_words(n))[None],
+        **_arrays_of_contexts(len(contexts), packed_words(n)),
+        **_arrays_of_a_thread(packed),
+    )
+
+
+def _arrays_of_contexts(n_contexts: int, n_words: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays by context: threads share them where each takes some contexts."""
+    return {
+        "members": np.empty(n_contexts, dtype=np.int32),
+        "spare": np.empty(n_contexts, dtype=np.int32),
+        "groups": np.empty(n_contexts, dtype=np.int32),
+        "final": np.zeros((n_contexts, n_words), dtype=np.uint64),
+    }
+
+
+def _arrays_of_a_thread(packed: PackedTable) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that threads never share."""
+    n, n_levels, words = len(packed.order), packed.n_levels, packed_words(len(packed.order))
+    arrays = {
+        "visit": np.full(2, -1, dtype=np.int64),
+        "stack": np.empty((int(n_levels.sum()) + 2 * n + 2, 7), dtype=np.int64),
+        "buckets": np.empty(int(n_levels.max()) + 2, dtype=np.int64),
+        "path": np.zeros((n + 1, 2), dtype=np.int64),
+        "names": np.zeros((n + 1, 2), dtype=np.uint64),
+        "held": np.zeros((n + 1, words), dtype=np.uint64),
+        "kept": np.empty((n + 1, 2), dtype=np.int64),
+        "slots": np.empty(n + 1, dtype=np.int64),
+        "blanket": np.empty((1, words), dtype=np.uint64),
+    }
+    return {name: _apart(array) for name, array in arrays.items()}
+
+
+def _apart(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that shares no line of a cache with other arrays: cores would fight for it."""
+    margin = _FAR // array.itemsize
+    place = np.empty(array.size + 2 * margin, dtype=array.dtype)[margin : margin + array.size]
+    place[:] = array.ravel()
+    return place.reshape(array.shape)
+
+
+def rows_outside(contexts: Contexts, n_rows: int) -> Words:
+    """Return a bitmap of the rows that are not among some contexts; it has no words if all are."""
+    if len(contexts) == n_rows:
+        return np.zeros(0, dtype=np.uint64)
+    is_outside = np.ones(n_rows, dtype=bool)
+    is_outside[contexts] = False
+    return pack_bits(is_outside, (n_rows + 63) // 64)
