@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import unless
 from unless.benchmarks import history, scaling, suite
 from unless.benchmarks.big_tables import write_chain
+from unless.benchmarks.child import ChildError
 from unless.benchmarks.growth import fit_slope
 from unless.benchmarks.options import DataError, Options
 from unless.benchmarks.peers import Peer, PeerError
@@ -111,6 +112,16 @@ def test_what_needs_data_that_are_not_there_is_skipped(made_up):
     )
     with pytest.raises(DataError, match="has no nothing"):
         Options(Path(), 1).need("nothing")
+
+
+def test_a_failing_process_is_told_after_what_was_found_before(made_up):
+    def run(_options):
+        yield ENTRIES[0]
+        raise ChildError("MemoryError: no room.")
+
+    made_up.run = run
+    (section,) = suite.run(["made_up"], Options(None, 1))
+    assert section.entries == (ENTRIES[0], Note("Failed: MemoryError: no room."))
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)

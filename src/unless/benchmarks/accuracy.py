@@ -1,15 +1,13 @@
 """How often GGS is right: recovery, divergence, control of false claims, cost; next to the other learners."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from unless.benchmarks.child import in_child
+from unless.benchmarks.cost_run import against_csgs, of_many_variables
 from unless.benchmarks.options import DataError, Options
 from unless.benchmarks.result import Entry, Line, Note, Table
 from unless.benchmarks.timing import spread
@@ -28,6 +26,8 @@ OTHERS = ("CSGS", "CSPC", "GSMN", "DTSL")
 FEW = 10
 # Simulations that one process does in a row.
 BATCH = 50
+# On shared cores the threads of linear algebra wait for each other, which counts as CPU time.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def run(options: Options) -> Iterator[Entry]:
@@ -213,24 +213,12 @@ def cost(options: Options) -> Iterator[Entry]:
     except DataError as missing:
         yield Note(f"No ALARM: {missing}.")
     else:
-        found = _in_a_process(str(path))
+        found = in_child(against_csgs, str(path), environment=ONE_THREAD)
         ratio, turns = found["GGS"] / found["CSGS"], spread(found["ratios"])
         yield Line("ALARM: CPU of GGS to CSGS's", ratio, "times", turns, at_most=10)
-    found = _in_a_process()
+    found = in_child(of_many_variables, environment=ONE_THREAD)
     yield Line("100 variables x 15,000 rows, 2 workers: wall", found["minutes"], "min", at_most=2)
-    yield Line("100 variables x 15,000 rows, 2 workers: peak", found["peak"], "GiB", at_most=2)
-
-
-def _in_a_process(*words: str) -> dict:
-    # On shared cores the threads of linear algebra wait for each other, which counts as CPU time.
-    child = subprocess.run(
-        [sys.executable, "-m", "unless.benchmarks.cost_run", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )
-    return json.loads(child.stdout.strip().splitlines()[-1])
+    yield Line("100 variables x 15,000 rows, 2 workers: peak", found["peak"] / 2**30, "GiB", at_most=2)
 
 
 def _summary(scores: list) -> tuple[str, str, str]:

@@ -1,15 +1,13 @@
 """GSSL with the whole grid of its authors, cut by successive halving, in a process of its own."""
 
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from unless.benchmarks.learner_run import peak, read_debd
+from unless.benchmarks.child import ChildError, in_child
+from unless.benchmarks.learner_run import read_debd
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import timed
 
 TITLE = "GSSL: 108 settings by successive halving, NLTCS and Plants"
 # Libra's DTSL on the same splits.
@@ -23,12 +21,11 @@ COSTS = (10.0, 5.0, 1.0)
 def run(options: Options) -> Iterator[Entry]:
     """Learn both tables once; it takes tens of minutes."""
     for table, score in LIBRA.items():
-        words = [sys.executable, "-m", "unless.benchmarks.gssl_debd", str(options.need(f"debd/{table}"))]
-        child = subprocess.run(words, capture_output=True, text=True, check=False)
-        if child.returncode:
-            yield Note(f"{table} failed: {child.stderr.strip().splitlines()[-1]}")
+        try:
+            found = in_child(learn, str(options.need(f"debd/{table}")))
+        except ChildError as failed:
+            yield Note(f"{table} failed: {failed}")
             continue
-        found = json.loads(child.stdout.strip().splitlines()[-1])
         yield Line(f"{table}: test PLL as a share of Libra's DTSL", found["pll"] / score, at_most=1.02)
         yield Line(f"{table}: whole grid, CPU", found["cpu"] / 60, "min", at_most=30)
         yield Line(f"{table}: peak memory", found["peak"] / 1e6, "MB")
@@ -38,25 +35,19 @@ def run(options: Options) -> Iterator[Entry]:
         )
 
 
-def learn(folder: Path) -> dict[str, object]:
+def learn(folder: str) -> dict[str, object]:
     """Fit on the training part, choose by the validation part, score on the test part."""
     from unless.inference.priors import Gaussian, Laplace
     from unless.learners.gssl import GSSL
 
-    tables = {part: read_debd(folder, part) for part in ("train", "valid", "test")}
+    tables = {part: read_debd(Path(folder), part) for part in ("train", "valid", "test")}
     priors = [Gaussian(sd) + Laplace(l1) for l1 in COSTS for sd in DEVIATIONS]
     est = GSSL(DRAWS, prune=PRUNES, prior=priors, n_jobs=1, max_memory="4 GB", show_progress=False)
-    start = time.process_time()
-    est.fit(tables["train"], validation=tables["valid"])
+    _, taken = timed(lambda: est.fit(tables["train"], validation=tables["valid"]))
     return {
-        "cpu": time.process_time() - start,
-        "peak": peak(),
+        "cpu": taken.cpu,
         "pll": float(est.network_.pseudo_log_likelihood(tables["test"])),
         "features": len(est.structure_),
         "chosen": est.chosen_,
         "n_tried": len(est.tried_),
     }
-
-
-if __name__ == "__main__":
-    print(json.dumps(learn(Path(sys.argv[1]))))

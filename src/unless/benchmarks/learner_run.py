@@ -1,8 +1,6 @@
-"""Learn one table with one learner in a process of its own, and say what it took: the child of `learners`."""
+"""Learn one table with one learner, and say what it took: the child of `learners`."""
 
 import gzip
-import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -62,25 +60,10 @@ def learn(name: str, settings: dict[str, Any], tables: dict[str, unless.Dataset]
     return found
 
 
-def peak() -> int:
-    """Return this process's own view of its peak: getrusage would count what its parent took."""
-    try:
-        return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
-    except OSError:
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def main() -> None:
-    """Warm up on a small part, learn the whole, print what was found as JSON."""
-    folder, name, settings = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
-    tables = {part: read_debd(folder, part) for part in ("train", "valid", "test")}
+def learn_warm(folder: str, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Warm up on a small part of a table, then learn the whole."""
+    tables = {part: read_debd(Path(folder), part) for part in ("train", "valid", "test")}
     small = {part: unless.Dataset.from_codes(table.domain, table.rows[:60]) for part, table in tables.items()}
     # Loads the compiled kernels, so that their compilation is not counted.
     learn(name, settings, small)
-    print(json.dumps({**learn(name, settings, tables), "peak": peak()}))
-
-
-if __name__ == "__main__":
-    main()
+    return learn(name, settings, tables)

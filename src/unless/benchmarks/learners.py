@@ -1,10 +1,9 @@
 """All learners on the same tables: how well what they learn predicts, and what it costs."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 
+from unless.benchmarks.child import ChildError, in_child
+from unless.benchmarks.learner_run import learn_warm
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note, Table
 
@@ -29,11 +28,12 @@ def run(options: Options) -> Iterator[Entry]:
     """Learn every table with every learner."""
     rows, found = [], {}
     for table in LIBRA:
-        options.need(f"debd/{table}")
+        folder = str(options.need(f"debd/{table}"))
         for learner, (name, settings) in RUNS.items():
-            answer = _learn(options, table, name, settings)
-            if isinstance(answer, str):
-                yield Note(f"{learner} on {table} failed: {answer}")
+            try:
+                answer = in_child(learn_warm, folder, name, settings)
+            except ChildError as failed:
+                yield Note(f"{learner} on {table} failed: {failed}")
                 continue
             found[table, learner] = answer
             rows.append(_row(table, learner, answer))
@@ -59,11 +59,8 @@ def _targets(options: Options, found: dict) -> Iterator[Line]:
             )
             chosen = trees.get("chosen", {})
             kept = {"kappa": chosen.get("kappa"), "prior": chosen.get("prior")}
-            alone = _learn(options, table, "DTSL", kept)
-            if isinstance(alone, dict):
-                yield Line(
-                    f"{table}: DTSL with the chosen setting, CPU", alone["learn"], "s", at_most=seconds
-                )
+            alone = in_child(learn_warm, str(options.need(f"debd/{table}")), "DTSL", kept)
+            yield Line(f"{table}: DTSL with the chosen setting, CPU", alone["learn"], "s", at_most=seconds)
         draws = found.get((table, "GSSL"))
         if trees and draws:
             share = draws["pll"] / trees["pll"]
@@ -88,16 +85,3 @@ def _row(table: str, learner: str, answer: dict) -> tuple[str, ...]:
         cell("weigh", ".2f"),
         f"{answer['peak'] / 1e6:,.0f}",
     )
-
-
-def _learn(options: Options, table: str, learner: str, settings: dict) -> dict | str:
-    words = [str(options.need(f"debd/{table}")), learner, json.dumps(settings)]
-    child = subprocess.run(
-        [sys.executable, "-m", "unless.benchmarks.learner_run", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if child.returncode:
-        return (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1]
-    return json.loads(child.stdout.strip().splitlines()[-1])

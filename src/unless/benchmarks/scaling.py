@@ -1,8 +1,5 @@
 """Growth laws of CSGS: time, memory and distinct tables against rows, contexts, columns and levels."""
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from unless.benchmarks.big_tables import write_chain
+from unless.benchmarks.child import in_child
 from unless.benchmarks.growth import Slope, fit_slope
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note, Table
+from unless.benchmarks.scaling_run import measure_point
 from unless.experiments.figures import check_drawing
 
 TITLE = "Growth laws"
@@ -32,6 +31,8 @@ TURNS = 3
 # Eight columns of 864 states: the number of distinct rows is bounded, so that only N grows.
 FEW_STATES = (2, 3, 2, 3, 2, 2, 3, 2)
 Answer = dict[str, float]
+# A file or the shape of a tree, and the learner's settings.
+Request = tuple[str | dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Law:
     short: str
     title: str
     axis: str
-    requests: dict[float, dict[str, Any]]
+    requests: dict[float, Request]
     measures: Sequence[Measure]
 
 
@@ -79,7 +80,7 @@ def run(options: Options) -> Iterator[Entry]:
             strict_columns_law(),
             levels_law(),
         ):
-            found = {x: _point(request, turns) for x, request in law.requests.items()}
+            found = {x: in_child(measure_point, *request, turns) for x, request in law.requests.items()}
             yield _table(law, found)
             slopes = {}
             for measure in law.measures:
@@ -104,10 +105,10 @@ def run(options: Options) -> Iterator[Entry]:
 
 def rows_law(folder: Path) -> Law:
     """Read and learn 1e3 to 1e7 rows with a bounded number of distinct ones."""
-    requests = {}
+    requests: dict[float, Request] = {}
     for n_rows in (1_000, 10_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000):
         (path,) = write_chain(folder / str(n_rows), n_rows, FEW_STATES, form="csv")
-        requests[float(n_rows)] = {"path": str(path), "settings": {}}
+        requests[float(n_rows)] = (str(path), {})
     return Law(
         "rows",
         "N",
@@ -189,16 +190,9 @@ def levels_law() -> Law:
     )
 
 
-def _tree(n_rows: int, n_columns: int, n_levels: int, keep: float, **settings: Any) -> dict[str, Any]:
+def _tree(n_rows: int, n_columns: int, n_levels: int, keep: float, **settings: Any) -> Request:
     table = {"n_rows": n_rows, "n_columns": n_columns, "n_levels": n_levels, "keep": keep, "seed": 1}
-    return {"table": table, "settings": settings}
-
-
-def _point(request: dict[str, Any], turns: int) -> Answer:
-    words = [sys.executable, "-m", "unless.benchmarks.scaling_run", json.dumps({**request, "turns": turns})]
-    child = subprocess.run(words, capture_output=True, text=True, check=True)
-    answer: Answer = json.loads(child.stdout.strip().splitlines()[-1])
-    return answer
+    return table, settings
 
 
 def _slope(measure: Measure, found: dict[float, Answer]) -> Slope:

@@ -1,7 +1,5 @@
-"""One point of a growth law: a table is made or read and learned, in a process of its own."""
+"""One point of a growth law, a table made or read and learned: the child of `scaling`."""
 
-import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import unless
-from unless.benchmarks.learner_run import peak
+from unless.benchmarks.child import peak
 
 # A point that took so many seconds in all is not measured again.
 ENOUGH = 20.0
@@ -34,18 +32,17 @@ def tree(n_rows: int, n_columns: int, n_levels: int, keep: float, seed: int) -> 
     return unless.Dataset.from_codes(domain, tree_rows(n_rows, n_columns, n_levels, keep, seed))
 
 
-def measure(wanted: dict[str, Any]) -> dict[str, float]:
-    """Learn as often as wanted, after a warm-up on little, and give the median times."""
-    path, settings = wanted.get("path"), wanted["settings"]
+def measure_point(source: str | dict[str, Any], settings: dict[str, Any], turns: int) -> dict[str, float]:
+    """Learn a file or a tree so many times, after a warm-up on little, and give the median times."""
     learner = unless.CSGS(show_progress=False, n_jobs=1, **settings)
-    data = unless.read(path) if path else tree(**wanted["table"])
+    data = unless.read(source) if isinstance(source, str) else tree(**source)
     learner.fit(unless.Dataset.from_codes(data.domain, data.rows[:50]))
     _forget_peak()
     before = peak()
     costs: list[tuple[float, float]] = []
-    while len(costs) < wanted["turns"] and sum(map(sum, costs)) < ENOUGH:
+    while len(costs) < turns and sum(map(sum, costs)) < ENOUGH:
         start = time.process_time()
-        read = unless.read(path) if path else data
+        read = unless.read(source) if isinstance(source, str) else data
         middle = time.process_time()
         learner.fit(read)
         costs.append((middle - start, time.process_time() - middle))
@@ -60,7 +57,6 @@ def measure(wanted: dict[str, Any]) -> dict[str, float]:
         "graphs": model.n_graphs,
         "tests": learner.n_tests_,
         "distinct": learner.n_distinct_tests_,
-        "peak": peak(),
         "before": before,
         "model": model.rows.nbytes + model.counts.nbytes + model.packed.nbytes + model.graph_index.nbytes,
     }
@@ -72,7 +68,3 @@ def _forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return
-
-
-if __name__ == "__main__":
-    print(json.dumps(measure(json.loads(sys.argv[1]))))

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from unless.benchmarks.child import ChildError
 from unless.benchmarks.options import DataError, Options
 from unless.benchmarks.result import Entry, Note, Section
 from unless.errors import SettingError
@@ -31,8 +32,11 @@ def run(names: Iterable[str], options: Options) -> Iterator[Section]:
         yield Section(name, module.TITLE, tuple(_entries(module.run, options)))
 
 
-def _entries(measure, options: Options) -> list[Entry]:
+def _entries(measure, options: Options) -> Iterator[Entry]:
+    """Give out what an item finds; where it cannot go on, say why after what it found before."""
     try:
-        return list(measure(options))
+        yield from measure(options)
     except DataError as missing:
-        return [Note(f"Skipped: {missing}.")]
+        yield Note(f"Skipped: {missing}.")
+    except ChildError as failed:
+        yield Note(f"Failed: {failed}")

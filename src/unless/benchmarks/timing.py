@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,14 @@ class Sample:
 
 
 Measured = Callable[[], Sample]
+Result = TypeVar("Result")
+
+
+def timed(call: Callable[[], Result]) -> tuple[Result, Sample]:
+    """Call once; return what it gave and what it cost."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = call()
+    return result, Sample(time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def measured(call: Callable[[], object], loops: int = 1) -> Measured:

@@ -1,42 +1,24 @@
 """A hundred thousand features over a hundred thousand rows, fitted in a process of its own."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
+from unless.benchmarks.child import in_child
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import timed
 
 TITLE = "Weights: 100,000 features of 6 to 10 conditions, 100 variables, 100,000 rows"
 N_VARIABLES, N_ROWS, N_FEATURES = 100, 100_000, 100_000
 SIZES = range(6, 11)
-CHILD = """
-import json, time
-from unless.benchmarks.weights_large import large_case
-import unless
-features, data = large_case()
-start = time.perf_counter(), time.process_time()
-net = unless.fit_weights(features, data, n_jobs=2)
-taken = time.perf_counter() - start[0], time.process_time() - start[1]
-peak = int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
-report = net.fit_report
-print(json.dumps({
-    "peak": peak, "wall": taken[0], "cpu": taken[1], "converged": report.converged,
-    "norm": report.gradient_norm, "passes": report.n_evaluations, "n_distinct": data.n_distinct,
-}))
-"""
 
 
 def run(_options: Options) -> Iterator[Entry]:
     """Fit once; it takes minutes."""
-    child = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=False)
-    if child.returncode:
-        yield Note(f"Failed: {child.stderr.strip().splitlines()[-1]}")
-        return
-    found = json.loads(child.stdout.strip().splitlines()[-1])
+    found = in_child(fit)
     yield Line("peak memory", found["peak"] / 1e9, "GB", at_most=4)
     yield Line("CPU", found["cpu"] / 60, "minutes", at_most=15)
     yield Line("wall, two threads", found["wall"] / 60, "minutes")
@@ -46,6 +28,21 @@ def run(_options: Options) -> Iterator[Entry]:
         f"Rows of a random pairwise network, {found['n_distinct']:,} distinct; each feature says what a "
         "random row has in 6 to 10 random columns. Gaussian(1)."
     )
+
+
+def fit() -> dict[str, Any]:
+    """Fit, and tell what it took."""
+    import unless
+
+    features, data = large_case()
+    net, taken = timed(lambda: unless.fit_weights(features, data, n_jobs=2))
+    report = net.fit_report
+    return {
+        **asdict(taken),
+        "norm": report.gradient_norm,
+        "passes": report.n_evaluations,
+        "n_distinct": data.n_distinct,
+    }
 
 
 def large_case():

@@ -1,16 +1,15 @@
 """A thousand variables: every canonical graph within 4 GB, in a process of its own."""
 
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
-from unless.benchmarks.learner_run import peak
+from unless.benchmarks.child import in_child
 from unless.benchmarks.options import Options
 from unless.benchmarks.result import Entry, Line, Note
+from unless.benchmarks.timing import timed
 
 TITLE = "A wide table: 5,000 rows x 1,000 columns"
 N_COLUMNS, N_ROWS = 1000, 5000
@@ -18,18 +17,7 @@ N_COLUMNS, N_ROWS = 1000, 5000
 
 def run(_options: Options) -> Iterator[Entry]:
     """Make the table and learn it elsewhere."""
-    with tempfile.TemporaryDirectory() as folder:
-        child = subprocess.run(
-            [sys.executable, "-m", "unless.benchmarks.wide"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=folder,
-        )
-    if child.returncode:
-        yield Note(f"Failed: {child.stderr.strip().splitlines()[-1]}")
-        return
-    found = json.loads(child.stdout)
+    found = in_child(learn)
     yield Line("peak memory", found["peak"] / 1e6, "MB", at_most=4000)
     yield Line("wall", found["wall"], "s")
     yield Line("CPU", found["cpu"], "s")
@@ -52,19 +40,10 @@ def make_table(n_columns: int = N_COLUMNS, n_rows: int = N_ROWS, seed: int = 0) 
     return table
 
 
-def main() -> None:
+def learn() -> dict[str, Any]:
     """Learn, and tell what it took."""
-    import time
-
     import unless
 
     data = unless.read(make_table())
-    wall, cpu = time.perf_counter(), time.process_time()
-    learner = unless.CSGS(max_memory="4 GB").fit(data)
-    told = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak": peak()}
-    told.update(n_tests=learner.n_tests_, n_distinct_tests=learner.n_distinct_tests_)
-    sys.stdout.write(json.dumps(told))
-
-
-if __name__ == "__main__":
-    main()
+    learner, taken = timed(lambda: unless.CSGS(max_memory="4 GB").fit(data))
+    return {**asdict(taken), "n_tests": learner.n_tests_, "n_distinct_tests": learner.n_distinct_tests_}
