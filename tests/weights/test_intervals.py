@@ -30,6 +30,21 @@ def test_the_error_of_a_log_odds_is_the_textbook_one():
     assert (found.high - found.low) / 2 == pytest.approx(1.6448536 * found.standard_errors, rel=1e-6)
 
 
+def test_errors_are_those_of_the_sandwich():
+    features, data, _ = random_case(63, [2, 3, 4, 2, 3], 80, 70)
+    net = unless.fit_weights(features, data)
+    gradients = np.empty((data.n_distinct, len(features)))
+    offsets = np.concatenate([[0], np.cumsum(data.domain.n_levels)])
+    row_gradients(np.array(data.rows), offsets, *map(np.array, (*features.arrays, net.weights)), gradients)
+    mean = data.counts @ gradients
+    scatter = gradients.T @ (data.counts[:, None] * gradients) - np.outer(mean, mean) / data.n_rows
+    conditionals = Conditionals.of(features.arrays, data)
+    conditionals.value_and_gradient(np.array(net.weights), keep=True)
+    inverse = np.linalg.inv(conditionals.hessian() + np.eye(len(features)))
+    expected = np.sqrt(np.diagonal(inverse @ scatter @ inverse))
+    assert weight_intervals(net, data).standard_errors == pytest.approx(expected, rel=1e-8)
+
+
 def test_intervals_cover_as_often_as_they_say():
     truth = unless.datasets.make_csi(3, random_state=3)
     pair = [{"X1": 1}, {"X2": 1}, {"W": 1}, {"X1": 1, "W": 1}, {"X2": 1, "W": 1}, {"X1": 1, "X2": 1, "W": 0}]

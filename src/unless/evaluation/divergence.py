@@ -79,6 +79,8 @@ def kl_divergence(
 def _by_states(
     truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], total: float, net_total: float
 ) -> Divergence:
+    from unless.kernels.products import dot
+
     expected = 0.0
     for rows in _states(truth.domain):
         logs = truth.log_potentials(rows) - total
@@ -87,7 +89,7 @@ def _by_states(
         if np.isneginf(others).any():
             # However improbable: what is possible may round to a probability of zero.
             return Divergence(np.inf, method="states")
-        expected += float(np.exp(logs[possible]) @ (logs[possible] - others))
+        expected += dot(np.exp(logs[possible]), logs[possible] - others)
     return Divergence(max(expected, 0.0), method="states")
 
 
@@ -120,6 +122,8 @@ def _by_expectations(
 
 def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: list[Integers]) -> float:
     """Return the expectation under the truth of the log potential of a model."""
+    from unless.kernels.products import dot
+
     arrays, weights = model.plain
     # What may happen at all has been seen to; no sum meets an infinity here.
     weights = np.where(np.isneginf(weights), 0.0, weights)
@@ -138,7 +142,7 @@ def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: lis
     for low in range(0, len(rows), _AT_ONCE):
         logs, _ = truth.exact.posteriors(np.stack(rows[low : low + _AT_ONCE]), marginals=False)
         chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
-    return float(chances @ weights)
+    return float(dot(chances, weights))
 
 
 def _allows_what_is_forbidden(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]) -> bool:

@@ -93,7 +93,7 @@ def fit(columns: Columns, reference: int, start: Fit | None = None) -> Fit:
 
     before = (_NO_FIT if start is None else start)[:4]
     shown, weights, log_likelihood, matrix, is_covariance = regress(*columns, reference, before, *_RULES)
-    covariance = matrix if is_covariance else np.linalg.inv(matrix)
+    covariance = matrix if is_covariance else _inverse(matrix)
     return Fit(weights, columns.owners, columns.levels, shown, log_likelihood, covariance)
 
 
@@ -138,9 +138,7 @@ def size_of(effect: Effect) -> Statistic:
     """Test that all weights of an effect are zero."""
     if not effect.cells:
         return NOTHING
-    return Statistic(
-        float(effect.weights @ np.linalg.solve(effect.covariance, effect.weights)), len(effect.cells)
-    )
+    return _squared(effect.weights, effect.covariance)
 
 
 def common(effects: Sequence[Effect]) -> Statistic:
@@ -151,19 +149,18 @@ def common(effects: Sequence[Effect]) -> Statistic:
     if len(effects) == 1:
         return size_of(effects[0])
     if all(effect.cells == effects[0].cells for effect in effects):
-        precisions = np.linalg.inv(np.array([effect.covariance for effect in effects]))
-        pulls = precisions @ np.array([effect.weights for effect in effects])[:, :, None]
-        pull = pulls.sum(axis=0)[:, 0]
-        return Statistic(float(pull @ np.linalg.solve(precisions.sum(axis=0), pull)), len(pull))
+        precisions = [_inverse(effect.covariance) for effect in effects]
+        pulls = [_pull(known, effect) for known, effect in zip(precisions, effects, strict=True)]
+        return _squared(np.sum(pulls, axis=0), np.sum(precisions, axis=0))
     cells = sorted({cell for effect in effects for cell in effect.cells})
     place = {cell: position for position, cell in enumerate(cells)}
     precision, pull = np.zeros((len(cells), len(cells))), np.zeros(len(cells))
     for effect in effects:
         where = [place[cell] for cell in effect.cells]
-        known = np.linalg.inv(effect.covariance)
+        known = _inverse(effect.covariance)
         precision[np.ix_(where, where)] += known
-        pull[where] += known @ effect.weights
-    return Statistic(float(pull @ np.linalg.solve(precision, pull)), len(cells))
+        pull[where] += _pull(known, effect)
+    return _squared(pull, precision)
 
 
 def difference(effects: Sequence[Effect]) -> Statistic:
@@ -176,3 +173,26 @@ def total(statistics: Iterable[Statistic]) -> Statistic:
     """Add up statistics of strata, and their degrees of freedom."""
     listed = list(statistics)
     return Statistic(sum(one.value for one in listed), sum(one.df for one in listed))
+
+
+def _squared(told: Floats, spread: Floats) -> Statistic:
+    """Square what is told, in units of its spread."""
+    value = (told * _solution(spread, told[:, None])[:, 0]).sum()
+    return Statistic(float(value), len(told))
+
+
+def _pull(precision: Floats, effect: Effect) -> Floats:
+    return np.asarray((precision * effect.weights).sum(axis=1))
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return _solution(matrix, np.eye(len(matrix)))
+
+
+def _solution(matrix: Floats, rights: Floats) -> Floats:
+    from unless.kernels.linear import solve
+
+    solution = np.array(rights, order="C")
+    if not solve(np.array(matrix, order="C"), solution):
+        raise np.linalg.LinAlgError("Singular matrix")
+    return solution

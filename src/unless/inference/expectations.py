@@ -66,10 +66,12 @@ class Expectations:
 
     def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return minus the log-likelihood and its gradient; `keep` remembers the weights."""
+        from unless.kernels.products import dot
+
         log_partition, chances = self.expect(weights)
         if keep:
             self._kept, self._chances = np.array(weights), chances
-        value = self.n_rows * log_partition - float(self.observed @ weights)
+        value = self.n_rows * log_partition - dot(self.observed, weights)
         return value, self.n_rows * chances - self.observed
 
     def product(self, direction: Floats) -> Floats:
@@ -116,7 +118,7 @@ class Expectations:
         levels = wiring.clique_levels[wiring.clique_start[wiring.home[feature]] + wiring.axis]
         shares = np.where(wiring.equal, 1.0, levels - 1.0) / levels
         held = np.exp(np.bincount(feature, weights=np.log(shares), minlength=len(lengths)))
-        return _STEPS_PER_CELL * float(cells.sum()) + 2.0 * float(held @ cells[wiring.home])
+        return _STEPS_PER_CELL * float(cells.sum()) + 2.0 * float((held * cells[wiring.home]).sum())
 
     def expect(self, weights: Floats) -> tuple[float, Floats]:
         """Return the log partition function and the probability of each feature."""

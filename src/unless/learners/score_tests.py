@@ -106,7 +106,9 @@ def _ends(sizes: Ints) -> Ints:
 
 def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
     """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
-    sizes, axes = np.linalg.eigh(variance)
+    from unless.kernels.linear import spectrum
+
+    turned, sizes = np.array(slope), np.empty(len(slope))
+    spectrum(np.array(variance), turned, sizes)
     kept = sizes > least
-    turned = axes.T @ slope
     return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))

@@ -1,7 +1,6 @@
 """How far fitted weights may be from what infinitely many rows would give."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +14,10 @@ from unless.inference.rows import rows_to_score
 
 Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
-# Numbers of the matrix of gradients held at once.
-_BLOCK = 2**22
+# Numbers of the matrix of gradients held at once; more would keep Ctrl-C waiting.
+_BLOCK = 2**18
+# Columns of the inverse found at once.
+_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,13 @@ def weight_intervals(
         raise SettingError(
             "Intervals are for weights found by pseudo-likelihood; fit them with objective='pseudo'."
         )
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
     from scipy.special import ndtri
 
     table = rows_to_score(net.domain, data)
     conditionals = Conditionals.of(net.features.arrays, table)
     conditionals.value_and_gradient(np.array(net.weights), keep=True)
     bend = conditionals.hessian() + used.precision * np.eye(len(net.features))
-    try:
-        half: Any = cho_solve(cho_factor(bend), _scatter(net, table))
-        covariance = cho_solve(cho_factor(bend), half.T)
-    except LinAlgError:
-        raise SettingError(
-            "Some features say the same, so that their weights are not determined; fit with a Gaussian prior."
-        ) from None
-    errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    errors = np.sqrt(np.maximum(_variances(net, table, _inverse(bend)), 0.0))
     reach = float(ndtri(0.5 + level / 2)) * errors
     return WeightIntervals(net.weights - reach, net.weights + reach, errors, float(level))
 
@@ -87,20 +80,39 @@ def _check(net: LogLinearModel, prior: Prior) -> None:
         )
 
 
-def _scatter(net: LogLinearModel, data: Dataset) -> Floats:
-    """Sum the outer products of the rows' gradients, without their mean."""
+def _inverse(matrix: Floats) -> Floats:
+    """Invert by kernels, whose digits do not depend on the number of threads; the matrix is destroyed."""
+    from unless.kernels.cholesky import factorise, substitute_all
+
+    if not factorise(matrix):
+        raise SettingError(
+            "Some features say the same, so that their weights are not determined; fit with a Gaussian prior."
+        )
+    factor = np.tril(matrix) + np.tril(matrix, -1).T
+    inverse = np.empty_like(matrix)
+    for begin in range(0, len(matrix), _COLUMNS):
+        columns = np.eye(len(matrix), min(_COLUMNS, len(matrix) - begin), -begin)
+        substitute_all(factor, columns)
+        inverse[:, begin : begin + _COLUMNS] = columns
+    return inverse
+
+
+def _variances(net: LogLinearModel, data: Dataset, inverse: Floats) -> Floats:
+    """Return the diagonal of H^-1 J H^-1: the scatter, over the rows, of H^-1 times their gradients."""
+    from unless.kernels.products import add_product, add_spread
     from unless.kernels.row_gradients import row_gradients
 
     n_features = len(net.features)
     offsets = np.concatenate([[0], np.cumsum(data.domain.n_levels)])
     arrays = tuple(map(np.array, (*net.features.arrays, net.weights)))
-    total, mean = np.zeros((n_features, n_features)), np.zeros(n_features)
+    total, mean, pull = np.zeros(n_features), np.zeros(n_features), np.zeros(n_features)
     step = max(1, _BLOCK // max(1, n_features))
     for begin in range(0, data.n_distinct, step):
         rows, counts = np.array(data.rows[begin : begin + step]), data.counts[begin : begin + step]
         gradients = np.empty((len(rows), n_features))
         row_gradients(rows, offsets, *arrays, gradients)
-        total += gradients.T @ (counts[:, None] * gradients)
-        mean += counts @ gradients
+        add_spread(gradients, counts.astype(np.float64), inverse, total)
+        mean += (counts[:, None] * gradients).sum(axis=0)
     # At the optimum the mean is what the prior pulls, which is no scatter.
-    return total - np.outer(mean, mean) / data.n_rows
+    add_product(inverse, mean, pull)
+    return np.asarray(total - pull**2 / data.n_rows)

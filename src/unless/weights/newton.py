@@ -61,6 +61,7 @@ def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float
     where the first of them becomes zero, finds what they are, at once.
     """
     from unless.kernels.coordinates import descend
+    from unless.kernels.products import add_product
 
     point, slope = weights.copy(), gradient.copy()
     for _ in range(MAX_ROUNDS):
@@ -73,7 +74,9 @@ def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float
         room = np.divide(-point[kept], step, out=np.full(len(kept), np.inf), where=step * signs < 0)
         length = min(1.0, float(room.min(initial=1.0)))
         moved = np.where(room <= length, 0.0, point[kept] + length * step)
-        slope += matrix[:, kept] @ (moved - point[kept])
+        change = np.zeros_like(point)
+        change[kept] = moved - point[kept]
+        add_product(matrix, change, slope)
         point[kept] = moved
     return point
 
@@ -92,22 +95,24 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 def _solve_roughly(objective: Objective, slope: Floats, free: Chosen, share: float) -> Floats:
     """Solve by preconditioned conjugate gradients, until this share of the slope is left."""
+    from unless.kernels.products import dot
+
     direction = np.zeros_like(slope)
     rest = np.where(free, -slope, 0.0)
     steep = objective.downhill(rest)
     along = steep.copy()
-    energy = float(rest @ steep)
+    energy = dot(rest, steep)
     goal = share**2 * energy
     for _ in range(MAX_PRODUCTS):
         bent = np.where(free, objective.product(along), 0.0)
-        curvature = float(along @ bent)
-        if curvature <= 1e-14 * float(along @ along):
+        curvature = dot(along, bent)
+        if curvature <= 1e-14 * dot(along, along):
             break
         step = energy / curvature
         direction += step * along
         rest -= step * bent
         steep = objective.downhill(rest)
-        before, energy = energy, float(rest @ steep)
+        before, energy = energy, dot(rest, steep)
         if energy <= goal:
             break
         along = steep + energy / before * along
@@ -118,10 +123,12 @@ def _search(
     objective: Objective, weights: Floats, value: float, slope: Floats, direction: Floats
 ) -> Floats | None:
     """Go along the direction as far as the objective, or at least its gradient, becomes smaller."""
+    from unless.kernels.products import dot
+
     l1 = objective.prior.l1
     value += l1 * float(np.abs(weights).sum())
     noise = _NOISE * abs(value)
-    size = float(np.linalg.norm(slope))
+    size = dot(slope, slope)
     side = np.where(weights != 0, np.sign(weights), -np.sign(slope))
     length = 1.0
     for _ in range(_HALVINGS):
@@ -130,9 +137,11 @@ def _search(
             moved = np.where(moved * side > 0, moved, 0.0)
         smooth, gradient = objective.smooth(moved)
         drop = value - smooth - l1 * float(np.abs(moved).sum())
-        hoped = -1e-4 * float(slope @ (moved - weights))
-        rest = float(np.linalg.norm(objective.subgradient(moved, gradient)))
-        if (drop > noise and drop >= hoped) or (abs(drop) <= noise and rest < size * (1 - 1e-3 * length)):
+        hoped = -1e-4 * dot(slope, moved - weights)
+        left = objective.subgradient(moved, gradient)
+        rest = dot(left, left)
+        flatter = rest < size * (1 - 1e-3 * length) ** 2
+        if (drop > noise and drop >= hoped) or (abs(drop) <= noise and flatter):
             return moved
         length /= 2
     return None

@@ -103,10 +103,12 @@ class Objective:
 
     def smooth(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return the value without the L1 part, and its gradient."""
+        from unless.kernels.products import dot
+
         self.n_evaluations += 1
         value, gradient = self.loss.value_and_gradient(weights, keep)
         precision = self.prior.precision
-        return value + 0.5 * precision * float(weights @ weights), gradient + precision * weights
+        return value + 0.5 * precision * dot(weights, weights), gradient + precision * weights
 
     def scaled(self, moved: Floats) -> tuple[float, Floats]:
         """Return value and gradient in the optimiser's coordinates."""

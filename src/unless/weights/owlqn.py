@@ -3,7 +3,7 @@
 Of a step only the weights that are zero, and would leave it uphill, are held back: Andrew and Gao hold back
 all that go uphill, which took twice as many iterations. Without an L1 part it is plain L-BFGS. scipy's
 L-BFGS-B is not used for that: its calls of LAPACK wake all threads of the linear algebra library in every
-iteration, which took three times the CPU time.
+iteration, which took three times the CPU time, and its digits depend on their number.
 """
 
 from collections import deque
@@ -19,6 +19,14 @@ MEMORY = 20
 _HALVINGS = 40
 # Iterations over which progress is judged.
 _SPAN = 5
+
+
+class _Pair(NamedTuple):
+    """A step, what it changed of the gradient, and the product of both."""
+
+    moved: Floats
+    bent: Floats
+    curvature: float
 
 
 class Found(NamedTuple):
@@ -41,11 +49,13 @@ def owlqn(
 
     It is where the last five iterations together gained no more than a share of `stall` of the objective.
     """
+    from unless.kernels.products import dot
+
     scale, costs = objective.scale, objective.prior.l1 * objective.scale
     here = weights / scale
     value, gradient = _evaluate(objective, here, costs)
     values = deque([value], maxlen=_SPAN + 1)
-    pairs: deque[tuple[Floats, Floats]] = deque(maxlen=memory)
+    pairs: deque[_Pair] = deque(maxlen=memory)
     n_iterations = 0
     while True:
         slope = _pseudo_gradient(here, gradient, costs)
@@ -56,7 +66,7 @@ def owlqn(
         direction = -_two_loops(slope, pairs)
         if costs.any():
             direction[(here == 0) & (direction * slope >= 0)] = 0.0
-            if float(direction @ slope) >= 0:
+            if dot(direction, slope) >= 0:
                 # What is left may lead uphill; against the slope in every coordinate is surely downhill.
                 direction[direction * slope >= 0] = 0.0
         there, new_value, new_gradient = _search(objective, here, value, slope, direction, costs, not pairs)
@@ -67,8 +77,9 @@ def owlqn(
         if there is None:
             return Found(here * scale, norm, n_iterations)
         moved, bent = there - here, new_gradient - gradient
-        if float(moved @ bent) > 1e-12 * float(bent @ bent):
-            pairs.append((moved, bent))
+        curvature = dot(moved, bent)
+        if curvature > 1e-12 * dot(bent, bent):
+            pairs.append(_Pair(moved, bent, curvature))
         here, value, gradient = there, new_value, new_gradient
         values.append(value)
         n_iterations += 1
@@ -76,8 +87,10 @@ def owlqn(
 
 
 def _evaluate(objective: Objective, here: Floats, costs: Floats) -> tuple[float, Floats]:
+    from unless.kernels.products import dot
+
     smooth, gradient = objective.scaled(here)
-    return smooth + float(costs @ np.abs(here)), gradient
+    return smooth + dot(costs, np.abs(here)), gradient
 
 
 def _search(
@@ -90,14 +103,16 @@ def _search(
     first: bool,
 ) -> tuple[Floats | None, float, Floats]:
     """Go along the direction, less and less far, until the value has fallen enough."""
+    from unless.kernels.products import dot
+
     orthant = np.where(here != 0, np.sign(here), -np.sign(slope))
-    length = min(1.0, 1.0 / max(float(np.linalg.norm(slope)), 1e-300)) if first else 1.0
+    length = min(1.0, 1.0 / max(float(np.sqrt(dot(slope, slope))), 1e-300)) if first else 1.0
     for _ in range(_HALVINGS):
         there = here + length * direction
         if costs.any():
             there = np.where(there * orthant > 0, there, 0.0)
         new_value, gradient = _evaluate(objective, there, costs)
-        if new_value < value and new_value <= value + 1e-4 * float(slope @ (there - here)):
+        if new_value < value and new_value <= value + 1e-4 * dot(slope, there - here):
             return there, new_value, gradient
         length /= 2
         if length * float(np.abs(direction).max(initial=0.0)) < 1e-14:
@@ -110,17 +125,18 @@ def _pseudo_gradient(here: Floats, gradient: Floats, costs: Floats) -> Floats:
     return np.where((here == 0) & (costs > 0), at_zero, gradient + costs * np.sign(here))
 
 
-def _two_loops(slope: Floats, pairs: deque[tuple[Floats, Floats]]) -> Floats:
+def _two_loops(slope: Floats, pairs: deque[_Pair]) -> Floats:
     """Multiply the slope with the inverse Hessian that the last steps suggest."""
+    from unless.kernels.products import dot
+
     result = slope.copy()
     shares = []
-    for moved, bent in reversed(pairs):
-        share = float(moved @ result) / float(moved @ bent)
+    for moved, bent, curvature in reversed(pairs):
+        share = dot(moved, result) / curvature
         shares.append(share)
         result -= share * bent
     if pairs:
-        moved, bent = pairs[-1]
-        result *= float(moved @ bent) / float(bent @ bent)
-    for (moved, bent), share in zip(pairs, reversed(shares), strict=True):
-        result += (share - float(bent @ result) / float(moved @ bent)) * moved
+        result *= pairs[-1].curvature / dot(pairs[-1].bent, pairs[-1].bent)
+    for (moved, bent, curvature), share in zip(pairs, reversed(shares), strict=True):
+        result += (share - dot(bent, result) / curvature) * moved
     return result

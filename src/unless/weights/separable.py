@@ -29,11 +29,13 @@ def refuse_divergence(objective: Objective, features: FeatureSet, weights: Float
     Where a finite optimum is near, a Newton step leads to it and leaves no slope. On the way to infinity
     probabilities approach 1 exponentially, and every Newton step leaves 1/e of the slope.
     """
+    from unless.kernels.products import dot
+
     _, gradient = objective.smooth(weights, keep=True)
     direction = direction_at(objective, weights, gradient, tolerance)
     if float(np.abs(direction).max(initial=0.0)) < 1e-2:
         return
-    slopes = [float(objective.smooth(weights + steps * direction)[1] @ direction) for steps in range(3)]
+    slopes = [dot(objective.smooth(weights + steps * direction)[1], direction) for steps in range(3)]
     # Slopes this small are rounding: the direction is one that changes no probability.
     if slopes[0] > -1e-11 or not all(0.1 < b / a < 0.7 for a, b in pairwise(slopes)):
         return

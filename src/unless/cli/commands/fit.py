@@ -192,9 +192,7 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
     from unless.cli.display import number
 
     report = net.fit_report
-    penalty = (
-        report.prior.precision / 2 * net.weights @ net.weights + report.prior.l1 * abs(net.weights).sum()
-    )
+    penalty = report.prior.precision / 2 * (net.weights**2).sum() + report.prior.l1 * abs(net.weights).sum()
     return {
         "n_variables": len(net.domain),
         "n_features": len(net.features),
