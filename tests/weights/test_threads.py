@@ -23,8 +23,8 @@ data = unless.Dataset.from_codes(domain, rng.integers(0, 2, (60, 40)))
 
 
 def features(n_features):
-    literals = [[(v, int(rng.integers(2)), True) for v in scope]
-                for scope in islice(combinations(range(40), 4), n_features)]
+    scopes = islice(combinations(range(40), 4), n_features)
+    literals = [[(v, v * scope[0] % 2, True) for v in scope] for scope in scopes]
     return unless.FeatureSet.from_arrays(domain, FeatureArrays.of(literals))
 
 
