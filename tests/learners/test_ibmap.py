@@ -61,8 +61,8 @@ def full_score(table, links):
 def watched_climb(climbs):
     """Make a climb that checks the incremental score against the full one after every flip."""
 
-    def watched(scorer, links, limits, step=lambda: None):
-        done = climb(scorer, links, limits, step)
+    def watched(scorer, links, limits, bar=None):
+        done = climb(scorer, links, limits, bar)
         now = links.copy()
         for (a, b), score in done.path:
             climbing.flip(now, a, b)

@@ -1,14 +1,17 @@
 """Best-improvement hill climbing over graphs by the IB-score, one edge flipped at a time."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 
 from unless.counting.strata import StrataTable
+from unless.data.progress import Bar
 from unless.independence.assertions import Tally, add_up, scores_beside, scores_of_additions, terms_at
+from unless.learners.shards import Pulse
 
 Links = npt.NDArray[np.bool_]
 Gains = npt.NDArray[np.float64]
@@ -55,6 +58,7 @@ class Scorer:
     table: StrataTable
     n_workers: int = 1
     n_asked: int = 0
+    bar: Bar = field(default_factory=Bar)
     known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,10 +110,18 @@ class Scorer:
 
         tasks = [task for a, flips in wanted.items() for task in _tasks(a, blanket_of(links, a), flips)]
         parts = [tasks[place :: self.n_workers] for place in range(self.n_workers)]
-        # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
-        done = Parallel(n_jobs=self.n_workers, prefer="threads")(
-            delayed(_run)(self.table, part) for part in parts if part
-        )
+        # The first look is at all flips and by far the longest: it has a time left of its own.
+        pulse = Pulse(self.bar, len(tasks), len(tasks)) if len(wanted) > 2 else Pulse()
+        if len(wanted) > 2:
+            self.bar.begin("looking at all flips", len(tasks))
+        try:
+            # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
+            done = Parallel(n_jobs=self.n_workers, prefer="threads")(
+                delayed(_run)(self.table, part, pulse) for part in parts if part
+            )
+        finally:
+            # Threads that are still at work after Ctrl-C would go on to the end.
+            pulse.stop()
         terms: dict[int, list[dict[int, list[float]]]] = {a: [] for a in wanted}
         for part in done:
             for a, scores in part:
@@ -118,9 +130,9 @@ class Scorer:
             yield a, add_up(scores)
 
 
-def climb(scorer: Scorer, links: Links, limits: Limits, step: Callable[[], object] = lambda: None) -> Climb:
+def climb(scorer: Scorer, links: Links, limits: Limits, bar: Bar | None = None) -> Climb:
     """Flip the edge that gains most, again and again, until none gains; ties go to the first by position."""
-    links = links.copy()
+    bar, links = Bar() if bar is None else bar, links.copy()
     score = scorer.score(links)
     path: list[tuple[Flip, float]] = []
     while True:
@@ -128,13 +140,29 @@ def climb(scorer: Scorer, links: Links, limits: Limits, step: Callable[[], objec
         # Below the diagonal there is nothing to flip.
         gains[np.tril_indices(len(links))] = -np.inf
         best, margin = gains.max(initial=-np.inf), tolerance(score)
+        n_flips = len(path) + n_joins(links, gains > margin)
+        if path:
+            bar.expect(n_flips)
+        else:
+            bar.begin("flipping edges", n_flips)
         if best <= margin:
             return Climb(links, score, tuple(path))
         a, b = (int(end) for end in np.argwhere(gains >= best - margin)[0])
         flip(links, a, b)
         score = scorer.score(links)
         path.append(((a, b), score))
-        step()
+        bar()
+
+
+def n_joins(links: Links, gaining: Links) -> int:
+    """Return how many flips it takes at least to connect all that edges which gain would connect.
+
+    How many flips there will be in all nobody knows; of those that gain now, most will not once a few of
+    them have been made. Graphs grow like trees, so these are most of them.
+    """
+    apart, _ = connected_components(links, directed=False)
+    joined, _ = connected_components(links | gaining, directed=False)
+    return int(apart - joined)
 
 
 def perturbed(links: Links, limits: Limits, rng: np.random.Generator) -> Links:
@@ -174,7 +202,7 @@ def _tasks(a: int, blanket: tuple[int, ...], flips: list[int]) -> Iterator[Task]
         yield a, blanket, member, flips
 
 
-def _run(table: StrataTable, tasks: list[Task]) -> list[tuple[int, dict[int, list[float]]]]:
+def _run(table: StrataTable, tasks: list[Task], pulse: Pulse) -> list[tuple[int, dict[int, list[float]]]]:
     desk, done = table.desk(), []
     for a, blanket, member, flips in tasks:
         if member is None:
@@ -182,4 +210,5 @@ def _run(table: StrataTable, tasks: list[Task]) -> list[tuple[int, dict[int, lis
         else:
             terms = scores_beside(table, a, blanket, member, flips, desk)
         done.append((a, terms))
+        pulse.tick()
     return done

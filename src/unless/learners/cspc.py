@@ -114,8 +114,8 @@ class CSPC(Estimator):
         )
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
         place = self._workplace(data)
-        with progress("CSPC", self.show_progress) as step:
-            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, step, place)
+        with progress("CSPC", self.show_progress) as bar:
+            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, bar, place)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

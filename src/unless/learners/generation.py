@@ -1,6 +1,6 @@
 """Features generated from the rows of a table by dropping variables at random, and how often each was."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.memory import show_memory
+from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.generating import Pool, enter, generate, spell_out
 from unless.structures.conditions import FeatureArrays
@@ -19,6 +20,7 @@ _DRAWS_AT_ONCE = 10_000_000
 # Places for one feature, at least, in the table they are found in: gaps keep searches short.
 _ROOM = 2
 _LEAST_CAPACITY = 1 << 12
+_BAR_STEPS = 100
 _MOST = np.iinfo(np.int32).max
 # A generated feature beside its variables: row, count, hash, and its places in the table, old and new.
 _BYTES_EACH = 4 + 4 + 8 + 4 * 3 * _ROOM
@@ -60,7 +62,7 @@ def generate_features(
     n_draws: Iterable[int],
     random_state: Any,
     max_bytes: int,
-    step: Callable[[], object] = lambda: None,
+    bar: Bar | None = None,
 ) -> Generated:
     """Draw as often as the largest number says, remembering the counts at each of the numbers.
 
@@ -77,9 +79,10 @@ def generate_features(
             "n_draws= or raise max_memory=."
         )
     stream = _Stream(named, np.random.default_rng(random_state))
-    counts = {}
+    counts, bar = {}, Bar() if bar is None else bar
+    bar.begin("drawing", _BAR_STEPS)
     for target in targets:
-        stream.draw_until(target, step)
+        stream.draw_until(target, targets[-1], bar)
         counts[target] = stream.pool.count[: stream.n_features].copy()
     return stream.with_units(counts)
 
@@ -132,7 +135,7 @@ class _Stream:
         self.members = np.empty(data.n_variables, dtype=np.int64)
         self.drawn = np.empty(self.pool.kept.shape[1], dtype=np.uint64)
 
-    def draw_until(self, target: int, step: Callable[[], object]) -> None:
+    def draw_until(self, target: int, n_all: int, bar: Bar) -> None:
         at_once = max(1, _DRAWS_AT_ONCE // self.data.n_variables)
         while self.n_done < target:
             self._grow()
@@ -140,8 +143,9 @@ class _Stream:
             done, self.n_features = generate(
                 self.state, n_draws, self.n_features, self.pool, self.members, self.drawn
             )
+            for _ in range(_BAR_STEPS * self.n_done // n_all, _BAR_STEPS * (self.n_done + done) // n_all):
+                bar()
             self.n_done += done
-            step()
 
     def _grow(self) -> None:
         """Make room for twice the features when there is none left."""

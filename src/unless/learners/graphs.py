@@ -5,6 +5,7 @@ import numpy as np
 from unless.counting.cube import build_cube, fits_cube
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
+from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import unpack_sets
@@ -52,13 +53,13 @@ def learn_pc_graphs(
     max_condition: int,
     max_bytes: int,
     n_jobs: int | None = None,
-    step: Step = lambda: None,
+    bar: Bar | None = None,
     place: Workplace | None = None,
 ) -> Learned:
-    """Learn the graph of every distinct row by PC; `step` is called for each variable, in every round."""
+    """Learn the graph of every distinct row by PC."""
     left = pc_memory_left(data, max_bytes, n_jobs)
     workers = min(n_workers(n_jobs), data.n_distinct)
-    return learn_by_pc(data, order, rules, max_condition, left, workers, step, place)
+    return learn_by_pc(data, order, rules, max_condition, left, workers, bar, place)
 
 
 def pc_memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:

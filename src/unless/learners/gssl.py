@@ -1,7 +1,7 @@
 """GSSL: features drawn from rows at random, the frequent ones weighed (Van Haaren and Davis, AAAI 2012)."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -121,13 +121,12 @@ class GSSL(FeatureLearner):
         unseen: Dataset,
         grid: Sequence[Setting],
         priors: tuple[Prior, ...],
-        step: Callable[[], object],
     ) -> Choice:
         told = [_told(training, setting) for setting in grid]
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, step)
+        search = Search(working, unseen, fitting, priors, self._bar)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
@@ -143,14 +142,17 @@ class GSSL(FeatureLearner):
     def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
         limit = parse_memory(self.max_memory)
         draws = [setting["n_draws"] for setting in settings]
-        return WorkingSets(generate_features(data, draws, self.random_state, limit), **self._layout())
+        generated = generate_features(data, draws, self.random_state, limit, self._bar)
+        return WorkingSets(generated, **self._layout())
 
     def _converged(
         self, data: Dataset, working: WorkingSets, members: Integers, prior: Prior, start: Weighed
     ) -> LogLinearModel:
         """Fit to the end, and put the features in the order of sets."""
         tolerance = TOLERANCE * data.n_rows
-        here, n_iterations = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS)
+        # How many it takes shows only at the end.
+        self._bar.begin("rounds of the last fit", None)
+        here, n_iterations = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS, self._bar)
         arrays = working.generated.spelled(here.features)
         features = FeatureSet.from_arrays(data.domain, arrays)
         weight_of = dict(zip(arrays.literals(), here.weights.tolist(), strict=True))

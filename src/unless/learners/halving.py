@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
+from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.inference.priors import Prior
 from unless.learners.generation import Integers
@@ -45,6 +46,14 @@ def successive_halving(
         rung += 1
 
 
+def n_on_rungs(n_settings: int, share: int = SHARE) -> list[int]:
+    """Return how many settings get to each rung."""
+    there = [n_settings]
+    while there[-1] > share:
+        there.append(-(-there[-1] // share))
+    return there
+
+
 class Search:
     """Numbers of draws, pruning and priors, judged by the pseudo-log-likelihood of unseen rows."""
 
@@ -54,9 +63,9 @@ class Search:
         unseen: Dataset,
         settings: Sequence[Mapping[str, Any]],
         priors: Sequence[Prior],
-        step: Callable[[], object],
+        bar: Bar,
     ) -> None:
-        self.working, self.unseen, self.priors, self.step = working, unseen, priors, step
+        self.working, self.unseen, self.priors, self.bar = working, unseen, priors, bar
         chosen = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
         # From few features to many, so that the weights of one setting are a start for the next.
         order = sorted(range(len(settings)), key=lambda place: (len(chosen[place]), place))
@@ -71,6 +80,9 @@ class Search:
     def run(self) -> int:
         """Return the place of the best: settings one after another, each under all priors."""
         n_places = len(self.settings) * len(self.priors)
+        # Each rung allows twice the work of the one before.
+        work = (n_there << rung for rung, n_there in enumerate(n_on_rungs(n_places)))
+        self.bar.begin("choosing", sum(work))
         best, self.scores, self.rungs = successive_halving(n_places, self._advance)
         if best not in self.found:
             raise TooLarge(
@@ -104,6 +116,8 @@ class Search:
         setting, prior = divmod(place, len(self.priors))
         belief = self.priors[prior]
         most = FIRST_FEATURES << rung
+        for _ in range(1 << rung):
+            self.bar()
         try:
             here = self.found[place] if rung else self._begin(place)
             nearby = self._shortlist(setting, rung, here, _LOOK_AHEAD * most)
@@ -132,6 +146,4 @@ class Search:
             weakest = min(self.priors, key=lambda prior: prior.l1)
             self.nearby = self.working.promising(self.members[setting], weakest, here, most)
             self.looked = (setting, rung)
-            if not rung:
-                self.step()
         return self.nearby

@@ -151,12 +151,13 @@ class IBMAPHC(Estimator):
         """Climb from the start, and again from the best graph so far with some edges flipped."""
         rng = np.random.default_rng(self.random_state)
         n = len(start)
-        with progress("IBMAPHC", self.show_progress) as step:
+        with progress("IBMAPHC", self.show_progress) as bar:
+            scorer.bar = bar
             scorer.n_asked += n * (n - 1)
-            best = climb(scorer, start, limits, step)
+            best = climb(scorer, start, limits, bar)
             for _ in range(self.n_restarts):
                 scorer.n_asked += n * (n - 1)
-                again = climb(scorer, perturbed(best.links, limits, rng), limits, step)
+                again = climb(scorer, perturbed(best.links, limits, rng), limits, bar)
                 if again.score > best.score + tolerance(best.score):
                     best = again
         return best

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from unless.counting.packed import PackedTable, pack
 from unless.data.dataset import Dataset
+from unless.data.progress import Bar
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
 from unless.kernels.memo import Log
@@ -15,7 +16,7 @@ from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
 from unless.learners.memo import Memo, question_keys
-from unless.learners.shards import Filed, Held, Pulse, Step, run_shards, shares_memory, within_reach
+from unless.learners.shards import Filed, Held, Pulse, run_shards, shares_memory, within_reach
 from unless.learners.tallying import Notebook, count_parts
 from unless.learners.visits import Contexts, rows_outside
 from unless.learners.workplace import Arrays, Workplace
@@ -52,6 +53,67 @@ class Shard:
         return cls(contexts, codes, bitmaps, np.where(linked[:, None], everyone, np.uint64(0)))
 
 
+class Rounds(Pulse):
+    """A bar for the parts of the work where they are many, else for one round after another.
+
+    Nobody knows beforehand how many rounds there will be, nor how long the next one takes: what is shown is
+    how far all parts are in the first round that is not done.
+    """
+
+    def __init__(
+        self, bar: Bar | None = None, n_parts: int = 0, n: int = 0, n_rounds: int = 0, by_round: bool = False
+    ) -> None:
+        self._bar = Bar() if bar is None else bar
+        super().__init__(self._bar, n_parts, n_parts)
+        self._n_parts, self._n, self._by_round = n_parts, n, by_round
+        self._visits = [0] * n_rounds
+        self._shown, self._furthest = (0, -1), -1
+        if not by_round:
+            self._bar.begin("parts", n_parts)
+
+    def visit(self, k: int, n_nodes: int) -> None:
+        """Say that a part has visited some more nodes in round k."""
+        if self._by_round:
+            with self._lock:
+                self._visits[k] += n_nodes
+                self._furthest = max(self._furthest, k)
+                self._show()
+
+    def end(self, n_rounds: int) -> None:
+        """Say that a part needed so many rounds."""
+        if not self._by_round:
+            super().tick()
+            return
+        with self._lock:
+            for k in range(n_rounds, len(self._visits)):
+                self._visits[k] += self._n
+            self._show()
+
+    def tick(self, n_times: int = 1) -> None:
+        """Say that some parts were there."""
+        for _ in range(n_times):
+            self.end(0)
+
+    def _show(self) -> None:
+        """Move the bar of the round that is shown, and go on to the next while it is done."""
+        k, shown = self._shown
+        while k <= self._furthest:
+            if shown < 0:
+                self._bar.begin(f"round {k + 1}", self._n)
+                shown = 0
+            steps = self._visits[k] // self._n_parts
+            for _ in range(steps - shown):
+                self._bar()
+            if steps < self._n:
+                self._shown = (k, steps)
+                return
+            k, shown = k + 1, -1
+        self._shown = (k, shown)
+
+    def __reduce__(self) -> tuple[type["Rounds"], tuple[()]]:
+        return Rounds, ()
+
+
 def learn_by_pc(
     data: Dataset,
     order: Sequence[int],
@@ -59,22 +121,20 @@ def learn_by_pc(
     max_condition: int,
     max_bytes: int,
     n_workers: int = 1,
-    step: Step = lambda: None,
+    bar: Bar | None = None,
     place: Workplace | None = None,
 ) -> Learned:
-    """Learn the graph of every row with this much memory for answers.
-
-    `step` is called as many times as there are variables, in every round of the part with most rounds.
-    """
+    """Learn the graph of every row with this much memory for answers."""
     n, m = data.n_variables, data.n_distinct
     reach = within_reach(data, place, PackedTable.of, tuple(order))
     packed = reach.load()
     work = cut_contexts(packed, n_workers if place is None else n_shards(n, m))
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
-    pulse = Pulse(step, n, n * len(work))
     n_rounds = min(max_condition, n - 2) + 1
+    by_round = len(work) <= n_workers and shares_memory()
+    pulse = Rounds(bar, len(work), n, n_rounds, by_round)
     tasks = [(reach, rules, n_rounds, contexts, each) for contexts in work]
-    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=n)
+    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, place=place, pulse=pulse)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
         edges[packed.row_order[contexts]] = part["edges"]
@@ -99,7 +159,7 @@ def _run_rounds(
     n_rounds: int,
     contexts: Contexts,
     max_bytes: int,
-    pulse: Pulse,
+    pulse: Rounds,
 ) -> Arrays:
     """Ask all questions of some contexts; no part needs another, and no round the answers of another."""
     packed = reach.load()
@@ -109,8 +169,10 @@ def _run_rounds(
     n_tests, n_distinct = 0, 0
     # Questions of round k have k conditions: those of two rounds are different.
     notebook = Notebook(n_rounds)
+    n_made = 0
     for k in range(n_rounds):
         n_asked, memo = _run_round(k, packed, shard, rules, max_bytes, pulse)
+        n_made += 1
         if not n_asked:
             break
         n_tests += n_asked
@@ -118,6 +180,7 @@ def _run_rounds(
             answers = memo.answers()
             notebook.add(Log(answers, np.zeros(len(answers), dtype=np.int32)), k)
         n_distinct += memo.n_known
+    pulse.end(n_made)
     edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
     pack_links(shard.links, np.array(packed.order), np.arange(len(contexts)), edges)
     return {
@@ -128,7 +191,7 @@ def _run_rounds(
 
 
 def _run_round(
-    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, pulse: Pulse
+    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, pulse: Rounds
 ) -> tuple[int, Memo]:
     """Ask every question of one round in the contexts of one shard."""
     table = packed.table
@@ -148,7 +211,7 @@ def _run_round(
         )
         memo.n_known += new
         n_asked += asked
-        pulse.tick(node - before)
+        pulse.visit(k, node - before)
     return n_asked, memo
 
 

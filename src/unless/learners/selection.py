@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import progress
+from unless.data.progress import Bar, progress
 from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
@@ -57,6 +57,7 @@ class FeatureLearner(Estimator):
     # Whether finished work is kept as a whole, not in parts.
     keeps_whole: ClassVar[bool] = True
     _place: Workplace | None = None
+    _bar: Bar = Bar()
     prior: Any
     validation: float
     random_state: Any
@@ -119,18 +120,19 @@ class FeatureLearner(Estimator):
         self, data: Dataset, judge: Dataset | None
     ) -> tuple[LogLinearModel, dict[str, Any], list[dict[str, Any]]]:
         grid, priors = self._grid(), priors_to_try(self.prior)
-        with progress(type(self).__name__, self.show_progress, len(grid)) as step:
-            if len(grid) * len(priors) == 1:
-                net = self._learn_with(data, grid[0], priors[0])
-                step()
-                return net, _told(grid[0], priors[0]), []
-            training, unseen = (
-                hold_out(data, self.validation, self.random_state) if judge is None else (data, judge)
-            )
-            best = self._choose(training, unseen, grid, priors, step)
-        again = self.refit and training is not data
-        net = self._learn_with(data, best.setting, best.prior) if again else best.finish()
-        return net, _told(best.setting, best.prior), best.tried
+        with progress(type(self).__name__, self.show_progress) as self._bar:
+            try:
+                if len(grid) * len(priors) == 1:
+                    return self._learn_with(data, grid[0], priors[0]), _told(grid[0], priors[0]), []
+                training, unseen = (
+                    hold_out(data, self.validation, self.random_state) if judge is None else (data, judge)
+                )
+                best = self._choose(training, unseen, grid, priors)
+                again = self.refit and training is not data
+                net = self._learn_with(data, best.setting, best.prior) if again else best.finish()
+                return net, _told(best.setting, best.prior), best.tried
+            finally:
+                del self._bar
 
     def _choose(
         self,
@@ -138,19 +140,20 @@ class FeatureLearner(Estimator):
         unseen: Dataset,
         grid: Sequence[Setting],
         priors: tuple[Prior, ...],
-        step: Any,
     ) -> Choice:
         """Judge all settings and priors by the rows unseen."""
         best, best_score = None, -math.inf
-        tried = []
+        tried: list[dict[str, Any]] = []
         for setting, features in zip(grid, self._feature_sets(training, grid), strict=True):
+            if not tried:
+                self._bar.begin("weighing", len(grid) * len(priors))
             path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
             for prior, (weights, score) in zip(priors, path, strict=True):
                 told = {"n_features": len(features), "pseudo_log_likelihood": score / unseen.n_rows}
                 tried.append({**_told(setting, prior), **told})
                 if best is None or score > best_score:
                     best, best_score = (setting, prior, features, weights), score
-            step()
+                self._bar()
         if best is None:
             raise SettingError(f"{type(self).__name__} was given nothing to try.")
         won, belief, kept, start = best
@@ -165,8 +168,10 @@ class FeatureLearner(Estimator):
         self, data: Dataset, features: FeatureSet, prior: Prior, start: npt.NDArray[np.float64]
     ) -> LogLinearModel:
         """Fit the weights that are kept, and drop the features that got none."""
+        # How many iterations it takes shows only at the end.
+        self._bar.begin("iterations of the last fit", None)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
-        weights, report = fit(features, conditionals, prior, start, **_effort(data))
+        weights, report = fit(features, conditionals, prior, start, **{**_effort(data), "step": self._bar})
         kept = weights != 0 if prior.l1 else np.ones(len(weights), dtype=np.bool_)
         return LogLinearModel(features.take(kept), weights[kept], report=report)
 

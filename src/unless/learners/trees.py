@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.memory import parse_memory, show_memory
+from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.growing import N_NODES, STATE_SIZE, Desk, Nodes, Rows, Rules, fill_logs, grow, plant
 from unless.learners.shards import Filed, Held, Pulse, n_workers, run_shards, within_reach
@@ -78,6 +79,7 @@ def grow_trees(
     max_memory: int | str | None = None,
     n_jobs: int | None = None,
     place: Workplace | None = None,
+    bar: Bar | None = None,
 ) -> list[ProbabilityTree]:
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
     n = data.n_variables
@@ -87,12 +89,16 @@ def grow_trees(
     n_parts = n if place is None else min(n, MOST_PARTS)
     parts = [range(begin, n, n_parts) for begin in range(n_parts)]
     kind = "trees" if place is None else f"trees-{digest(data)[:8]}-{rules.kappa:g}"
+    if bar is not None:
+        bar.begin("growing trees", n)
     done = run_shards(
         _grow_some,
         [(reach, part) for part in parts],
         n_jobs=workers,
         place=place,
         kind=kind,
+        pulse=Pulse() if bar is None else Pulse(bar, n, n),
+        ticks=n // n_parts,
         in_memory=place is None,
     )
     trees = [tree for part, grown in zip(parts, done, strict=True) for tree in _trees(part, grown)]
@@ -102,7 +108,10 @@ def grow_trees(
 def _grow_some(reach: "Held[_Field] | Filed[_Field]", targets: range, pulse: Pulse) -> Arrays:
     """Grow some trees, written one after the other."""
     field = reach.load()
-    trees = [field.tree(target, pulse) for target in targets]
+    trees = []
+    for target in targets:
+        trees.append(field.tree(target, pulse))
+        pulse.tick()
     arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _NODES}
     return {**arrays, "sizes": np.array([len(tree.variable) for tree in trees])}
 

@@ -4,6 +4,7 @@ At the optimum most weights are zero. So weights are fitted over a working set, 
 outside it whose slope exceeds the L1 part, until there are none.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,13 @@ class WorkingSets:
         return self.fit(NOTHING.joined(np.sort(self.generated.units)), prior, _EARLY, tolerance)[0]
 
     def converge(
-        self, members: Integers, prior: Prior, start: Weighed, tolerance: float, max_iterations: int
+        self,
+        members: Integers,
+        prior: Prior,
+        start: Weighed,
+        tolerance: float,
+        max_iterations: int,
+        step: Callable[[], object] = lambda: None,
     ) -> tuple[Weighed, int]:
         """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
 
@@ -111,6 +118,7 @@ class WorkingSets:
             limit = min(left, _EARLY) if growing else left
             here, n_more, norm = self.fit(here.joined(new), prior, limit, tolerance, to_the_end=not growing)
             n_taken += n_more
+            step()
             settled = norm <= tolerance
             if n_more == 0 and not settled:
                 # Rounding hides all further progress.

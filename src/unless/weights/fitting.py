@@ -76,10 +76,12 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     _check(features, Limits(tolerance, max_iterations, relative_tolerance))
     table, begin = _rows(features, data), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    with progress("fit_weights", show_progress) as step:
-        settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": step}
+    with progress("fit_weights", show_progress) as bar:
+        settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": bar}
         settings["relative_tolerance"] = relative_tolerance
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
+        # How many iterations it takes shows only at the end.
+        bar.begin("iterations", None)
         best = max(tried, key=lambda one: one.score).prior
         weights, report = fit(features, make_loss(features, table, **layout), best, begin, **settings)
     candidates = tried if len(tried) > 1 else ()

@@ -34,9 +34,14 @@ def choose_prior(
     """Judge every prior by the (pseudo-)log-likelihood per row of rows it was not fitted to."""
     tried = priors_to_try(priors)
     scores, n_rows = np.zeros(len(tried)), 0
-    for training, unseen in _splits(data, validation, random_state):
-        path = prior_path(features, training, unseen, tried, layout, settings)
-        scores += [score for _, score in path]
+    splits = _splits(data, validation, random_state)
+    bar, quiet = settings["step"], {**settings, "step": lambda: None}
+    bar.begin("fits", len(splits) * len(tried))
+    for training, unseen in splits:
+        path = prior_path(features, training, unseen, tried, layout, quiet)
+        for place, (_, score) in enumerate(path):
+            scores[place] += score
+            bar()
         n_rows += unseen.n_rows
     return tuple(Candidate(prior, float(score) / n_rows) for prior, score in zip(tried, scores, strict=True))
 

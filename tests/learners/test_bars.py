@@ -1,0 +1,101 @@
+"""Long work shows how much of it is left: every stretch that is told how long it is has just that length."""
+
+import re
+
+import numpy as np
+import pytest
+
+import unless
+from unless.data.progress import Bar
+from unless.learners.catalogue import LEARNERS
+from unless.learners.pc import Rounds
+
+QUICK = {
+    "GSSL": {"n_draws": [200, 900], "prune": [1, 2], "prior": [unless.Laplace(2.0), unless.Laplace(4.0)]},
+    "DTSL": {"kappa": [0.01, 0.1], "prior": [unless.Gaussian(0.5), unless.Gaussian(1.5)]},
+}
+# How many there will be shows only on the way.
+OPEN = {"IBMAPHC": "flipping edges", "DTSL": "iterations of the last fit", "GSSL": "rounds of the last fit"}
+
+
+class Drawn:
+    """Stands for tqdm: keeps, for each stretch of the work, how far the bar came and how long it was."""
+
+    def __init__(self, total=None):
+        self.total, self.title, self.stretches = total, "", []
+        self.reset(total)
+
+    def set_description(self, title, refresh=True):
+        self.title = title
+
+    def reset(self, total):
+        self.stretches.append([self.title, 0, total])
+
+    def update(self, n_steps):
+        self.stretches[-1][1] += n_steps
+        self.stretches[-1][2] = self.total
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 3, 300)]
+    for _ in range(13):
+        columns.append(np.where(rng.random(300) < 0.7, columns[-1], rng.integers(0, 3, 300)))
+    return unless.read(np.array(columns).T)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table, monkeypatch):
+    drawn = []
+
+    def draw(total, desc, leave):
+        drawn.append(Drawn(total))
+        return drawn[-1]
+
+    monkeypatch.setattr("tqdm.auto.tqdm", draw)
+    LEARNERS[name](n_jobs=n_jobs, show_progress=True, **QUICK.get(name, {})).fit(table)
+    (bar,) = drawn
+    told = [stretch for stretch in bar.stretches if OPEN.get(name, "nothing") not in stretch[0]]
+    told = [stretch for stretch in told if stretch[1:] != [0, None]]
+    assert told
+    for title, steps, total in told:
+        assert steps == total, title
+
+
+def test_rounds_are_shown_one_after_the_other_however_far_single_parts_are():
+    drawn = Drawn()
+    pulse = Rounds(Bar("CSPC", drawn), n_parts=2, n=4, n_rounds=4, by_round=True)
+    pulse.visit(0, 4)
+    pulse.visit(1, 4)
+    pulse.end(2)
+    assert drawn.stretches[1:] == [["CSPC, round 1", 2, 4]]
+    pulse.visit(0, 4)
+    pulse.visit(1, 2)
+    assert drawn.stretches[1:] == [["CSPC, round 1", 4, 4], ["CSPC, round 2", 3, 4]]
+    pulse.visit(1, 2)
+    pulse.end(2)
+    # Rounds that no part needed are not shown.
+    assert drawn.stretches[2:] == [["CSPC, round 2", 4, 4]]
+
+
+def test_parts_are_shown_where_they_are_many(table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("unless.learners.cohorts.SHARD_SIZE", 2**13)
+    unless.CSPC(max_condition=1, work_dir=tmp_path, show_progress=True).fit(table)
+    n_parts = len(list(tmp_path.glob("*.shard")))
+    assert n_parts > 3
+    assert re.search(rf"CSPC, parts: .*/{n_parts} \[", capsys.readouterr().err)
+
+
+def test_fits_are_counted_where_priors_are_judged(table, capsys):
+    features = unless.GSMN().fit(table).structure_.features()
+    priors = [unless.Gaussian(1.0), unless.Gaussian(2.0)]
+    unless.fit_weights(features, table, priors, validation=2, random_state=0, show_progress=True)
+    assert re.search(r"fit_weights, fits: .*/4 \[", capsys.readouterr().err)
