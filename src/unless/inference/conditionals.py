@@ -20,6 +20,8 @@ from unless.structures.conditions import FeatureArrays
 Floats = npt.NDArray[np.float64]
 # Below this many steps a pass takes less time than waking a thread.
 _WORTH_SHARING = 500_000
+# Steps in one call of a kernel: some tens of milliseconds, after which Ctrl-C is heard.
+_AT_ONCE = 30_000_000
 _NOTHING = np.empty(0)
 
 
@@ -91,10 +93,16 @@ class Conditionals:
 
     def hessian(self) -> Floats:
         """Return the whole Hessian at the weights that were kept."""
-        from unless.kernels.curvature import hessian
+        from unless.kernels.curvature import add_hessian
 
         matrix = np.zeros((self.n_features, self.n_features))
-        hessian(self._kept, self._chances, self.conditions, self.cases, self.slots, matrix)
+        layout = (self._kept, self._chances, self.conditions, self.cases, self.slots, matrix)
+        n_blocks = -(-np.diff(self.cases.start) // self.cases.block)
+        steps = self._entering**2 / np.maximum(np.diff(self.cases.start), 1)
+        for v, last in enumerate(n_blocks.tolist()):
+            at_once = max(1, int(last * _AT_ONCE / max(steps[v], 1.0)))
+            for begin in range(0, last, at_once):
+                add_hessian(v, begin, begin + at_once, *layout)
         return matrix + np.tril(matrix, -1).T
 
     def tallies(self) -> tuple[Floats, Floats]:
@@ -166,14 +174,24 @@ class Conditionals:
         values = np.zeros(len(self.cases.n_levels))
         layout = (self.conditions, self.cases, self.slots)
         given = np.array(weights, dtype=np.float64)
-        self._each(lambda some: sweep(mode, some, given, self._kept, chances, *layout, values, sums))
+        self._each(
+            lambda some: sweep(mode, some, given, self._kept, chances, *layout, values, sums),
+            self._short_calls,
+        )
         return values
 
-    def _each(self, call: Any) -> None:
-        """Call a function with all variables, or in threads with each."""
+    @cached_property
+    def _short_calls(self) -> list[npt.NDArray[np.int64]]:
+        """The variables in runs that one call may take."""
+        work = np.cumsum(self._entering + np.diff(self.cases.start)) // _AT_ONCE
+        return np.split(np.arange(len(work)), np.flatnonzero(np.diff(work)) + 1)
+
+    def _each(self, call: Any, runs: list[npt.NDArray[np.int64]] | None = None) -> None:
+        """Call a function with all variables or runs of them, or in threads with each."""
         everyone = np.arange(len(self.cases.n_levels))
         if self._pool is None:
-            call(everyone)
+            for some in [everyone] if runs is None else runs:
+                call(some)
             return
         from joblib import delayed
 

@@ -9,7 +9,7 @@ import numpy as np
 from unless.kernels.compiling import borrowed, compiled, inlined
 
 # Columns taken together: as long as a row's sums with all of them are in the first cache.
-_PANEL = 64
+PANEL = 64
 
 
 @compiled
@@ -17,11 +17,18 @@ def factorise(matrix):
     """Replace the lower triangle by its factor; returns False where the matrix is not positive definite."""
     matrix = borrowed(matrix)
     n = matrix.shape[0]
-    if n <= _PANEL:
+    if n <= PANEL:
         return _factorise_one_panel(matrix)
-    panel = np.zeros((_PANEL, n))
-    for first in range(0, n, _PANEL):
-        last = min(first + _PANEL, n)
+    return factorise_some(matrix, np.zeros((PANEL, n)), 0, n)
+
+
+@compiled
+def factorise_some(matrix, panel, begin, end):
+    """Go on from one column to another, both multiples of the panel or the end; the panel is scratch."""
+    matrix, panel = borrowed(matrix), borrowed(panel)
+    n = matrix.shape[0]
+    for first in range(begin, end, PANEL):
+        last = min(first + PANEL, n)
         for k in range(first, last):
             pivot = matrix[k, k]
             if not pivot > 0.0:
@@ -36,11 +43,11 @@ def factorise(matrix):
                 share = row[i]
                 for j in range(k + 1, min(i + 1, last)):
                     matrix[i, j] -= share * row[j]
-        for k in range(last - first, _PANEL):
+        for k in range(last - first, PANEL):
             for i in range(n):
                 panel[k, i] = 0.0
         for i in range(last, n):
-            for k in range(0, _PANEL, 4):
+            for k in range(0, PANEL, 4):
                 a, b, c, d = panel[k, i], panel[k + 1, i], panel[k + 2, i], panel[k + 3, i]
                 for j in range(last, i + 1):
                     matrix[i, j] -= (a * panel[k, j] + b * panel[k + 1, j]) + (

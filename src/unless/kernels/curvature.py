@@ -56,46 +56,46 @@ def _both(left, right, kept, n_cases, case, binary, conditions, slots, chances):
 
 
 @compiled
-def hessian(kept, chances, conditions, cases, slots, matrix):
-    """Add up the Hessian at the weights whose probabilities are given, into the lower triangle."""
+def add_hessian(v, begin, end, kept, chances, conditions, cases, slots, matrix):
+    """Add what some blocks of a variable's cases say to the Hessian, into the lower triangle.
+
+    It is the Hessian at the weights whose probabilities are given.
+    """
     matrix, chances = borrowed(matrix), borrowed(chances)
     conditions, cases, slots = borrowed_layout(conditions, cases, slots)
-    for v in range(cases.n_levels.shape[0]):
-        binary, block = cases.n_levels[v] == 2, cases.block[v]
-        n_cases = cases.start[v + 1] - cases.start[v]
-        n_slots = slots.start[v + 1] - slots.start[v]
-        met = np.empty(block >> 6, dtype=np.uint64)
-        begins = np.empty(block + 2, dtype=np.int64)
-        means = np.empty(n_slots)
-        nothing = np.empty(0, dtype=np.int64)
-        place = slots.lists[v]
-        for first in range(0, n_cases, block):
-            size = min(block, n_cases - first)
-            n_words = (size + 63) >> 6
-            for i in range(size + 2):
-                begins[i] = 0
-            _enter(v, first, n_words, n_cases, place, False, conditions, cases, slots, met, begins, nothing)
-            for i in range(2, size + 2):
-                begins[i] += begins[i - 1]
-            entering = np.empty(begins[size + 1], dtype=np.int64)
-            # Each case's begin moves on as it is filled, and so ends where the next one's was.
-            _enter(v, first, n_words, n_cases, place, True, conditions, cases, slots, met, begins, entering)
-            for i in range(size):
-                case = first + i
-                rows = 0.0
-                for k in range(
-                    cases.observed[cases.start[v] + case], cases.observed[cases.start[v] + case + 1]
-                ):
-                    rows += cases.counts[k]
-                for a in range(begins[i], begins[i + 1]):
-                    means[a - begins[i]] = _mean(
-                        entering[a], kept[v], n_cases, case, binary, conditions, slots, chances
-                    )
-                for a in range(begins[i], begins[i + 1]):
-                    left = entering[a]
-                    for b in range(begins[i], a + 1):
-                        right = entering[b]
-                        both = _both(left, right, kept[v], n_cases, case, binary, conditions, slots, chances)
-                        moved = both - means[a - begins[i]] * means[b - begins[i]]
-                        matrix[slots.feature[left], slots.feature[right]] += rows * moved
-            place += n_slots
+    binary, block = cases.n_levels[v] == 2, cases.block[v]
+    n_cases = cases.start[v + 1] - cases.start[v]
+    n_slots = slots.start[v + 1] - slots.start[v]
+    met = np.empty(block >> 6, dtype=np.uint64)
+    begins = np.empty(block + 2, dtype=np.int64)
+    means = np.empty(n_slots)
+    nothing = np.empty(0, dtype=np.int64)
+    place = slots.lists[v] + begin * n_slots
+    for first in range(begin * block, min(n_cases, end * block), block):
+        size = min(block, n_cases - first)
+        n_words = (size + 63) >> 6
+        for i in range(size + 2):
+            begins[i] = 0
+        _enter(v, first, n_words, n_cases, place, False, conditions, cases, slots, met, begins, nothing)
+        for i in range(2, size + 2):
+            begins[i] += begins[i - 1]
+        entering = np.empty(begins[size + 1], dtype=np.int64)
+        # Each case's begin moves on as it is filled, and so ends where the next one's was.
+        _enter(v, first, n_words, n_cases, place, True, conditions, cases, slots, met, begins, entering)
+        for i in range(size):
+            case = first + i
+            rows = 0.0
+            for k in range(cases.observed[cases.start[v] + case], cases.observed[cases.start[v] + case + 1]):
+                rows += cases.counts[k]
+            for a in range(begins[i], begins[i + 1]):
+                means[a - begins[i]] = _mean(
+                    entering[a], kept[v], n_cases, case, binary, conditions, slots, chances
+                )
+            for a in range(begins[i], begins[i + 1]):
+                left = entering[a]
+                for b in range(begins[i], a + 1):
+                    right = entering[b]
+                    both = _both(left, right, kept[v], n_cases, case, binary, conditions, slots, chances)
+                    moved = both - means[a - begins[i]] * means[b - begins[i]]
+                    matrix[slots.feature[left], slots.feature[right]] += rows * moved
+        place += n_slots

@@ -20,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve in every Newton step, or even once.
 _MOST_DENSE = 2_000
 _MOST_DENSE_ONCE = 4_000
+# Multiplications in one call of a kernel: a tenth of a second or two.
+_AT_ONCE = 2**29
 
 
 class Loss(Protocol):
@@ -174,11 +176,23 @@ class Objective:
 
 def factor_of(matrix: Floats) -> Floats | None:
     """Return Cholesky's factor, in the lower triangle, of a matrix that may be singular but for rounding."""
-    from unless.kernels.cholesky import factorise
-
     largest = float(matrix.diagonal().max(initial=1e-300))
     for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
         factor = matrix + ridge * largest * np.eye(len(matrix))
-        if factorise(factor):
+        if _factorise(factor):
             return factor
     return None
+
+
+def _factorise(matrix: Floats) -> bool:
+    """Replace a matrix by its factor, in calls short enough that Ctrl-C is heard between them."""
+    from unless.kernels.cholesky import PANEL, factorise, factorise_some
+
+    n = len(matrix)
+    at_once = PANEL * max(1, _AT_ONCE // (n * n * PANEL))
+    if n <= at_once:
+        return bool(factorise(matrix))
+    panel = np.zeros((PANEL, n))
+    return all(
+        factorise_some(matrix, panel, begin, min(begin + at_once, n)) for begin in range(0, n, at_once)
+    )
