@@ -9,11 +9,11 @@ import pytest
 
 import unless
 from unless.errors import FileFormatError, SettingError
-from unless.learners import cohorts, grow_shrink, trees
+from unless.learners import cohorts, gate_trees, grow_shrink, trees
 from unless.learners.catalogue import LEARNERS
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
-IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL"])
+IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL", "GGS"])
 QUICK = {
     "CSPC": {"max_condition": 2},
     "GSSL": {"n_draws": 500, "prune": 2, "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
@@ -26,6 +26,7 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
     monkeypatch.setattr(grow_shrink, "MOST_PARTS", 4)
     monkeypatch.setattr(trees, "MOST_PARTS", 4)
+    monkeypatch.setattr(gate_trees, "MOST_PARTS", 4)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from scipy.special import chdtri
 
 from unless.independence.logistic import Statistic
 from unless.learners.neighbourhoods import Asker, Blanket, Regression, differences
-from unless.learners.parts import Bools, Floats, Part
+from unless.learners.parts import Bools, Conditions, Floats, Part
 
 # A gate of more levels would be searched among too many sets of them.
 MAX_GATE_LEVELS = 8
@@ -69,8 +69,8 @@ class GateSearch:
         self.gates = [g for g in np.flatnonzero(gates).tolist() if self._may_gate(g)]
         # A weight is worth having where a test at alpha would keep it.
         self.price = float(chdtri(1, asker.alpha)) / 2
-        self._known: dict[tuple[object, int], Candidate | None] = {}
-        self._listed: dict[object, list[int]] = {}
+        self.known: dict[tuple[Conditions, int], Candidate | None] = {}
+        self.listed: dict[Conditions, list[int]] = {}
 
     def _may_gate(self, gate: int) -> bool:
         return gate != self.asker.target and 1 < len(self.table.used[gate]) <= MAX_GATE_LEVELS
@@ -100,15 +100,15 @@ class GateSearch:
         return GateTree(part, blanket, candidates, best.gate, best.union, children)
 
     def _candidates(self, part: Part, blanket: Blanket, shares: Floats) -> Iterator[Candidate]:
-        if part.conditions not in self._listed:
-            self._listed[part.conditions] = self._screened(part, blanket)
-        screened = self._listed[part.conditions]
+        if part.conditions not in self.listed:
+            self.listed[part.conditions] = self._screened(part, blanket)
+        screened = self.listed[part.conditions]
         often = sorted((g for g in self.gates if shares[g] > 1 / len(shares)), key=lambda g: (-shares[g], g))
         for gate in sorted({*screened, *often[:MAX_SHARED]} & {*self.gates}):
             key = part.conditions, gate
-            if key not in self._known:
-                self._known[key] = self._look(part, blanket, gate)
-            candidate = self._known[key]
+            if key not in self.known:
+                self.known[key] = self._look(part, blanket, gate)
+            candidate = self.known[key]
             if candidate is not None:
                 yield candidate
 

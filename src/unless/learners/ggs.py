@@ -1,8 +1,7 @@
 """GGS, Gated Grow-Shrink: links, and the gates that switch them, by evidence pooled over strata."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,38 +9,22 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.memory import parse_memory, show_memory
-from unless.data.progress import progress
-from unless.errors import SettingError, TooLarge
+from unless.data.progress import Bar, progress
+from unless.errors import TooLarge
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
-from unless.learners.gating import (
-    FEW_GATES,
-    MAX_GATE_LEVELS,
-    GateSearch,
-    GateTree,
-    even_shares,
-    gate_shares,
-    part_rivals,
-)
+from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
+from unless.learners.gating import FEW_GATES, MAX_GATE_LEVELS, GateSearch, GateTree
 from unless.learners.ggs_memory import bytes_needed
-from unless.learners.linking import Linker
-from unless.learners.neighbourhoods import Asker
-from unless.learners.parts import Bools, Table
-from unless.learners.settings import (
-    EdgeNames,
-    check_at_least,
-    check_between,
-    check_n_jobs,
-    edge_limits,
-)
+from unless.learners.linking import Linker, Pair
+from unless.learners.patience import aside
+from unless.learners.settings import EdgeNames, check_at_least, check_between, check_n_jobs, edge_limits
 from unless.learners.shards import Pulse
 from unless.structures.labelled import LabelledGraph
 
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.
 MAX_BLANKET = 24
-# How often trees are grown again because two variables were each other's gates.
-MAX_REVISIONS = 3
 
 
 class GGS(Estimator):
@@ -131,86 +114,39 @@ class GGS(Estimator):
 
     def _learn(self, data: Dataset) -> None:
         self._check_memory(data)
+        rules = self._rules(data.domain)
         place = self._workplace(data)
         if self._take_up(place):
             return
-        # By name: the order of the columns must not decide anything, not even the rounding.
-        named = data.select(sorted(data.names))
-        must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
-        required = {(named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(must)).tolist()}
-        table = Table(named)
-        askers = self._askers(table, named.n_rows, must, never)
-        gates = _gate_mask(named.domain, self.gates, self.forbidden_gates)
-        trees = self._trees(askers, gates & ~never)
-        # The ends of a pair are no gates of it.
-        n_gates = max(1, min(int(gates.sum()), len(askers) - 2))
-        linker = Linker(askers, trees, float(self.alpha), n_gates)
-        pairs = {
-            (a, b): linker.pair(a, b)
-            for a, b in combinations(range(len(askers)), 2)
-            if askers[a].allowed[b] and not must[a, b]
-        }
-        notary = Notary(named.domain, float(self.fdr), float(self.negligible), required)
+        with progress("GGS", self.show_progress) as bar:
+            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, place, bar)
+            linker, pairs = _linked(ground, searches, trees, bar)
+        names = ground.domain.names
+        required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(ground.required)).tolist()}
+        notary = Notary(ground.domain, float(self.fdr), float(self.negligible), required)
         self.claims_ = notary.claims(pairs, linker.n_searched)
         weighed = notary.weighed(pairs, self.claims_)
         self.structure_ = labelled(data.domain, self.claims_, required, weighed)
-        self.n_tests_ = linker.n_asked + sum(asker.n_asked for asker in askers)
+        self.n_tests_ = linker.n_asked + sum(search.asker.n_asked for search in searches)
         self.n_distinct_tests_ = min(
-            self.n_tests_, linker.n_asked + sum(asker.n_distinct for asker in askers)
+            self.n_tests_, linker.n_asked + sum(search.asker.n_distinct for search in searches)
         )
         self._lay_down(place)
 
-    def _askers(self, table: Table, n_rows: int, must: Bools, never: Bools) -> list[Asker]:
-        free = np.array([len(levels) - 1 for levels in table.used])
-        varies, df = free > 0, np.outer(free, free)
-        # A pair with more degrees of freedom than rows cannot be told from noise.
-        allowed = ~never & varies[:, None] & varies[None, :] & (df <= n_rows)
-        np.fill_diagonal(allowed, False)
-        most = MAX_BLANKET if self.max_blanket is None else int(self.max_blanket)
-        alpha = float(self.alpha)
-        return [
-            Asker(table, target, allowed[target], (must & allowed)[target], alpha, most)
-            for target in range(len(varies))
-        ]
-
-    def _trees(self, askers: Sequence[Asker], gates: Bools) -> list[GateTree]:
-        """Grow the trees alone, then again knowing what the others found."""
-        searches = [
-            GateSearch(asker, gates[target] & asker.allowed, int(self.max_gate))
-            for target, asker in enumerate(askers)
-        ]
-        shares = even_shares(len(askers))
-        with progress("GGS", self.show_progress, 2 * len(askers)) as step:
-            alone = self._each(lambda search: search.tree(shares), searches, step)
-            found = gate_shares(alone)
-            trees = self._each(lambda search: search.tree(found), searches, step)
-            for _ in range(MAX_REVISIONS):
-                rivals = part_rivals(searches, trees)
-                trees = [
-                    searches[place].tree(found) if place in rivals else tree
-                    for place, tree in enumerate(trees)
-                ]
-        return trees
-
-    def _each(
-        self, work: Callable[[GateSearch], GateTree], items: Sequence[GateSearch], step: Callable[[], object]
-    ) -> list[GateTree]:
-        from joblib import Parallel, delayed
-
-        pulse = Pulse(step, len(items), len(items))
-
-        def one(item: GateSearch) -> GateTree:
-            pulse.check()
-            tree = work(item)
-            pulse.tick()
-            return tree
-
-        try:
-            calls = (delayed(one)(item) for item in items)
-            return list(Parallel(n_jobs=self.n_jobs, require="sharedmem")(calls))
-        finally:
-            # Threads that are still at work after Ctrl-C would go on to the end.
-            pulse.stop()
+    def _rules(self, domain: Domain) -> GateRules:
+        # Refuses what is both required and forbidden, or no list of pairs.
+        edge_limits(domain, self.required_edges, self.forbidden_edges)
+        only = None if self.gates is None else listed_names("gates", self.gates)
+        never = () if self.forbidden_gates is None else listed_names("forbidden_gates", self.forbidden_gates)
+        return GateRules(
+            float(self.alpha),
+            int(self.max_gate),
+            MAX_BLANKET if self.max_blanket is None else int(self.max_blanket),
+            tuple((a, b) for a, b in self.required_edges or ()),
+            tuple((a, b) for a, b in self.forbidden_edges or ()),
+            only,
+            never,
+        )
 
     def _check_memory(self, data: Dataset) -> None:
         """Refuse work that would not fit, with the estimate, before any of it."""
@@ -235,14 +171,23 @@ class GGS(Estimator):
         self.claims_ = read_claims(results["claims"], structure.domain)
 
 
-def _gate_mask(domain: Domain, only: GateNames, never: GateNames) -> Bools:
-    """Return, for each variable, whether it may be a gate."""
-    allowed = np.full(len(domain), only is None)
-    for setting, names, value in (("gates", only, True), ("forbidden_gates", never, False)):
-        if names is None:
-            continue
-        if isinstance(names, str) or not isinstance(names, Collection):
-            raise SettingError(f"{setting}= must be a list of names.")
-        for name in names:
-            allowed[domain.index(name)] = value
-    return allowed
+def _linked(
+    ground: Ground, searches: Sequence[GateSearch], trees: Sequence[GateTree], bar: Bar
+) -> tuple[Linker, dict[tuple[int, int], Pair]]:
+    """Say of every pair that may be linked and need not be where it is."""
+    askers = [search.asker for search in searches]
+    # The ends of a pair are no gates of it.
+    n_gates = max(1, min(int(ground.gates.sum()), len(askers) - 2))
+    linker = Linker(askers, trees, ground.rules.alpha, n_gates)
+    open_pairs = np.argwhere(np.triu(ground.allowed & ~ground.required, 1)).tolist()
+    bar.begin("pairs", len(open_pairs))
+    pulse = Pulse(bar, len(open_pairs), len(open_pairs))
+
+    def link() -> dict[tuple[int, int], Pair]:
+        pairs = {}
+        for a, b in open_pairs:
+            pairs[a, b] = linker.pair(a, b)
+            pulse.tick()
+        return pairs
+
+    return linker, aside(link, pulse)

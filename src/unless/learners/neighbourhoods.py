@@ -20,6 +20,7 @@ from unless.independence.logistic import (
 from unless.learners.parts import Bools, Conditions, Part, Table
 from unless.learners.patterns import Patterns, patterns_of
 from unless.learners.score_tests import EXPLAINED, Pairs, Score
+from unless.learners.shards import Pulse
 
 Blanket = tuple[int, ...]
 # Beyond the whole table only so many are asked about: those that were nearest in it.
@@ -106,42 +107,49 @@ class Asker:
         self.n_asked = 0
         # Those that may be neighbours somewhere; once the whole table has been seen, the nearest of them.
         self.near: list[int] = np.flatnonzero(allowed).tolist()
-        self._fits: dict[tuple[Conditions, Blanket], Regression] = {}
-        self._drops: dict[tuple[Conditions, Blanket, int], Statistic] = {}
-        self._n_scored = 0
-        self._blankets: dict[Conditions, Blanket] = {}
+        self.known_fits: dict[tuple[Conditions, Blanket], Regression] = {}
+        self.known_drops: dict[tuple[Conditions, Blanket, int], Statistic] = {}
+        self.n_scored = 0
+        self.known_blankets: dict[Conditions, Blanket] = {}
         # Most questions are about the patterns of the last one.
         self._last: tuple[tuple[Conditions, Blanket], Patterns] | None = None
         # Regressions start from the last one of their part, or of one it is a part of.
         self._latest: dict[Conditions, Fit] = {}
         self._pairs: Pairs | None = None
+        self.pulse = Pulse()
 
     @property
     def n_distinct(self) -> int:
         """The number of different tests computed."""
-        return len(self._drops) + self._n_scored
+        return len(self.known_drops) + self.n_scored
 
     def regression(self, part: Part, blanket: Blanket) -> Regression:
         """Fit the target on a blanket in a part."""
         key = part.conditions, blanket
-        if key not in self._fits:
-            self._fits[key] = self._fit(part, blanket)
-        return self._fits[key]
+        if key not in self.known_fits:
+            self.pulse.check()
+            self.remember(*key, self._fit(part, blanket))
+        return self.known_fits[key]
+
+    def remember(self, conditions: Conditions, blanket: Blanket, found: Regression) -> None:
+        """Keep a regression: the next one of its part starts from it."""
+        self.known_fits[conditions, blanket] = found
+        self._latest[conditions] = found.fitted
 
     def drop(self, part: Part, blanket: Blanket, variable: int) -> Statistic:
         """Test, by likelihood ratio, that a variable of the blanket can be spared."""
         self.n_asked += 1
         key = part.conditions, blanket, variable
-        if key not in self._drops:
-            self._drops[key] = self._dropped(part, blanket, variable)
-        return self._drops[key]
+        if key not in self.known_drops:
+            self.known_drops[key] = self._dropped(part, blanket, variable)
+        return self.known_drops[key]
 
     def scores(self, part: Part, blanket: Blanket) -> dict[int, Statistic]:
         """Test, by score, for every near variable that the blanket says all that it says of the target."""
         near = [b for b in self.near if b not in blanket]
         # A blanket that grows never is the same again: there is nothing to remember.
         self.n_asked += len(near)
-        self._n_scored += len(near)
+        self.n_scored += len(near)
         if len(self.regression(part, blanket).target_levels) < 2:
             return dict.fromkeys(near, NOTHING)
         tests = self._score(part, blanket).variables(near, self._pairs_in(part))
@@ -149,10 +157,10 @@ class Asker:
 
     def blanket(self, part: Part, start: Blanket = ()) -> Blanket:
         """Grow from a start by score, strongest first, then shrink by likelihood ratio, weakest first."""
-        if part.conditions not in self._blankets:
+        if part.conditions not in self.known_blankets:
             grown = self._grow(part, tuple(sorted({*start, *self.required})))
-            self._blankets[part.conditions] = self._shrink(part, grown)
-        return self._blankets[part.conditions]
+            self.known_blankets[part.conditions] = self._shrink(part, grown)
+        return self.known_blankets[part.conditions]
 
     def effect(self, part: Part, blanket: Blanket, variable: int) -> Effect:
         """Return the weights of a variable beside a blanket, with a covariance that can be trusted.
@@ -218,8 +226,7 @@ class Asker:
 
     def _fit(self, part: Part, blanket: Blanket) -> Regression:
         columns, reference = self.patterns(part, blanket).columns, self.table.reference[self.target]
-        fitted = self._latest[part.conditions] = fit(columns, reference, self._before(part.conditions))
-        return Regression(fitted)
+        return Regression(fit(columns, reference, self._before(part.conditions)))
 
     def _before(self, conditions: Conditions) -> Fit | None:
         if conditions in self._latest or not conditions:

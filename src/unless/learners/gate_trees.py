@@ -1,0 +1,161 @@
+"""The gate trees of all variables: grown alone, in parts that a folder can keep, then again."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain
+from unless.data.progress import Bar
+from unless.errors import SettingError
+from unless.learners.gate_records import bring_back, written
+from unless.learners.gating import GateSearch, GateTree, even_shares, gate_shares, part_rivals
+from unless.learners.neighbourhoods import Asker
+from unless.learners.parts import Bools, Floats, Table
+from unless.learners.patience import aside, each_aside
+from unless.learners.settings import edge_limits
+from unless.learners.shards import Filed, Held, Pulse, run_shards, within_reach
+from unless.learners.workplace import Arrays, Workplace
+from unless.structures.pairs import Edge
+
+# How often trees are grown again because two variables were each other's gates.
+MAX_REVISIONS = 3
+# Trees grow in so many parts where each is kept.
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True)
+class GateRules:
+    """What may be linked and what may be a gate, and how far to look."""
+
+    alpha: float
+    max_gate: int
+    max_blanket: int
+    required: tuple[Edge, ...] = ()
+    forbidden: tuple[Edge, ...] = ()
+    gates: tuple[str, ...] | None = None
+    forbidden_gates: tuple[str, ...] = ()
+
+
+class Ground:
+    """A table, and what the rules say about its variables, in the order of their names."""
+
+    def __init__(self, data: Dataset, rules: GateRules) -> None:
+        # By name: the order of the columns must not decide anything, not even the rounding.
+        named = data.select(sorted(data.names))
+        self.rules, self.domain, self.table = rules, named.domain, Table(named)
+        self.required, never = edge_limits(named.domain, rules.required, rules.forbidden)
+        self.gates = _gate_mask(named.domain, rules.gates, rules.forbidden_gates)
+        self.may_gate = self.gates & ~never
+        free = np.array([len(levels) - 1 for levels in self.table.used])
+        varies, df = free > 0, np.outer(free, free)
+        # A pair with more degrees of freedom than rows cannot be told from noise.
+        self.allowed: Bools = ~never & varies[:, None] & varies[None, :] & (df <= named.n_rows)
+        np.fill_diagonal(self.allowed, False)
+
+    def search(self, target: int) -> GateSearch:
+        """Begin the search for one variable's gates."""
+        rules, allowed = self.rules, self.allowed[target]
+        required = (self.required & self.allowed)[target]
+        asker = Asker(self.table, target, allowed, required, rules.alpha, rules.max_blanket)
+        return GateSearch(asker, self.may_gate[target] & allowed, rules.max_gate)
+
+    def searches(self) -> list[GateSearch]:
+        """Begin the search for every variable's gates."""
+        return [self.search(target) for target in range(len(self.allowed))]
+
+
+def grow_gate_trees(
+    data: Dataset, rules: GateRules, n_jobs: int | None, place: Workplace | None, bar: Bar
+) -> tuple[Ground, list[GateSearch], list[GateTree]]:
+    """Grow the trees alone, then again knowing what the others found."""
+    reach = within_reach(data, place, Ground, rules)
+    ground = reach.load()
+    searches = ground.searches()
+    bar.begin("gates of each", len(searches))
+    pulse = _pulse(searches, bar)
+    if place is None:
+        shares = even_shares(len(searches))
+        alone = each_aside(lambda search: search.tree(shares), searches, n_jobs, pulse)
+    else:
+        alone = _grow_kept(reach, searches, n_jobs, place, pulse)
+    found = gate_shares(alone)
+    bar.begin("gates of all", len(searches))
+    pulse = _pulse(searches, bar)
+    trees = each_aside(lambda search: search.tree(found), searches, n_jobs, pulse)
+    pulse = _pulse(searches)
+    return ground, searches, aside(lambda: _without_rivals(searches, trees, found), pulse)
+
+
+def _pulse(searches: Sequence[GateSearch], bar: Bar | None = None) -> Pulse:
+    """Let all searches hear of a stop, and the bar make a step for each."""
+    pulse = Pulse() if bar is None else Pulse(bar, len(searches), len(searches))
+    for search in searches:
+        search.asker.pulse = pulse
+    return pulse
+
+
+def _without_rivals(
+    searches: Sequence[GateSearch], trees: Sequence[GateTree], shares: Floats
+) -> list[GateTree]:
+    for _ in range(MAX_REVISIONS):
+        rivals = part_rivals(searches, trees)
+        trees = [
+            searches[place].tree(shares) if place in rivals else tree for place, tree in enumerate(trees)
+        ]
+    return list(trees)
+
+
+def _grow_kept(
+    reach: Held[Ground] | Filed[Ground],
+    searches: Sequence[GateSearch],
+    n_jobs: int | None,
+    place: Workplace,
+    pulse: Pulse,
+) -> list[GateTree]:
+    n = len(searches)
+    n_parts = min(n, MOST_PARTS)
+    parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+    tasks = [(reach, part) for part in parts]
+    done = run_shards(
+        _grow_some, tasks, n_jobs=n_jobs, place=place, kind="gates", pulse=pulse, ticks=n // n_parts
+    )
+    trees: dict[int, GateTree] = {}
+    for part, kept in zip(parts, done, strict=True):
+        trees.update(zip(part, bring_back([searches[target] for target in part], kept), strict=True))
+    return [trees[target] for target in range(n)]
+
+
+def _grow_some(reach: Held[Ground] | Filed[Ground], targets: range, pulse: Pulse) -> Arrays:
+    """Grow the trees of some variables, each alone."""
+    ground = reach.load()
+    shares = even_shares(len(ground.allowed))
+
+    def grow() -> Any:
+        found = []
+        for target in targets:
+            search = ground.search(target)
+            search.asker.pulse = pulse
+            found.append((search, search.tree(shares)))
+            pulse.tick()
+        return written(found)
+
+    return aside(grow, pulse)
+
+
+def _gate_mask(domain: Domain, only: Collection[str] | None, never: Collection[str]) -> Bools:
+    """Return, for each variable, whether it may be a gate."""
+    allowed = np.full(len(domain), only is None)
+    for names, value in ((only or (), True), (never, False)):
+        for name in names:
+            allowed[domain.index(name)] = value
+    return allowed
+
+
+def listed_names(setting: str, names: object) -> tuple[str, ...]:
+    """Read a list of names."""
+    if isinstance(names, str) or not isinstance(names, Collection):
+        raise SettingError(f"{setting}= must be a list of names.")
+    return tuple(names)
