@@ -1,8 +1,13 @@
 """Work kept in a folder: the same answer, nothing computed twice, nothing foreign taken up."""
 
+import errno
+import os
+import signal
+import subprocess
+import sys
 import warnings
 import zipfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -200,12 +205,94 @@ def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
         place.shard("part-00000-of-00001").rows("questions", 0, 1)
 
 
-def test_what_a_killed_run_had_begun_to_write_is_cleared(table, tmp_path):
+def test_what_a_killed_run_had_begun_to_write_is_cleared_once_it_is_old(table, tmp_path):
     place = unless.CSGS(work_dir=tmp_path)._workplace(table)
-    draft = tmp_path / f".{place.stamp}-part-00000-of-00009.shard.0123.part"
-    draft.write_text("half")
+    old, new = (tmp_path / f".{place.stamp}-part-0000{k}-of-00009.shard.0123.part" for k in range(2))
+    for draft in (old, new):
+        draft.write_text("half")
+    os.utime(old, (0, 0))
     unless.CSGS(work_dir=tmp_path).fit(table)
-    assert not draft.exists()
+    assert not old.exists()
+    # Workers of a run that was killed may live on.
+    assert new.exists()
+
+
+HOLD = """
+import os, sys, time
+from contextlib import ExitStack
+import numpy as np
+import unless
+
+table = unless.read(np.load(sys.argv[1]))
+est = unless.GSMN(work_dir=sys.argv[2])
+est._stay = ExitStack()
+est._workplace(table)
+forked = os.fork()
+if forked:
+    print(os.getpid(), forked, flush=True)
+time.sleep(60)
+"""
+
+
+def test_work_that_another_process_is_at_is_refused_until_that_is_dead(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 2, (60, 4))
+    np.save(tmp_path / "rows.npy", rows)
+    table, work = unless.read(rows), tmp_path / "work"
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "rows.npy"), str(work)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        holder, forked = map(int, other.stdout.readline().split())
+        try:
+            with pytest.raises(SettingError, match=rf"is in use by process {holder} on .*; wait") as caught:
+                unless.GSMN(work_dir=work).fit(table)
+            assert "\n" not in str(caught.value)
+            # Other work may be done beside it.
+            unless.GSMN(alpha=0.01, work_dir=work).fit(table)
+            os.kill(holder, signal.SIGKILL)
+            other.wait()
+            # Though a child that it forked lives on.
+            unless.GSMN(work_dir=work).fit(table)
+        finally:
+            os.kill(forked, signal.SIGKILL)
+
+
+def test_work_that_this_process_is_at_is_refused(table, tmp_path):
+    with ExitStack() as stay:
+        first = unless.GSMN(work_dir=tmp_path)
+        first._stay = stay
+        first._workplace(table)
+        with pytest.raises(SettingError, match=rf"in use by process {os.getpid()} "):
+            unless.GSMN(work_dir=tmp_path).fit(table)
+    unless.GSMN(work_dir=tmp_path).fit(table)
+
+
+def test_a_folder_that_knows_no_locks_is_used_without(table, tmp_path, monkeypatch):
+    def refuse(_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("unless.learners.locking._lock", refuse)
+    assert saved(unless.GSMN(work_dir=tmp_path / "work").fit(table), tmp_path) == saved(
+        unless.GSMN().fit(table), tmp_path
+    )
+
+
+@pytest.mark.parametrize("name", ["CSGS", "GSMN", "GGS"])
+def test_ctrl_c_after_the_last_shard_says_how_to_go_on_too(name, table, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    work = tmp_path / "work"
+    last = {"CSGS": "csgs.CanonicalModel.from_edges", "GSMN": "gsmn.Graph", "GGS": "ggs.labelled"}
+    with monkeypatch.context() as patch:
+        patch.setattr(f"unless.learners.{last[name]}", stop)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            make(name, work_dir=work).fit(table)
+    n_kept = len(shards(work))
+    assert n_kept > 3
+    assert str(stopped.value) == (
+        f"Stopped; {n_kept} finished shards kept in work_dir={str(work)!r}: go on with resume=True."
+    )
+    again = make(name, work_dir=work, resume=True).fit(table)
+    assert saved(again, tmp_path) == saved(make(name).fit(table), tmp_path)
 
 
 def test_settings_say_the_same_in_any_spelling(table, tmp_path):

@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -40,6 +41,8 @@ class Estimator:
     # The distinct rows learned from; a file keeps them only where they are part of the structure.
     data_: Dataset
     _statements: "Statements | None"
+    # What ends with the learning: the hold on its folder.
+    _stay: ExitStack | None = None
     n_tests_: int
     n_distinct_tests_: int
 
@@ -57,9 +60,12 @@ class Estimator:
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
-            self._learn(data, **beside)
+            with ExitStack() as self._stay:
+                self._learn(data, **beside)
         except SystemError as error:
             raise interrupt_in(error) or error from None
+        finally:
+            self._stay = None
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
@@ -181,7 +187,7 @@ class Estimator:
         if work_dir is None:
             return None
         work = describe(type(self).__name__, self.answer_settings(), beside)
-        return Workplace.enter(work_dir, resume, work, data)
+        return Workplace.enter(work_dir, resume, work, data, self._stay)
 
     def _take_up(self, place: Workplace | None) -> bool:
         """Bring back an answer that was finished before; for learners whose work is one shard."""

@@ -10,7 +10,7 @@ from unless.learners.shards import Pulse
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 # Seconds between two looks, and those that stopped work is given to end by itself.
-_LOOK, _GRACE = 0.2, 0.5
+_LOOK, _GRACE = 0.2, 0.3
 
 
 def aside(work: Callable[[], Made], pulse: Pulse) -> Made:

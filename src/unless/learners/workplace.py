@@ -2,11 +2,12 @@
 
 import json
 import os
+import time
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -19,17 +20,20 @@ import numpy.typing as npt
 from unless import __version__
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.errors import FileFormatError, SettingError
+from unless.errors import FileFormatError, SettingError, interrupt_in
 from unless.formats.atomic import replacing
 from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
 from unless.inference.priors import Prior
+from unless.learners.locking import holding
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
 FORMAT = 3
 _SUFFIX = ".shard"
 _ANSWER = "answer"
+# Seconds after which nobody goes on writing a draft.
+_OLD = 3600
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -115,9 +119,16 @@ class Workplace:
     stamp: str
 
     @classmethod
-    def enter(cls, folder: object, resume: bool, work: str, data: Dataset) -> "Workplace":
-        """Make the folder ready, or say in one sentence why it cannot be used."""
+    def enter(
+        cls, folder: object, resume: bool, work: str, data: Dataset, stay: ExitStack | None = None
+    ) -> "Workplace":
+        """Make the folder ready, or say in one sentence why it cannot be used.
+
+        Until the end of `stay` no other process can enter it for the same work.
+        """
         place = cls(_folder(folder), _fingerprint(work, data))
+        if stay is not None:
+            stay.enter_context(place._alone())
         own = place._files("*")
         if own and not resume:
             raise SettingError(
@@ -184,9 +195,38 @@ class Workplace:
 
     def how_to_go_on(self) -> str:
         """Say what is left of work that was stopped."""
-        return (
-            f"Stopped; {_count(len(self._files('*')))} kept in work_dir={str(self.folder)!r}: "
-            "go on with resume=True."
+        n_kept = len(self._files("*"))
+        if not n_kept:
+            return f"Stopped; nothing was finished yet in work_dir={str(self.folder)!r}: begin again."
+        return f"Stopped; {_count(n_kept)} kept in work_dir={str(self.folder)!r}: go on with resume=True."
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep others out, and when the work is stopped, wherever that is, say how to go on."""
+        lock = self.folder / f".{self.stamp}.lock"
+
+        def in_use(by: str) -> SettingError:
+            return SettingError(
+                f"work_dir={str(self.folder)!r} is in use by {by}, which is doing this very work; wait for "
+                "it and go on with resume=True, or choose another folder (if it is surely dead, delete "
+                f"{lock.name} there)."
+            )
+
+        try:
+            with holding(lock, in_use):
+                yield
+        except OSError as error:
+            if error.filename is None or Path(str(error.filename)) != lock:
+                raise
+            raise self._unwritable(error) from None
+        except BaseException as error:
+            if interrupt_in(error) is None:
+                raise
+            raise KeyboardInterrupt(self.how_to_go_on()) from None
+
+    def _unwritable(self, error: OSError) -> SettingError:
+        return SettingError(
+            f"work_dir={str(self.folder)!r} cannot be written ({error.strerror}); choose another folder."
         )
 
     def _files(self, name: str) -> list[Path]:
@@ -209,16 +249,15 @@ class Workplace:
 
     def _prepare(self) -> None:
         try:
-            # What a worker that was killed had begun to write; a piece of work is done once at a time.
+            # What a worker that was killed had begun to write; its fellows may live on.
             for draft in self.folder.glob(f".{self.stamp}-*.part"):
-                draft.unlink(missing_ok=True)
+                if _is_old(draft):
+                    draft.unlink(missing_ok=True)
             with replacing(self.folder / f"{self.stamp}.writable"):
                 pass
             (self.folder / f"{self.stamp}.writable").unlink(missing_ok=True)
         except OSError as error:
-            raise SettingError(
-                f"work_dir={str(self.folder)!r} cannot be written ({error.strerror}); choose another folder."
-            ) from None
+            raise self._unwritable(error) from None
 
 
 def check_work(work_dir: object, resume: object) -> None:
@@ -245,6 +284,13 @@ def write_arrays(path: Path, content: Arrays) -> None:
 
 def _tell(path: Path, fault: str) -> None:
     warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", stacklevel=3)
+
+
+def _is_old(draft: Path) -> bool:
+    try:
+        return draft.stat().st_mtime < time.time() - _OLD
+    except FileNotFoundError:
+        return False
 
 
 def _folder(folder: object) -> Path:

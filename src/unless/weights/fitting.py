@@ -80,8 +80,6 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
         settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": bar}
         settings["relative_tolerance"] = relative_tolerance
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
-        # How many iterations it takes shows only at the end.
-        bar.begin("iterations", None)
         best = max(tried, key=lambda one: one.score).prior
         weights, report = fit(features, make_loss(features, table, **layout), best, begin, **settings)
     candidates = tried if len(tried) > 1 else ()
