@@ -30,6 +30,34 @@ for name, n_jobs in (("CSGS", 2), ("CSPC", 1)):
 """
 
 
+# Each would take several seconds or more; small tables first, so that nothing is stopped while it is loaded.
+STOP = """
+import os, signal, sys, threading
+import numpy as np
+import unless
+
+rng = np.random.default_rng(0)
+columns = [rng.integers(0, 3, 8000)]
+for _ in range(59):
+    columns.append(np.where(rng.random(8000) < 0.8, columns[-1], rng.integers(0, 3, 8000)))
+table = unless.read(np.array(columns).T)
+small = unless.read(np.array(columns).T[:300, :6])
+learners = [
+    unless.GSMN(), unless.GSMN(variant="gsmn*", alpha=0.3), unless.IBMAPHC(), unless.GGS(), unless.DTSL(),
+    unless.GSSL(),
+]
+for learner in learners:
+    learner.fit(small)
+for place, learner in enumerate(learners):
+    learner.set_params(n_jobs=1 + place % 2, work_dir=f"{sys.argv[1]}/{place}", show_progress=False)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        learner.fit(table)
+    except KeyboardInterrupt as stopped:
+        print(stopped, flush=True)
+"""
+
+
 def write_table(folder, n_columns=100, n_rows=4000):
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, 2, n_rows)]
@@ -73,6 +101,16 @@ def test_learners_stop_and_say_how_to_go_on(tmp_path):
         assert n_left(work) > 0
     assert running.communicate(timeout=20) == ("", "")
     assert n_left(tmp_path / "CSGS") > 0
+
+
+def test_every_other_learner_stops_in_the_middle(tmp_path):
+    said, told = start(sys.executable, "-c", STOP, str(tmp_path)).communicate(timeout=300)
+    assert told == ""
+    for place, line in enumerate(said.splitlines()):
+        assert line.startswith("Stopped; ")
+        assert f"work_dir={str(tmp_path / str(place))!r}: " in line
+        assert line.endswith(("begin again.", "go on with resume=True."))
+    assert len(said.splitlines()) == 6
 
 
 def test_the_command_line_stops_with_one_sentence(tmp_path):
