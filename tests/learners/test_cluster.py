@@ -93,7 +93,9 @@ def test_killed_workers_leave_the_bytes_alone(table, tmp_path):
     cluster, client = start_cluster()
     with cluster, client, joblib.parallel_config("dask"):
         est = unless.CSGS(n_jobs=-1, work_dir=tmp_path / "two", resume=True).fit(unless.read(table))
+        gated = unless.GGS(n_jobs=-1, work_dir=tmp_path / "three").fit(unless.read(table))
     assert saved(est, tmp_path) == local
+    assert saved(gated, tmp_path) == saved(unless.GGS().fit(unless.read(table)), tmp_path)
     finished = shards(tmp_path / "two")
     assert len(kept) < len(finished)
     assert {name: finished[name] for name in kept} == kept
