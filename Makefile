@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.7
-JOBS ?= auto
+# One more than there are cores: tests of browsers, clusters and killed processes wait a good deal.
+JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
