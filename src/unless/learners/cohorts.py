@@ -101,7 +101,9 @@ def cut_contexts(packed: PackedTable, n_parts: int) -> list[Contexts]:
     for ideal in (m * part // n_parts for part in range(1, n_parts)):
         near = np.arange(max(1, ideal - reach), min(m, ideal + reach + 1))
         ends.append(int(near[np.lexsort([abs(near - ideal), differ_at[near - 1]])[0]]))
-    return [np.sort(part).astype(np.int32) for part in np.split(alike, ends)]
+    parts = [np.sort(part).astype(np.int32) for part in np.split(alike, ends)]
+    # The largest first: who takes the last one should not be waited for.
+    return sorted(parts, key=len, reverse=True)
 
 
 def _cut(packed: PackedTable, strategy: Strategy, n_parts: int, n_threads: int) -> list[Part]:
