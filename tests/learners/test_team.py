@@ -1,6 +1,9 @@
 """Threads that work together: one memo for all of them, and one stop."""
 
-from threading import Barrier, Thread
+import os
+import signal
+import time
+from threading import Barrier, Thread, Timer
 
 import numpy as np
 import pytest
@@ -87,3 +90,24 @@ def test_what_fails_in_one_thread_stops_all_and_is_raised(failing):
     with Team(3, pulse) as team, pytest.raises(ValueError, match="told"):
         team.together(work)
     assert len(stopped) == 2
+
+
+def test_ctrl_c_is_passed_on_while_the_others_are_waited_for():
+    pulse = Pulse()
+    heard = []
+
+    def work(member):
+        if member == 0:
+            Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return
+        while True:
+            try:
+                pulse.check()
+            except Stopped:
+                heard.append(member)
+                raise
+            time.sleep(0.001)
+
+    with Team(2, pulse) as team, pytest.raises(KeyboardInterrupt):
+        team.together(work)
+    assert heard == [1]

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import unless
@@ -82,3 +83,16 @@ def test_an_empty_table_has_no_intervals():
     empty = unless.Dataset.from_codes(data.domain, np.empty((0, 2)))
     with pytest.raises(DataError, match="no rows"):
         weight_intervals(unless.fit_weights(features, data), empty)
+
+
+def test_features_that_say_the_same_are_refused_whatever_rounding_says():
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 3, 400)
+        y = np.where(rng.random(400) < 0.6, x, rng.integers(0, 3, 400))
+        data = unless.read(pd.DataFrame({"x": x.astype(str), "y": y.astype(str)}))
+        told = [{"x": "0"}, {"x": "1"}, {"x": "2"}, {"x": "0", "y": "0"}, {"y": "1"}]
+        features = unless.FeatureSet(data.domain, [unless.Feature.of(one) for one in told])
+        net = unless.fit_weights(features, data, prior=None)
+        with pytest.raises(SettingError, match="say the same"):
+            weight_intervals(net, data)

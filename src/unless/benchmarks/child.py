@@ -49,7 +49,7 @@ def peak() -> int:
     """Return this process's own view of its peak: getrusage would count what its parent took."""
     try:
         return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
-    except OSError:
+    except (OSError, IndexError):
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -6,7 +6,7 @@ are many. When the later of a and b has been visited, all questions about the pa
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,8 @@ Begins = npt.NDArray[np.int64]
 _KEY_SEED = 20140
 _BYTES_OF_AN_ANSWER = 16
 _FEWEST_PLACES = 2**12
+# Seconds.
+_A_WHILE = 0.2
 
 
 def question_keys(n_conditions: int, n_variables: int) -> Keys:
@@ -88,7 +90,11 @@ class Memo:
         self._rooms.sort(key=len, reverse=True)
         n_answers = sum(map(len, answers))
         # As narrow as may be: a wide memo is slow to empty, and slow to read.
-        self._move_to(max(_FEWEST_PLACES, 1 << (2 * (n_answers + n_new)).bit_length()), [])
+        n_places = max(_FEWEST_PLACES, 1 << (2 * (n_answers + n_new)).bit_length())
+        if n_places * _BYTES_OF_AN_ANSWER > self.max_bytes:
+            # Room is a wish, answers are not.
+            n_places = 1 << (2 * n_answers).bit_length()
+        self._move_to(n_places, [])
         for some in answers:
             self.n_known += int(merge(self.places, some))
 
@@ -103,14 +109,18 @@ class Memo:
         self._move_to(wanted, [self.places])
 
     @contextmanager
-    def room(self, n_new: int) -> Iterator[Guest]:
-        """Let a thread add up to `n_new` answers beside others; it is widened when no thread is at it."""
+    def room(self, n_new: int, check: Callable[[], object] = lambda: None) -> Iterator[Guest]:
+        """Let a thread add up to `n_new` answers beside others; it is widened when no thread is at it.
+
+        A thread that waits for others calls `check` now and then, to hear that they were stopped.
+        """
         with self._change:
             self._n_wanted += n_new
             try:
                 while not self._fits(self._n_wanted):
                     if self._n_guests:
-                        self._change.wait()
+                        self._change.wait(_A_WHILE)
+                        check()
                     else:
                         self.make_room(self._n_wanted)
             except BaseException:

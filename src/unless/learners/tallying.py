@@ -25,6 +25,7 @@ _LEAST_AT_ONCE = 2**20
 # A set of words, half of it gaps and rounded up, and what was read.
 _BYTES_TO_COUNT = 64
 _COUNTS_PER_WORKER = 4
+_LOW_BITS = np.uint64(2**20 - 1)
 
 
 class Notebook:
@@ -120,7 +121,7 @@ def _count_slice(
         for start in range(begin, end, _READ_AT_ONCE):
             pulse.check()
             words = rows_of(part, "questions", start, min(start + _READ_AT_ONCE, end))
-            # The high bits: low ones choose the place in a set.
-            some.append(words[(words >> np.uint64(44)) % np.uint64(n_slices) == np.uint64(number)])
+            # By the low bits, which do not choose the place in a set: it would fill up in some places.
+            some.append(words[(words & _LOW_BITS) % np.uint64(n_slices) == np.uint64(number)])
         chosen.append(np.concatenate(some))
     return count_distinct(chosen)

@@ -28,14 +28,17 @@ class Team:
         """
         others: list[Future[object]] = []
         try:
-            if self._others is not None:
-                others = [self._others.submit(self._stopping, work, k) for k in range(1, self.n_members)]
-            self._stopping(work, 0)
-        except Stopped:
-            _raise_cause(others)
-            raise
-        finally:
+            for member in range(1, self.n_members):
+                assert self._others is not None  # noqa: S101 (for type checkers)
+                others.append(self._others.submit(self._stopping, work, member))
+            work(0)
             wait(others)
+        except BaseException as error:
+            # Also where Ctrl-C is heard while this thread waits for the others.
+            self._pulse.stop()
+            if isinstance(error, Stopped):
+                _raise_cause(others)
+            raise
         _raise_cause(others)
 
     def _stopping(self, work: Callable[[int], object], member: int) -> None:

@@ -29,6 +29,8 @@ Contexts = npt.NDArray[np.int32]
 _PATIENCE = 2**13
 # Nodes are visited with one memo as long as they are expected to have fewer answers, half a cache, in all.
 _ANSWERS_AT_ONCE = 2**15
+# What an answer may take of a memo, half of it gaps, while it is widened.
+_BYTES_OF_ONE = 128
 # Answers that a memo is made wide enough for at once: to empty a wider one takes too long.
 _MOST_EXPECTED = 2**17
 # Bytes: two lines of a cache, as they are often fetched in pairs.
@@ -92,10 +94,10 @@ class _Visits:
         self.has_all_nodes = len(nodes) == n
         self.has_others = not self.has_all_nodes or n_contexts < m
         self.notebook = Notebook(n)
-        # Threads that take nodes should not wait for one of them.
+        # Threads that take nodes should not wait for one of them, as long as the memo holds as many.
         self._fewest_at_once = 1 if strategy.shared or task.n_threads == 1 else 4 * task.n_threads
         # How many nodes have been visited, up to which they are visited now, and how many at once.
-        self.n_done, self._last, self._n_at_once = 0, 0, self._fewest_at_once
+        self.n_done, self._last, self._n_at_once = 0, 0, 1 if strategy.shared else task.n_threads
         self._n_expected = 0
 
     def begin(self) -> None:
@@ -122,8 +124,9 @@ class _Visits:
         """Return how many nodes have been visited, and choose how many will be at once."""
         n_visited, self.n_done = self._last - self.n_done, self._last
         if not self.has_others:
-            wanted = _ANSWERS_AT_ONCE * n_visited // max(1, self.memo.n_known)
-            self._n_at_once = max(self._fewest_at_once, min(wanted, 4 * n_visited))
+            each = max(1, self.memo.n_known // n_visited)
+            wanted = max(self._fewest_at_once, min(_ANSWERS_AT_ONCE // each, 4 * n_visited))
+            self._n_at_once = max(1, min(wanted, self.memo.max_bytes // (_BYTES_OF_ONE * each)))
         self._n_expected = self.memo.n_known * self._n_at_once // n_visited
         return n_visited
 
@@ -172,7 +175,7 @@ class _Hand:
         while top >= 0:
             self.pulse.check()
             self.log = widened(self.log, n_logged, self.room)
-            with memo.room(self.room) as guest:
+            with memo.room(self.room, self.pulse.check) as guest:
                 top, asked, guest.n_new = grow_shrink(
                     self.nodes,
                     last,

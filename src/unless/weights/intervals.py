@@ -11,6 +11,7 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Prior
 from unless.inference.rows import rows_to_score
+from unless.weights.objective import factorise_in_calls
 
 Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
@@ -18,6 +19,8 @@ MAX_FEATURES = 4_000
 _BLOCK = 2**18
 # Columns of the inverse found at once.
 _COLUMNS = 64
+# A share of what a feature says, for rounding.
+_NOTHING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,11 @@ def _check(net: LogLinearModel, prior: Prior) -> None:
 
 def _inverse(matrix: Floats) -> Floats:
     """Invert by kernels, whose digits do not depend on the number of threads; the matrix is destroyed."""
-    from unless.kernels.cholesky import factorise, substitute_all
+    from unless.kernels.cholesky import substitute_all
 
-    if not factorise(matrix):
+    before = matrix.diagonal().copy()
+    # What the features before it say already leaves nothing of a feature's own, up to rounding.
+    if not factorise_in_calls(matrix) or (matrix.diagonal() ** 2 <= _NOTHING * before).any():
         raise SettingError(
             "Some features say the same, so that their weights are not determined; fit with a Gaussian prior."
         )

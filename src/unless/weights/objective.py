@@ -179,12 +179,12 @@ def factor_of(matrix: Floats) -> Floats | None:
     largest = float(matrix.diagonal().max(initial=1e-300))
     for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
         factor = matrix + ridge * largest * np.eye(len(matrix))
-        if _factorise(factor):
+        if factorise_in_calls(factor):
             return factor
     return None
 
 
-def _factorise(matrix: Floats) -> bool:
+def factorise_in_calls(matrix: Floats) -> bool:
     """Replace a matrix by its factor, in calls short enough that Ctrl-C is heard between them."""
     from unless.kernels.cholesky import PANEL, factorise, factorise_some
 
