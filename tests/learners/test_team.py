@@ -92,6 +92,15 @@ def test_what_fails_in_one_thread_stops_all_and_is_raised(failing):
     assert len(stopped) == 2
 
 
+@pytest.fixture
+def hears_ctrl_c():
+    """Let this process hear the signal: what a shell has started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
 def test_ctrl_c_is_passed_on_while_the_others_are_waited_for():
     pulse = Pulse()
     heard = []
