@@ -120,3 +120,12 @@ def _counts(rng, kind, n_rows, largest):
     if kind == "huge counts":
         return rng.integers(1, 10**9, n_rows)
     return rng.integers(1, largest + 1, n_rows)
+
+
+def chained_columns(n_columns, n_rows):
+    """Make codes of three levels, in which each column mostly repeats the one before it."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 3, n_rows)]
+    for _ in range(n_columns - 1):
+        columns.append(np.where(rng.random(n_rows) < 0.7, columns[-1], rng.integers(0, 3, n_rows)))
+    return np.array(columns).T

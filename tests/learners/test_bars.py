@@ -2,10 +2,10 @@
 
 import re
 
-import numpy as np
 import pytest
 
 import unless
+from strategies import chained_columns
 from unless.data.progress import Bar
 from unless.learners.catalogue import LEARNERS
 from unless.learners.pc import Rounds
@@ -44,11 +44,7 @@ class Drawn:
 
 @pytest.fixture(scope="module")
 def table():
-    rng = np.random.default_rng(0)
-    columns = [rng.integers(0, 3, 300)]
-    for _ in range(13):
-        columns.append(np.where(rng.random(300) < 0.7, columns[-1], rng.integers(0, 3, 300)))
-    return unless.read(np.array(columns).T)
+    return unless.read(chained_columns(14, 300))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

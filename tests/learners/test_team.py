@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unless
+from strategies import chained_columns
 from unless.kernels.compiling import compiled
 from unless.kernels.memo import keep, known_answer
 from unless.learners import cohorts, graphs
@@ -58,11 +59,7 @@ def test_threads_that_ask_the_same_keep_every_answer_once():
 def test_threads_change_nothing(blankets, monkeypatch):
     monkeypatch.setattr(graphs, "fits_cube", lambda n_levels: False)
     monkeypatch.setattr(cohorts, "_CHUNKS_PER_THREAD", 7)
-    rng = np.random.default_rng(1)
-    columns = [rng.integers(0, 3, 800)]
-    for _ in range(15):
-        columns.append(np.where(rng.random(800) < 0.6, columns[-1], rng.integers(0, 3, 800)))
-    table = unless.read(np.array(columns).T)
+    table = unless.read(chained_columns(16, 800))
     one = unless.CSGS(blankets=blankets, alpha=0.2).fit(table)
     for n_jobs in (2, 3, 5):
         est = unless.CSGS(blankets=blankets, alpha=0.2, n_jobs=n_jobs).fit(table)

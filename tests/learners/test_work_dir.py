@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import unless
+from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
 from unless.learners import cohorts, gate_trees, grow_shrink, trees
 from unless.learners.catalogue import LEARNERS
@@ -37,11 +38,7 @@ def small_shards(monkeypatch):
 @pytest.fixture(scope="module")
 def table():
     """Make a table too wide for the dense cube, in which each column mostly repeats the one before it."""
-    rng = np.random.default_rng(0)
-    columns = [rng.integers(0, 3, 300)]
-    for _ in range(13):
-        columns.append(np.where(rng.random(300) < 0.7, columns[-1], rng.integers(0, 3, 300)))
-    return unless.read(np.array(columns).T)
+    return unless.read(chained_columns(14, 300))
 
 
 def make(name, **settings):

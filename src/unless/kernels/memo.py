@@ -42,7 +42,6 @@ class Common(NamedTuple):
 
     words: Any  # uint64 (room,)
     kinds: Any  # int32 (room,)
-    noted: Any  # int64 (1,): how many there are
 
 
 @inlined
@@ -141,18 +140,16 @@ def merge(memo, other):
 
 
 @compiled
-def note_common(log, node, common):
-    """Write half of the keys of the answers that are not private, after those noted before, by kind.
+def note_common(log, node, common, n_noted):
+    """Write half of the keys of the answers that are not private after the `n_noted` before them.
 
-    The kind of a question is the later of its variables. Returns how many have been noted.
+    The kind of a question is the later of its variables. Returns how many have been noted in all.
     """
-    n_noted = common.noted[0]
     for i in range(log.others.shape[0]):
         if log.answers[i, 1] & PRIVATE == _ZERO:
             common.words[n_noted] = log.answers[i, 0]
             common.kinds[n_noted] = max(log.others[i], node)
             n_noted += 1
-    common.noted[0] = n_noted
     return n_noted
 
 

@@ -179,6 +179,7 @@ def _run(
 ) -> list[Any]:
     from joblib import Parallel, delayed
 
+    # A single one is done here: there is nothing to spread.
     if n_jobs == 1 or len(errands) < 2:
         return [errand.run() for errand in errands]
     calls = (delayed(errand.run)() for errand in errands)

@@ -32,33 +32,30 @@ class Notebook:
     """The questions of a part that others may ask, too, noted as they come and handed in by kind."""
 
     def __init__(self, n_kinds: int) -> None:
-        self.n_kinds = n_kinds
+        self.n_kinds, self.n_noted = n_kinds, 0
         self._common = _pages(0)
 
     def add(self, log: Log, node: int) -> None:
         """Note the questions of a visit."""
-        n_noted = int(self._common.noted[0])
-        if n_noted + len(log.others) > len(self._common.words):
-            wider = _pages(max(n_noted + len(log.others), 2 * n_noted))
+        need = self.n_noted + len(log.others)
+        if need > len(self._common.words):
+            wider = _pages(max(need, 2 * self.n_noted))
             for new, old in zip(wider, self._common, strict=True):
-                new[: min(n_noted, len(old))] = old[:n_noted]
-            self._common = wider._replace(noted=self._common.noted)
-        note_common(log, node, self._common)
+                new[: self.n_noted] = old[: self.n_noted]
+            self._common = wider
+        self.n_noted = int(note_common(log, node, self._common, self.n_noted))
 
     def hand_in(self, n_distinct: int) -> Arrays:
         """Return how many of all questions are private, and the others by kind."""
-        n_noted = int(self._common.noted[0])
-        kinds = np.bincount(self._common.kinds[:n_noted], minlength=self.n_kinds)
+        kinds = np.bincount(self._common.kinds[: self.n_noted], minlength=self.n_kinds)
         begins = np.concatenate([[0], np.cumsum(kinds)])
-        words = np.empty(n_noted, dtype=np.uint64)
+        words = np.empty(self.n_noted, dtype=np.uint64)
         sort_common(self._common, begins[:-1], words)
-        return {"n_private": np.array(n_distinct - n_noted), "questions": words, "begins": begins}
+        return {"n_private": np.array(n_distinct - self.n_noted), "questions": words, "begins": begins}
 
 
 def _pages(room: int) -> Common:
-    return Common(
-        np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.int32), np.zeros(1, dtype=np.int64)
-    )
+    return Common(np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.int32))
 
 
 def count_parts(parts: Sequence[Arrays], n_jobs: int = 1, max_bytes: int = 2**30) -> int:

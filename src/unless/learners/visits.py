@@ -1,4 +1,4 @@
-"""The blankets of one node after another, in some contexts, by one thread or several at the same node."""
+"""The blankets of node after node, in some contexts, by one thread or by several that share a memo."""
 
 import time
 from collections.abc import Sequence
