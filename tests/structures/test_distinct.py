@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 
 from structures.models import steady
 from unless.structures import distinct
-from unless.structures.distinct import distinct_rows, row_order, row_set, rows_increase
+from unless.structures.distinct import distinct_bytes, distinct_rows, row_order, row_set, rows_increase
 
 matrices = hnp.arrays(
     np.uint32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.integers(0, 3)
@@ -55,3 +55,12 @@ def test_matrices_without_rows_or_columns_are_understood():
     assert row_order(np.zeros((2, 0), np.uint32)).tolist() == [0, 1]
     assert rows_increase(np.zeros((1, 0), np.uint32))
     assert not rows_increase(np.zeros((2, 0), np.uint32))
+
+
+@pytest.mark.parametrize("width", [0, 1, 8, 9, 17])
+def test_distinct_rows_of_bytes_are_sorted_as_bytes(width):
+    matrix = np.random.default_rng(0).integers(0, 2, (30, width)).astype(np.uint8) * 200
+    rows, index = distinct_bytes(matrix)
+    keys = [row.tobytes() for row in rows]
+    assert keys == sorted({row.tobytes() for row in matrix})
+    np.testing.assert_array_equal(rows[index], matrix)

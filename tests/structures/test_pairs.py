@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from unless.structures.pairs import (
-    distinct_graphs,
     is_padded_with_zeros,
     n_pairs,
     pack,
@@ -33,12 +32,3 @@ def test_links_survive_packing(n_nodes):
 def test_a_bit_beyond_the_last_pair_is_noticed():
     assert not is_padded_with_zeros(np.array([[0b1000]], dtype=np.uint8), 3)
     assert is_padded_with_zeros(np.array([[0b0111]], dtype=np.uint8), 3)
-
-
-@pytest.mark.parametrize("width", [0, 1, 8, 9, 17])
-def test_distinct_graphs_are_sorted_by_their_bytes(width):
-    packed = np.random.default_rng(0).integers(0, 2, (30, width)).astype(np.uint8) * 200
-    graphs, index = distinct_graphs(packed)
-    keys = [row.tobytes() for row in graphs]
-    assert keys == sorted({row.tobytes() for row in packed})
-    np.testing.assert_array_equal(graphs[index], packed)

@@ -12,6 +12,8 @@ from unless.kernels.slices import Crossing, Slices, Table, count_slice
 Words = npt.NDArray[np.uint64]
 # The time of one popcounted word in units of one listed row: flat around its optimum.
 _WORD_COST = 0.05
+# Rows times levels.
+_COMPARED_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,12 @@ def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
     offsets = _offsets(n_levels)
     n_words = (len(rows) + 63) // 64
     bitmaps = np.zeros((offsets[-1], n_words), dtype=np.uint64)
+    at_once = max(1, _COMPARED_AT_ONCE // max(1, len(rows)))
     for variable, column in enumerate(codes):
-        for level in range(n_levels[variable]):
-            bitmaps[offsets[variable] + level] = pack_bits(column == level, n_words)
+        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1]]
+        for first in range(0, len(bitmaps_of), at_once):
+            levels = np.arange(first, min(first + at_once, len(bitmaps_of)), dtype=column.dtype)
+            bitmaps_of[first : first + at_once] = pack_bits(column == levels[:, None], n_words)
     n_planes = int(counts[0]).bit_length() if len(counts) else 0
     planes = np.zeros((n_planes, n_words), dtype=np.uint64)
     for plane in range(n_planes):
@@ -99,7 +104,7 @@ def _offsets(n_levels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def pack_bits(bits: npt.NDArray[np.bool_], n_words: int) -> Words:
-    """Pack booleans, the first one the lowest bit of the first word."""
-    packed = np.zeros(n_words * 8, dtype=np.uint8)
-    packed[: (len(bits) + 7) // 8] = np.packbits(bits, bitorder="little")
+    """Pack booleans along the last axis, the first one the lowest bit of the first word."""
+    packed = np.zeros((*bits.shape[:-1], n_words * 8), dtype=np.uint8)
+    packed[..., : (bits.shape[-1] + 7) // 8] = np.packbits(bits, axis=-1, bitorder="little")
     return packed.view(np.uint64)

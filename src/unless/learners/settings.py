@@ -115,9 +115,7 @@ def kernel_rules(
 ) -> Rules:
     """Write the settings of a learner of blankets, checked already, as the kernels read them."""
     must, never = edge_limits(data.domain, required, forbidden)
-    # Levels that never occur give no degree of freedom.
-    largest = sorted(np.count_nonzero(np.bincount(column)) for column in data.rows.T)[-2:]
-    max_df = int(np.prod([size - 1 for size in largest]))
+    max_df = int(np.prod([size - 1 for size in _most_levels(data)]))
     keeps = undecided == "keep"
     # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.
     enough: Any = (
@@ -132,3 +130,14 @@ def kernel_rules(
         required=pack_sets(must[np.ix_(order, order)]),
         forbidden=pack_sets(never[np.ix_(order, order)]),
     )
+
+
+def _most_levels(data: Dataset) -> list[int]:
+    """Return how many levels occur in the two variables with most; others give no degree of freedom."""
+    most: list[int] = []
+    for column in np.argsort(-data.domain.n_levels):
+        # Counted only as long as a variable could have more.
+        if len(most) == 2 and most[0] >= data.domain.n_levels[column]:
+            break
+        most = sorted([*most, int(np.count_nonzero(np.bincount(data.rows[:, column])))])[-2:]
+    return most

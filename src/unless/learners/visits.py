@@ -29,6 +29,8 @@ Contexts = npt.NDArray[np.int32]
 _PATIENCE = 2**13
 # Nodes are visited with one memo as long as they are expected to have fewer answers, half a cache, in all.
 _ANSWERS_AT_ONCE = 2**15
+# With more where threads take whole nodes: each time they wait for the last of them.
+_ANSWERS_OF_NODES = 2**17
 # What an answer may take of a memo, half of it gaps, while it is widened.
 _BYTES_OF_ONE = 128
 # Answers that a memo is made wide enough for at once: to empty a wider one takes too long.
@@ -95,7 +97,9 @@ class _Visits:
         self.has_others = not self.has_all_nodes or n_contexts < m
         self.notebook = Notebook(n)
         # Threads that take nodes should not wait for one of them, as long as the memo holds as many.
-        self._fewest_at_once = 1 if strategy.shared or task.n_threads == 1 else 4 * task.n_threads
+        takes_nodes = task.n_threads > 1 and not strategy.shared
+        self._fewest_at_once = 4 * task.n_threads if takes_nodes else 1
+        self._answers_at_once = _ANSWERS_OF_NODES if takes_nodes else _ANSWERS_AT_ONCE
         # How many nodes have been visited, up to which they are visited now, and how many at once.
         self.n_done, self._last, self._n_at_once = 0, 0, 1 if strategy.shared else task.n_threads
         self._n_expected = 0
@@ -125,7 +129,7 @@ class _Visits:
         n_visited, self.n_done = self._last - self.n_done, self._last
         if not self.has_others:
             each = max(1, self.memo.n_known // n_visited)
-            wanted = max(self._fewest_at_once, min(_ANSWERS_AT_ONCE // each, 4 * n_visited))
+            wanted = max(self._fewest_at_once, min(self._answers_at_once // each, 4 * n_visited))
             self._n_at_once = max(1, min(wanted, self.memo.max_bytes // (_BYTES_OF_ONE * each)))
         self._n_expected = self.memo.n_known * self._n_at_once // n_visited
         return n_visited

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.knowledge.presence import Presence
 from unless.report.page import Contexts
-from unless.structures.pairs import Edge, distinct_graphs, pair_nodes
+from unless.structures.distinct import distinct_bytes
+from unless.structures.pairs import Edge, pair_nodes
 
 # Bytes of contexts a page may hold, before they are written as text.
 MOST_BYTES = 3_600_000
@@ -92,7 +93,7 @@ def _graphs(
     packed = np.zeros((len(kept), (len(pairs) + 7) // 8), dtype=np.uint8)
     for place, pair in enumerate(pairs):
         packed[:, place // 8] |= presence.linked(int(pair))[kept].astype(np.uint8) << (place % 8)
-    return distinct_graphs(packed)
+    return distinct_bytes(packed)
 
 
 def _base64(array: npt.NDArray[Any]) -> str:

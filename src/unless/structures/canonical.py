@@ -14,13 +14,12 @@ from unless.data.dataset import Counts, Rows
 from unless.data.domain import Code, Context, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
-from unless.structures.distinct import row_order, rows_increase
+from unless.structures.distinct import distinct_bytes, row_order, rows_increase
 from unless.structures.features import FeatureSet
 from unless.structures.graph import CanonicalGraph, Graph, ObservedGraph
 from unless.structures.pairs import (
     Edge,
     Packed,
-    distinct_graphs,
     is_padded_with_zeros,
     n_pairs,
     pack,
@@ -77,7 +76,7 @@ class CanonicalModel:
             rows, counts, edges = rows[order], counts[order], edges[order]
             if not rows_increase(rows):
                 raise SettingError("A context appears twice; give distinct rows.")
-        packed, index = distinct_graphs(edges)
+        packed, index = distinct_bytes(edges)
         return cls(
             domain, rows.astype(Code, copy=False), counts.astype(np.int64), packed, index.astype(np.int32)
         )

@@ -13,11 +13,17 @@ Positions = npt.NDArray[np.intp]
 def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
     """Return the distinct rows, sorted, and for every row of the matrix its position among them."""
     first, group = _groups(matrix)
-    rows = matrix[first]
-    order = row_order(rows)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rows[order], rank[group]
+    return _in_order(matrix[first], group)
+
+
+def distinct_bytes(matrix: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], Positions]:
+    """Do what `distinct_rows` does with rows of many bytes, several times faster."""
+    width = matrix.shape[1]
+    padded = np.zeros((len(matrix), -(-width // 8) * 8), dtype=np.uint8)
+    padded[:, :width] = matrix
+    # Told apart eight bytes at a time.
+    first, group = _groups(padded.view(np.uint64))
+    return _in_order(matrix[first], group)
 
 
 def row_set(matrix: Matrix) -> Matrix:
@@ -39,6 +45,9 @@ def row_order(matrix: Matrix) -> Positions:
     """Return the positions that sort the rows lexicographically."""
     if not matrix.shape[1]:
         return np.arange(len(matrix))
+    if matrix.dtype == np.uint8:
+        # Rows of bytes sort as strings do, which takes one pass instead of one a column.
+        return np.argsort(np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}").ravel(), kind="stable")
     return np.lexsort(matrix.T[::-1])
 
 
@@ -52,18 +61,32 @@ def rows_increase(matrix: Matrix) -> bool:
     return bool((np.take_along_axis(before, where, 1) < np.take_along_axis(after, where, 1)).all())
 
 
+def _in_order(rows: Matrix, group: Positions) -> tuple[Matrix, Positions]:
+    order = row_order(rows)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rows[order], rank[group]
+
+
 def _groups(matrix: Matrix) -> tuple[Positions, Positions]:
     # Sorting one hash per row is several times faster than sorting rows; the comparison makes it exact.
-    _, first, group = np.unique(_hashes(matrix), return_index=True, return_inverse=True)
+    hashes = _hashes(matrix)
+    # Not a stable sort, which is slower: it does not matter which of equal rows is met first.
+    first, group = _runs(np.argsort(hashes), hashes[:, None])
     if all(np.array_equal(column[first][group], column) for column in matrix.T):
         return first, group
     return _sorted_groups(matrix)
 
 
 def _sorted_groups(matrix: Matrix) -> tuple[Positions, Positions]:
-    order = row_order(matrix)
+    return _runs(row_order(matrix), matrix)
+
+
+def _runs(order: Positions, matrix: Matrix) -> tuple[Positions, Positions]:
+    """Return the first of each run of equal rows, which an order brings together, and the run of each row."""
     ordered = matrix[order]
-    starts = np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)]
+    starts = np.ones(len(order), dtype=np.bool_)
+    starts[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     group = np.empty_like(order)
     group[order] = np.cumsum(starts) - 1
     return order[starts], group

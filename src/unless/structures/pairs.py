@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Domain
-from unless.structures.distinct import Positions, distinct_rows
+from unless.structures.distinct import Positions
 
 Edge = tuple[str, str]
 Packed = npt.NDArray[np.uint8]
@@ -66,17 +66,6 @@ def is_padded_with_zeros(packed: Packed, n_nodes: int) -> bool:
     """Tell whether the bits beyond the last pair are zero, as equality by bytes needs."""
     used = n_pairs(n_nodes) % 8
     return not used or not len(packed) or not (packed[:, -1] >> used).any()
-
-
-def distinct_graphs(packed: Packed) -> tuple[Packed, Positions]:
-    """Return the distinct graphs in the order of their bytes, and for each graph its position among them."""
-    width = packed.shape[1]
-    padded = np.zeros((len(packed), -(-width // 8) * 8), dtype=np.uint8)
-    padded[:, :width] = packed
-    # Words are compared eight bytes at a time; big-endian ones sort as their bytes do.
-    words, index = distinct_rows(padded.view(">u8").astype(np.uint64))
-    graphs = words.astype(">u8").view(np.uint8).reshape(len(words), -1)[:, :width]
-    return np.ascontiguousarray(graphs), index
 
 
 def _first_pairs(n_nodes: int) -> Positions:
