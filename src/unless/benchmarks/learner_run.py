@@ -14,10 +14,13 @@ from unless.errors import UnlessError
 MOST_FEATURES = 20_000
 
 
-def read_debd(folder: Path, part: str) -> unless.Dataset:
-    """Read one part of a table of the density estimation benchmark: 0 and 1, no names."""
-    with gzip.open(folder / f"{folder.name}.{part}.data.gz", "rt") as file:
-        codes = np.loadtxt(file, delimiter=",", dtype=np.int64)
+def read_debd(folder: Path, *parts: str) -> unless.Dataset:
+    """Read some parts of a table of the density estimation benchmark: 0 and 1, no names."""
+    blocks = []
+    for part in parts:
+        with gzip.open(folder / f"{folder.name}.{part}.data.gz", "rt") as file:
+            blocks.append(np.loadtxt(file, delimiter=",", dtype=np.int64))
+    codes = np.concatenate(blocks)
     names = [f"x{place:03}" for place in range(codes.shape[1])]
     domain = unless.Domain(tuple(unless.Variable(name, ("0", "1")) for name in names))
     return unless.Dataset.from_codes(domain, codes)

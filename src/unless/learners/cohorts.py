@@ -19,7 +19,10 @@ from unless.structures.pairs import Packed, packed_width
 Part = tuple[list[Contexts], range]
 # Pairs of variables times contexts in a shard that is kept: about a second.
 SHARD_SIZE = 2**24
-# How far from where parts would be equal a cut may be, as a share of a part.
+# Where workers take many parts in turn, these fall from one and a half to half of their mean: the last should
+# be waited for as little as can be.
+_FALL, _MANY = 0.5, 8
+# How far from where parts would have these sizes a cut may be, as a share of a part.
 _LEEWAY = 0.2
 # Chunks of contexts that threads take one after the other; with more of them fewer wait for the last, but
 # more is looked up twice.
@@ -54,7 +57,7 @@ def learn_by_cohorts(
     # Threads without a folder to fill work on one part together, and ask nothing twice.
     n_threads = n_workers if place is None and shares_memory() else 1
     n_parts = n_shards(n, m) if place is not None else n_workers // n_threads
-    work = _cut(packed, strategy, n_parts, n_threads)
+    work = _cut(packed, strategy, n_parts, n_threads, in_turn=place is not None)
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     n_visits = sum(len(nodes) for _, nodes in work)
     pulse = Pulse(step, n, n_visits)
@@ -83,11 +86,11 @@ def n_shards(n: int, m: int) -> int:
     return -(-n * n * m // SHARD_SIZE)
 
 
-def cut_contexts(packed: PackedTable, n_parts: int) -> list[Contexts]:
+def cut_contexts(packed: PackedTable, n_parts: int, *, in_turn: bool) -> list[Contexts]:
     """Cut the contexts into parts; those that agree in the first variables ask alike, and stay together.
 
-    They are sorted, and cut between two that differ as early as can be found near the place that would make
-    equal parts.
+    They are sorted, and cut between two that differ as early as can be found near the place that is wished
+    for.
     """
     m = packed.table.codes.shape[1]
     n_parts = min(n_parts, m)
@@ -96,25 +99,31 @@ def cut_contexts(packed: PackedTable, n_parts: int) -> list[Contexts]:
     alike = np.lexsort(packed.table.codes[::-1])
     ordered = packed.table.codes[:, alike]
     differ_at = (ordered[:, 1:] != ordered[:, :-1]).argmax(axis=0)
-    reach = int(_LEEWAY * m / n_parts)
-    ends = []
-    for ideal in (m * part // n_parts for part in range(1, n_parts)):
-        near = np.arange(max(1, ideal - reach), min(m, ideal + reach + 1))
-        ends.append(int(near[np.lexsort([abs(near - ideal), differ_at[near - 1]])[0]]))
-    parts = [np.sort(part).astype(np.int32) for part in np.split(alike, ends)]
-    # The largest first: who takes the last one should not be waited for.
+    fall = _FALL if in_turn and n_parts >= _MANY else 0.0
+    sizes = np.linspace(1 + fall, 1 - fall, n_parts) * m / n_parts
+    ideals = np.cumsum(sizes)[:-1].round().astype(np.int64).clip(1, m - 1)
+    ends = set()
+    for ideal, size in zip(ideals.tolist(), sizes[1:].tolist(), strict=True):
+        reach = int(_LEEWAY * size)
+        near = np.arange(max(1, ideal - reach), min(m - 1, ideal + reach) + 1)
+        ends.add(int(near[np.lexsort([abs(near - ideal), differ_at[near - 1]])[0]]))
+    parts = [np.sort(part).astype(np.int32) for part in np.split(alike, sorted(ends))]
+    # The largest first.
     return sorted(parts, key=len, reverse=True)
 
 
-def _cut(packed: PackedTable, strategy: Strategy, n_parts: int, n_threads: int) -> list[Part]:
+def _cut(
+    packed: PackedTable, strategy: Strategy, n_parts: int, n_threads: int, *, in_turn: bool
+) -> list[Part]:
     """Cut the work by contexts where blankets are shared, else by nodes: no part needs another."""
     n = len(packed.order)
     if n_threads > 1:
-        return [(cut_contexts(packed, n_threads * _CHUNKS_PER_THREAD if strategy.shared else 1), range(n))]
+        n_chunks = n_threads * _CHUNKS_PER_THREAD if strategy.shared else 1
+        return [(cut_contexts(packed, n_chunks, in_turn=True), range(n))]
     if strategy.shared:
-        return [([contexts], range(n)) for contexts in cut_contexts(packed, n_parts)]
-    n_parts = min(n_parts, n)
-    return [(cut_contexts(packed, 1), range(place, n, n_parts)) for place in range(n_parts)]
+        return [([contexts], range(n)) for contexts in cut_contexts(packed, n_parts, in_turn=in_turn)]
+    n_parts, everyone = min(n_parts, n), cut_contexts(packed, 1, in_turn=False)
+    return [(everyone, range(place, n, n_parts)) for place in range(n_parts)]
 
 
 def _join(packed: PackedTable, strategy: Strategy, parts: Sequence[Arrays], work: Sequence[Part]) -> Packed:

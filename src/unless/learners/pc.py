@@ -128,7 +128,8 @@ def learn_by_pc(
     n, m = data.n_variables, data.n_distinct
     reach = within_reach(data, place, PackedTable.of, tuple(order))
     packed = reach.load()
-    work = cut_contexts(packed, n_workers if place is None else n_shards(n, m))
+    is_kept = place is not None
+    work = cut_contexts(packed, n_shards(n, m) if is_kept else n_workers, in_turn=is_kept)
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
     by_round = len(work) <= n_workers and shares_memory()

@@ -29,7 +29,7 @@ from unless.learners.locking import holding
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
-FORMAT = 3
+FORMAT = 4
 _SUFFIX = ".shard"
 _ANSWER = "answer"
 # Seconds after which nobody goes on writing a draft.
