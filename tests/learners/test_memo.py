@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 import unless
 from strategies import datasets
+from unless.errors import TooLarge
 from unless.kernels.memo import Log
 from unless.learners import graphs, visits
 from unless.learners.memo import Memo, Waiting
-from unless.learners.tallying import count_distinct, count_parts
+from unless.learners.tallying import Ledger, count_distinct, count_parts
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +87,18 @@ def test_more_questions_than_fit_memory_are_counted_in_slices(monkeypatch):
         for one, begin in zip(chosen, begins, strict=True)
     ]
     assert count_parts(parts, 1, 0) == len(np.unique(np.concatenate(chosen)))
+
+
+def test_questions_of_other_parts_are_noted_within_their_memory():
+    ledger = Ledger(3, 2_000)
+    for first in range(1, 60, 10):
+        ledger.add(Log(answers(*range(first, first + 10)), np.full(10, 2, dtype=np.int32)), 1)
+    handed_in = ledger.hand_in(70)
+    assert handed_in["questions"].tolist() == words(*range(1, 61)).tolist()
+    assert handed_in["begins"].tolist() == [0, 0, 0, 60]
+    assert handed_in["n_private"] == 10
+    with pytest.raises(TooLarge, match=r"count 100 questions once .* max_memory="):
+        ledger.add(Log(answers(*range(1, 41)), np.zeros(40, dtype=np.int32)), 1)
 
 
 def test_a_memo_begins_anew_with_what_is_known():

@@ -78,6 +78,8 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     table = levels * words * 8 + 4 * n * m
     # Lists of rows are a few times longer than there are words.
     scratch = (2 * n + 3) * words * 32 + most * words * 16 + most * most * 8
+    # What is known of each context while it is searched.
+    scratch += m * (12 + 8 * packed_words(n))
     return graphs + table + n_workers * scratch
 
 

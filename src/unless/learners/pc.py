@@ -17,7 +17,7 @@ from unless.kernels.pc_walk import Crowd, Walk
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
 from unless.learners.memo import Memo, question_keys
 from unless.learners.shards import Filed, Held, Pulse, run_shards, shares_memory, within_reach
-from unless.learners.tallying import Notebook, count_parts
+from unless.learners.tallying import Ledger, count_parts
 from unless.learners.visits import Contexts, rows_outside
 from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import n_pairs, packed_width
@@ -169,17 +169,19 @@ def _run_rounds(
     shard = Shard.of(packed, contexts, ~forbidden)
     n_tests, n_distinct = 0, 0
     # Questions of round k have k conditions: those of two rounds are different.
-    notebook = Notebook(n_rounds)
+    has_others = len(contexts) < packed.table.codes.shape[1]
+    ledger = Ledger(n_rounds, max_bytes // 4)
+    left = max_bytes - ledger.max_bytes if has_others else max_bytes
     n_made = 0
     for k in range(n_rounds):
-        n_asked, memo = _run_round(k, packed, shard, rules, max_bytes, pulse)
+        n_asked, memo = _run_round(k, packed, shard, rules, left, pulse)
         n_made += 1
         if not n_asked:
             break
         n_tests += n_asked
-        if len(contexts) < packed.table.codes.shape[1]:
+        if has_others:
             answers = memo.answers()
-            notebook.add(Log(answers, np.zeros(len(answers), dtype=np.int32)), k)
+            ledger.add(Log(answers, np.zeros(len(answers), dtype=np.int32)), k)
         n_distinct += memo.n_known
     pulse.end(n_made)
     edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
@@ -187,7 +189,7 @@ def _run_rounds(
     return {
         "edges": edges,
         "n_tests": np.array(n_tests),
-        **notebook.hand_in(n_distinct),
+        **ledger.hand_in(n_distinct),
     }
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.memory import show_memory
+from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import Common, Log, add_words, note_common, sort_common
 from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
@@ -25,24 +27,23 @@ _LEAST_AT_ONCE = 2**20
 # A set of words, half of it gaps and rounded up, and what was read.
 _BYTES_TO_COUNT = 64
 _COUNTS_PER_WORKER = 4
+# Half a key, alone and with its kind.
+_BYTES_HANDED_IN, _BYTES_OF_A_NOTE = 8, 12
 _LOW_BITS = np.uint64(2**20 - 1)
 
 
-class Notebook:
+class Ledger:
     """The questions of a part that others may ask, too, noted as they come and handed in by kind."""
 
-    def __init__(self, n_kinds: int) -> None:
-        self.n_kinds, self.n_noted = n_kinds, 0
+    def __init__(self, n_kinds: int, max_bytes: int) -> None:
+        self.n_kinds, self.max_bytes, self.n_noted = n_kinds, max_bytes, 0
         self._common = _pages(0)
 
     def add(self, log: Log, node: int) -> None:
         """Note the questions of a visit."""
         need = self.n_noted + len(log.others)
         if need > len(self._common.words):
-            wider = _pages(max(need, 2 * self.n_noted))
-            for new, old in zip(wider, self._common, strict=True):
-                new[: self.n_noted] = old[: self.n_noted]
-            self._common = wider
+            self._widen(need)
         self.n_noted = int(note_common(log, node, self._common, self.n_noted))
 
     def hand_in(self, n_distinct: int) -> Arrays:
@@ -52,6 +53,27 @@ class Notebook:
         words = np.empty(self.n_noted, dtype=np.uint64)
         sort_common(self._common, begins[:-1], words)
         return {"n_private": np.array(n_distinct - self.n_noted), "questions": words, "begins": begins}
+
+    def _widen(self, need: int) -> None:
+        """Make room for so many questions in all, and for twice as many as there are if that is allowed."""
+        wanted = max(need, 2 * self.n_noted)
+        if self._bytes_of(wanted) > self.max_bytes:
+            wanted = need
+        need_bytes = self._bytes_of(wanted)
+        if need_bytes > self.max_bytes:
+            raise TooLarge(
+                f"To count {wanted:,} questions once that other parts of the work may ask, too, would need "
+                f"{show_memory(need_bytes)}, more than the {show_memory(self.max_bytes)} left for it; raise "
+                "max_memory=, or learn with threads and without work_dir=, which needs no such count."
+            )
+        wider = _pages(wanted)
+        for new, old in zip(wider, self._common, strict=True):
+            new[: self.n_noted] = old[: self.n_noted]
+        self._common = wider
+
+    def _bytes_of(self, room: int) -> int:
+        """Return what so much room needs, beside the room before it and beside what is handed in."""
+        return room * (_BYTES_OF_A_NOTE + _BYTES_HANDED_IN) + self.n_noted * _BYTES_OF_A_NOTE
 
 
 def _pages(room: int) -> Common:

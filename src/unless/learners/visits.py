@@ -19,7 +19,7 @@ from unless.kernels.memo import Log
 from unless.kernels.slices import Crossing
 from unless.learners.memo import Memo, Waiting, make_log, question_keys, widened
 from unless.learners.shards import Filed, Held, Pulse
-from unless.learners.tallying import Notebook
+from unless.learners.tallying import Ledger
 from unless.learners.team import Team
 from unless.learners.workplace import Arrays
 from unless.structures.pairs import Packed, packed_width
@@ -37,8 +37,8 @@ _BYTES_OF_ONE = 128
 _MOST_EXPECTED = 2**17
 # Bytes: two lines of a cache, as they are often fetched in pairs.
 _FAR = 128
-# The shares of the memory for answers that the memo and answers for later nodes may take.
-_MEMO, _WAITING = 1 / 2, 1 / 4
+# The shares of the memory for answers: a memo, answers for later nodes, questions that other parts may ask.
+_MEMO, _WAITING, _NOTES = 1 / 2, 1 / 4, 1 / 4
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Visits:
         self.hands = [_Hand(packed, strategy, nodes, self.search, pulse) for _ in range(task.n_threads)]
         self.has_all_nodes = len(nodes) == n
         self.has_others = not self.has_all_nodes or n_contexts < m
-        self.notebook = Notebook(n)
+        self.ledger = Ledger(n, int(task.max_bytes * _NOTES))
         # Threads that take nodes should not wait for one of them, as long as the memo holds as many.
         takes_nodes = task.n_threads > 1 and not strategy.shared
         self._fewest_at_once = 4 * task.n_threads if takes_nodes else 1
@@ -121,7 +121,7 @@ class _Visits:
         log = self.hands[member].visit(self._last, self.graphs, self.memo)
         node = self.task.nodes[self._last - 1]
         if self.has_others:
-            self.notebook.add(log, node)
+            self.ledger.add(log, node)
         self.waiting.add(node, log)
 
     def end(self) -> int:
@@ -138,7 +138,7 @@ class _Visits:
         """Return graphs (or blankets, where other parts have other nodes) and what they cost."""
         return {
             "n_tests": np.array(sum(hand.n_asked for hand in self.hands)),
-            **self.notebook.hand_in(sum(hand.n_new for hand in self.hands)),
+            **self.ledger.hand_in(sum(hand.n_new for hand in self.hands)),
             **({"edges": self._pack(team)} if self.has_all_nodes else {"graphs": self.graphs}),
         }
 
