@@ -9,8 +9,10 @@ import warnings
 import zipfile
 from contextlib import ExitStack, contextmanager
 
+import joblib
 import numpy as np
 import pytest
+from joblib._parallel_backends import ThreadingBackend
 
 import unless
 from strategies import chained_columns
@@ -54,6 +56,23 @@ def saved(est, folder):
 
 def shards(folder):
     return {path: path.stat().st_mtime_ns for path in sorted(folder.glob("*.shard"))}
+
+
+class Elsewhere(ThreadingBackend):
+    """A backend that behaves as those of Ray and Spark: another's memory, and all results at the end."""
+
+    supports_sharedmem = False
+    supports_return_generator = False
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_backend_that_gives_all_results_at_the_end(has_folder, table, tmp_path):
+    local = saved(unless.CSGS().fit(table), tmp_path)
+    joblib.register_parallel_backend("elsewhere", Elsewhere)
+    work_dir = tmp_path / "work" if has_folder else None
+    with joblib.parallel_config("elsewhere"):
+        est = unless.CSGS(n_jobs=2, work_dir=work_dir).fit(table)
+    assert saved(est, tmp_path) == local
 
 
 @EVERY

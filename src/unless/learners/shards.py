@@ -110,9 +110,13 @@ def n_workers(n_jobs: int | None) -> int:
 
 def shares_memory() -> bool:
     """Tell whether joblib's workers, of the backend that the user chose, see this process's memory."""
+    return _backend_can("supports_sharedmem")
+
+
+def _backend_can(name: str) -> bool:
     from joblib.parallel import get_active_backend
 
-    return bool(getattr(get_active_backend(prefer="threads")[0], "supports_sharedmem", False))
+    return bool(getattr(get_active_backend(prefer="threads")[0], name, False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +193,9 @@ def _run(
     if shares_memory():
         return list(Parallel(n_jobs=n_jobs, prefer="threads")(calls))
     done = []
-    for result in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(calls):
+    # Ray and Spark give all results at the end only.
+    comes = "generator" if _backend_can("supports_return_generator") else "list"
+    for result in Parallel(n_jobs=n_jobs, prefer="threads", return_as=comes)(calls):
         done.append(result)
         pulse.tick(ticks)
     return done
