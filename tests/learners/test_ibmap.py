@@ -16,7 +16,7 @@ from unless.counting.strata import StrataTable
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
 from unless.independence.assertions import terms_at
 from unless.learners import climbing
-from unless.learners.climbing import Limits, Scorer, blanket_of, climb, perturbed
+from unless.learners.climbing import Limits, Scorer, blanket_of, climb, climb_on, perturbed
 from unless.learners.ibmap import IBMAPHC
 
 # The logarithms of factorials of thousands of millions have no digits left for a twin to agree with.
@@ -61,9 +61,9 @@ def full_score(table, links):
 def watched_climb(climbs):
     """Make a climb that checks the incremental score against the full one after every flip."""
 
-    def watched(scorer, links, limits, bar=None):
-        done = climb(scorer, links, limits, bar)
-        now = links.copy()
+    def watched(scorer, way, limits, bar):
+        now = way.links.copy()
+        done = climb_on(scorer, way, limits, bar)
         for (a, b), score in done.path:
             climbing.flip(now, a, b)
             assert score == pytest.approx(full_score(scorer.table, now), rel=1e-11, abs=1e-11)
@@ -81,7 +81,7 @@ def test_graph_score_path_and_counts_are_those_of_full_scoring(run):
     edges, score, path, n_tests, n_distinct = naive_answer_to(data, chosen)
     climbs = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unless.learners.ibmap.climb", watched_climb(climbs))
+        patch.setattr("unless.learners.expeditions.climb_on", watched_climb(climbs))
         est = IBMAPHC(**chosen).fit(data)
     names, by_name = data.names, sorted(data.names)
     assert est.structure_.edges == {tuple(sorted(names[a] for a in edge)) for edge in edges}

@@ -1,7 +1,7 @@
 """Best-improvement hill climbing over graphs by the IB-score, one edge flipped at a time."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,12 +11,14 @@ from scipy.sparse.csgraph import connected_components
 from unless.counting.strata import StrataTable
 from unless.data.progress import Bar
 from unless.independence.assertions import Tally, add_up, scores_beside, scores_of_additions, terms_at
-from unless.learners.shards import Pulse
+from unless.learners.shards import Pulse, shares_memory
 
 Links = npt.NDArray[np.bool_]
 Gains = npt.NDArray[np.float64]
 Flip = tuple[int, int]
 Task = tuple[int, tuple[int, ...], int | None, list[int]]
+# Tasks that each worker does before what they found is taken note of.
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,14 @@ class Climb:
     path: tuple[tuple[Flip, float], ...]
 
 
+@dataclass
+class Way:
+    """A climb that has not ended: where it is, and every flip so far with the score it led to."""
+
+    links: Links
+    path: list[tuple[Flip, float]] = field(default_factory=list)
+
+
 def tolerance(score: float) -> float:
     """Return by how much scores must differ to count as different: less may be rounding."""
     return 1e-9 + 1e-12 * abs(score)
@@ -60,6 +70,8 @@ class Scorer:
     n_asked: int = 0
     bar: Bar = field(default_factory=Bar)
     known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+    # Called whenever more is known, if somebody wants to hear of it before all flips are.
+    note: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.table.n_variables)
@@ -76,9 +88,13 @@ class Scorer:
         for a in range(len(links)):
             blanket = blanket_of(links, a)
             if (a, blanket) not in self.known:
-                self.known[a, blanket] = math.fsum(terms_at(self.table, a, blanket, self.desk))
-                self.tally.add(a, blanket)
+                self.learn(a, blanket, math.fsum(terms_at(self.table, a, blanket, self.desk)))
         return [self.known[a, blanket_of(links, a)] for a in range(len(links))]
+
+    def learn(self, a: int, blanket: tuple[int, ...], score: float) -> None:
+        """Remember the score of a variable under a blanket, and what it took to know it."""
+        self.known[a, blanket] = score
+        self.tally.add(a, blanket)
 
     def gains(self, links: Links, allowed: Links) -> Gains:
         """Return what each allowed flip would add to the score; minus infinity for all others."""
@@ -89,9 +105,10 @@ class Scorer:
         for a, found in self._compute(links, wanted):
             blanket = blanket_of(links, a)
             for c, score in found.items():
-                self.known[a, toggled(blanket, c)] = score
+                self.learn(a, toggled(blanket, c), score)
                 self._near[a][1][c] = scores[a, c] = score
-                self.tally.add(a, toggled(blanket, c))
+            if self.note is not None:
+                self.note()
         self.n_asked += int(allowed.sum()) * (len(links) - 1)
         change = np.where(allowed, scores - np.array(self.of_variables(links))[:, None], -np.inf)
         return np.asarray(change + change.T)
@@ -106,45 +123,57 @@ class Scorer:
         return self._near[a][1]
 
     def _compute(self, links: Links, wanted: dict[int, list[int]]) -> Iterator[tuple[int, dict[int, float]]]:
-        from joblib import Parallel, delayed
-
-        tasks = [task for a, flips in wanted.items() for task in _tasks(a, blanket_of(links, a), flips)]
-        parts = [tasks[place :: self.n_workers] for place in range(self.n_workers)]
+        tasks = {a: list(_tasks(a, blanket_of(links, a), flips)) for a, flips in wanted.items()}
+        n_tasks = sum(map(len, tasks.values()))
         # The first look is at all flips and by far the longest: it has a time left of its own.
-        pulse = Pulse(self.bar, len(tasks), len(tasks)) if len(wanted) > 2 else Pulse()
+        pulse = Pulse(self.bar, n_tasks, n_tasks) if len(wanted) > 2 else Pulse()
         if len(wanted) > 2:
-            self.bar.begin("looking at all flips", len(tasks))
+            self.bar.begin("looking at all flips", n_tasks)
+        # Workers that do not share this memory get the table with every batch.
+        in_batches = self.note is not None and shares_memory()
         try:
-            # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
-            done = Parallel(n_jobs=self.n_workers, prefer="threads")(
-                delayed(_run)(self.table, part, pulse) for part in parts if part
-            )
+            for batch in _batches(tasks, _AT_ONCE * self.n_workers if in_batches else n_tasks):
+                yield from self._spread(batch, pulse)
         finally:
             # Threads that are still at work after Ctrl-C would go on to the end.
             pulse.stop()
-        terms: dict[int, list[dict[int, list[float]]]] = {a: [] for a in wanted}
+
+    def _spread(self, tasks: list[Task], pulse: Pulse) -> Iterator[tuple[int, dict[int, float]]]:
+        from joblib import Parallel, delayed
+
+        parts = [tasks[place :: self.n_workers] for place in range(self.n_workers)]
+        # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
+        done = Parallel(n_jobs=self.n_workers, prefer="threads")(
+            delayed(_run)(self.table, part, pulse) for part in parts if part
+        )
+        terms: dict[int, list[dict[int, list[float]]]] = {}
         for part in done:
             for a, scores in part:
-                terms[a].append(scores)
+                terms.setdefault(a, []).append(scores)
         for a, scores in terms.items():
             yield a, add_up(scores)
 
 
 def climb(scorer: Scorer, links: Links, limits: Limits, bar: Bar | None = None) -> Climb:
     """Flip the edge that gains most, again and again, until none gains; ties go to the first by position."""
-    bar, links = Bar() if bar is None else bar, links.copy()
-    score = scorer.score(links)
-    path: list[tuple[Flip, float]] = []
+    return climb_on(scorer, Way(links.copy()), limits, Bar() if bar is None else bar)
+
+
+def climb_on(scorer: Scorer, way: Way, limits: Limits, bar: Bar) -> Climb:
+    """Go on with a climb to its end."""
+    links, path, n_before = way.links, way.path, len(way.path)
+    score, has_begun = scorer.score(links), False
     while True:
         gains = np.triu(scorer.gains(links, limits.flips(links)), 1)
         # Below the diagonal there is nothing to flip.
         gains[np.tril_indices(len(links))] = -np.inf
         best, margin = gains.max(initial=-np.inf), tolerance(score)
-        n_flips = len(path) + n_joins(links, gains > margin)
-        if path:
+        n_flips = len(path) - n_before + n_joins(links, gains > margin)
+        if has_begun:
             bar.expect(n_flips)
         else:
             bar.begin("flipping edges", n_flips)
+            has_begun = True
         if best <= margin:
             return Climb(links, score, tuple(path))
         a, b = (int(end) for end in np.argwhere(gains >= best - margin)[0])
@@ -200,6 +229,18 @@ def _tasks(a: int, blanket: tuple[int, ...], flips: list[int]) -> Iterator[Task]
         yield a, blanket, None, added[begin : begin + 16]
     for member in blanket:
         yield a, blanket, member, flips
+
+
+def _batches(tasks: dict[int, list[Task]], size: int) -> Iterator[list[Task]]:
+    """Put tasks together, those of a variable never apart, until there are enough."""
+    batch: list[Task] = []
+    for some in tasks.values():
+        batch += some
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _run(table: StrataTable, tasks: list[Task], pulse: Pulse) -> list[tuple[int, dict[int, list[float]]]]:

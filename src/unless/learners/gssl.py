@@ -13,11 +13,13 @@ from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Gaussian, Laplace, Prior
+from unless.learners.bookmarks import Bookmark
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
 from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
 from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
+from unless.learners.workplace import brief, digest
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import priors_to_try
@@ -126,33 +128,45 @@ class GSSL(FeatureLearner):
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, self._bar)
+        search = Search(working, unseen, fitting, priors, self._bar, self._place)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
         setting, prior, members, here = search.at(best)
-        return Choice(setting, prior, tried, lambda: self._converged(training, working, members, prior, here))
+        return Choice(
+            setting, prior, tried, lambda: self._converged(training, working, setting, prior, members, here)
+        )
 
     def _learn_with(self, data: Dataset, setting: Setting, prior: Prior) -> LogLinearModel:
         told = _told(data, setting)
         working = self._working_sets(data, [told])
         members = working.generated.chosen(told["n_draws"], told["prune"])
-        return self._converged(data, working, members, prior, working.start(prior))
+        return self._converged(data, working, told, prior, members, working.start(prior))
 
     def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
         limit = parse_memory(self.max_memory)
         draws = [setting["n_draws"] for setting in settings]
-        generated = generate_features(data, draws, self.random_state, limit, self._bar)
+        generated = generate_features(data, draws, self._seed, limit, self._bar)
         return WorkingSets(generated, **self._layout())
 
     def _converged(
-        self, data: Dataset, working: WorkingSets, members: Integers, prior: Prior, start: Weighed
+        self,
+        data: Dataset,
+        working: WorkingSets,
+        setting: Setting,
+        prior: Prior,
+        members: Integers,
+        start: Weighed,
     ) -> LogLinearModel:
         """Fit to the end, and put the features in the order of sets."""
         tolerance = TOLERANCE * data.n_rows
         # How many it takes shows only at the end.
         self._bar.begin("rounds of the last fit", None)
-        here, n_iterations = working.converge(members, prior, start, tolerance, _MOST_ITERATIONS, self._bar)
+        # Features are numbered by the draws, and where the rounds begin says what was chosen from.
+        begins = brief([digest(data), setting, prior, *(array.tolist() for array in start)])
+        here, n_iterations = working.converge(
+            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, Bookmark(self._place, f"fit-{begins}")
+        )
         arrays = working.generated.spelled(here.features)
         features = FeatureSet.from_arrays(data.domain, arrays)
         weight_of = dict(zip(arrays.literals(), here.weights.tolist(), strict=True))

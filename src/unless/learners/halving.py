@@ -12,8 +12,10 @@ from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.inference.priors import Prior
+from unless.learners.bookmarks import once
 from unless.learners.generation import Integers
 from unless.learners.working_sets import Weighed, WorkingSets
+from unless.learners.workplace import Arrays, Workplace, brief
 
 # Of so many settings one goes on to the next rung.
 SHARE = 4
@@ -64,8 +66,9 @@ class Search:
         settings: Sequence[Mapping[str, Any]],
         priors: Sequence[Prior],
         bar: Bar,
+        folder: Workplace | None = None,
     ) -> None:
-        self.working, self.unseen, self.priors, self.bar = working, unseen, priors, bar
+        self.working, self.unseen, self.priors, self.bar, self.folder = working, unseen, priors, bar, folder
         chosen = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
         # From few features to many, so that the weights of one setting are a start for the next.
         order = sorted(range(len(settings)), key=lambda place: (len(chosen[place]), place))
@@ -74,6 +77,7 @@ class Search:
         self.found: dict[int, Weighed] = {}
         self.nearby: Integers = np.empty(0, dtype=np.int64)
         self.looked = (-1, -1)
+        self.too_large: list[tuple[int, int]] = []
         self.scores: list[float] = []
         self.rungs: list[int] = []
 
@@ -113,24 +117,35 @@ class Search:
         return told
 
     def _advance(self, place: int, rung: int) -> float:
+        for _ in range(1 << rung):
+            self.bar()
+        # What was too large before depends on the memory allowed, and the others on it.
+        before = brief([*self.settings, self.too_large])
+        try:
+            done = once(
+                self.folder, f"tried-{before}-{rung}-{place:05}", lambda: self._try(place, rung)
+            )
+        except TooLarge:
+            self.found.pop(place, None)
+            self.too_large.append((rung, place))
+            return -np.inf
+        self.found[place] = Weighed(done["features"], done["weights"])
+        self.nearby, self.looked = done["nearby"], (place // len(self.priors), rung)
+        return float(done["score"])
+
+    def _try(self, place: int, rung: int) -> Arrays:
+        """Let more features in and fit them, as far as the rung allows."""
         setting, prior = divmod(place, len(self.priors))
         belief = self.priors[prior]
         most = FIRST_FEATURES << rung
-        for _ in range(1 << rung):
-            self.bar()
-        try:
-            here = self.found[place] if rung else self._begin(place)
-            nearby = self._shortlist(setting, rung, here, _LOOK_AHEAD * most)
-            for round_ in range(_ROUNDS):
-                room = (most - len(here.features)) // (_ROUNDS - round_)
-                new = self.working.promising(nearby, belief, here, room)
-                here = self.working.fit(here.joined(new), belief, (FIRST_ITERATIONS << rung) // _ROUNDS)[0]
-            score = self.working.log_likelihood(here, self.unseen)
-        except TooLarge:
-            self.found.pop(place, None)
-            return -np.inf
-        self.found[place] = here
-        return score
+        here = self.found[place] if rung else self._begin(place)
+        nearby = self._shortlist(setting, rung, here, _LOOK_AHEAD * most)
+        for round_ in range(_ROUNDS):
+            room = (most - len(here.features)) // (_ROUNDS - round_)
+            new = self.working.promising(nearby, belief, here, room)
+            here = self.working.fit(here.joined(new), belief, (FIRST_ITERATIONS << rung) // _ROUNDS)[0]
+        score = self.working.log_likelihood(here, self.unseen)
+        return {**here._asdict(), "nearby": nearby, "score": np.array(score)}
 
     def _begin(self, place: int) -> Weighed:
         """Start from the same prior over fewer features, or else from features of one variable."""

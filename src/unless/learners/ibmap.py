@@ -14,8 +14,10 @@ from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
 from unless.errors import SettingError, TooLarge
 from unless.independence.assertions import terms_at
-from unless.learners.climbing import Climb, Limits, Links, Scorer, climb, perturbed, tolerance
+from unless.learners.bookmarks import Bookmark
+from unless.learners.climbing import Limits, Links, Scorer
 from unless.learners.estimator import Estimator
+from unless.learners.expeditions import Expedition
 from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
 from unless.structures.graph import Graph
 from unless.structures.pairs import Edge
@@ -117,7 +119,10 @@ class IBMAPHC(Estimator):
         limits = Limits(
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
-        best = self._climb(scorer, must, limits)
+        rng = np.random.default_rng(self.random_state)
+        expedition = Expedition(scorer, must, limits, rng, Bookmark(place, "climb"))
+        with progress("IBMAPHC", self.show_progress) as scorer.bar:
+            best = expedition.run(self.n_restarts, scorer.bar)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         graph = Graph(data.domain, edges)
         # Asks tests too: nothing is set before all is known.
@@ -146,21 +151,6 @@ class IBMAPHC(Estimator):
             )
             for one in results["assertions"]
         }
-
-    def _climb(self, scorer: Scorer, start: Links, limits: Limits) -> Climb:
-        """Climb from the start, and again from the best graph so far with some edges flipped."""
-        rng = np.random.default_rng(self.random_state)
-        n = len(start)
-        with progress("IBMAPHC", self.show_progress) as bar:
-            scorer.bar = bar
-            scorer.n_asked += n * (n - 1)
-            best = climb(scorer, start, limits, bar)
-            for _ in range(self.n_restarts):
-                scorer.n_asked += n * (n - 1)
-                again = climb(scorer, perturbed(best.links, limits, rng), limits, bar)
-                if again.score > best.score + tolerance(best.score):
-                    best = again
-        return best
 
     def _check_memory(self, data: Dataset) -> int:
         """Return the number of workers, or refuse with the estimate before any work."""

@@ -1,5 +1,6 @@
 """Learners of features: several settings are tried, and what predicts unseen rows best is kept."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior
 from unless.inference.rows import read_rows
+from unless.learners.bookmarks import once, settled_seed
 from unless.learners.estimator import Estimator
 from unless.learners.settings import check_at_least
-from unless.learners.workplace import Workplace
+from unless.learners.workplace import Arrays, Workplace
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import prior_path, priors_to_try
@@ -57,6 +59,7 @@ class FeatureLearner(Estimator):
     # Whether finished work is kept as a whole, not in parts.
     keeps_whole: ClassVar[bool] = True
     _place: Workplace | None = None
+    _seed: Any = None
     _bar: Bar = Bar()
     prior: Any
     validation: float
@@ -105,6 +108,7 @@ class FeatureLearner(Estimator):
         self._place = self._workplace(data, *(() if unseen is None else (unseen,)))
         if self.keeps_whole and self._take_up(self._place):
             return
+        self._seed = settled_seed(self._place, self.random_state)
         # By name: the order of the columns must not decide anything, not even the rounding.
         by_name = sorted(data.names)
         net, chosen, tried = self._learn_named(data.select(by_name), unseen and unseen.select(by_name))
@@ -125,12 +129,20 @@ class FeatureLearner(Estimator):
                 if len(grid) * len(priors) == 1:
                     return self._learn_with(data, grid[0], priors[0]), _told(grid[0], priors[0]), []
                 training, unseen = (
-                    hold_out(data, self.validation, self.random_state) if judge is None else (data, judge)
+                    hold_out(data, self.validation, self._seed) if judge is None else (data, judge)
                 )
-                best = self._choose(training, unseen, grid, priors)
-                again = self.refit and training is not data
-                net = self._learn_with(data, best.setting, best.prior) if again else best.finish()
-                return net, _told(best.setting, best.prior), best.tried
+                if not self.refit or training is data:
+                    best = self._choose(training, unseen, grid, priors)
+                    return best.finish(), _told(best.setting, best.prior), best.tried
+                # Where all is learned again, what was chosen is all that is left of the choice.
+                kept = once(
+                    self._place,
+                    "chosen",
+                    lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
+                )
+                setting, place, tried = json.loads(kept["told"].tobytes())
+                prior = priors[place]
+                return self._learn_with(data, setting, prior), _told(setting, prior), tried
             finally:
                 del self._bar
 
@@ -188,6 +200,11 @@ class FeatureLearner(Estimator):
             raise SettingError("what was tried is no list of records")
         self.network_, self.structure_ = structure, structure.features
         self.chosen_, self.tried_ = chosen[0], tried
+
+
+def _chosen(best: Choice, priors: Sequence[Prior]) -> Arrays:
+    told = [dict(best.setting), priors.index(best.prior), best.tried]
+    return {"told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
 
 
 def _told(setting: Setting, prior: Prior) -> dict[str, Any]:

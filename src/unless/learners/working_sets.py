@@ -5,6 +5,7 @@ outside it whose slope exceeds the L1 part, until there are none.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,9 @@ from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.priors import Prior
 from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
+from unless.learners.bookmarks import Bookmark
 from unless.learners.generation import Generated, Integers
+from unless.learners.workplace import Arrays
 from unless.weights.minimise import Limits, Minimum, minimise
 from unless.weights.objective import Objective
 from unless.weights.owlqn import Found, owlqn
@@ -96,13 +99,15 @@ class WorkingSets:
         tolerance: float,
         max_iterations: int,
         step: Callable[[], object] = lambda: None,
+        bookmark: Bookmark | None = None,
     ) -> tuple[Weighed, int]:
         """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
 
-        Returns the weights other than zero, and the iterations taken in all rounds together.
+        Returns the weights other than zero, and the iterations taken in all rounds together. A bookmark keeps
+        the rounds done.
         """
-        here, n_taken, settled = start, 0, False
-        nearby = NOTHING.features
+        bookmark = Bookmark() if bookmark is None else bookmark
+        here, nearby, n_taken, settled = _last_round(bookmark.read(), start)
         while n_taken < max_iterations:
             growth = max(_LEAST_GROWTH, len(here.features) // 2)
             new = self.promising(nearby, prior, here, growth, tolerance)
@@ -123,6 +128,7 @@ class WorkingSets:
             if n_more == 0 and not settled:
                 # Rounding hides all further progress.
                 break
+            bookmark.move(partial(_round, here, nearby, n_taken, settled))
         return here, n_taken
 
     def fit(
@@ -188,6 +194,17 @@ class WorkingSets:
         arrays = self.generated.spelled(here.features)
         judge = Conditionals.of(arrays, data, **self.layout, once=True)
         return -float(judge.losses(here.weights).sum())
+
+
+def _round(here: Weighed, nearby: Integers, n_taken: int, settled: bool) -> Arrays:
+    return {**here._asdict(), "nearby": nearby, "n_taken": np.array(n_taken), "settled": np.array(settled)}
+
+
+def _last_round(kept: Arrays | None, start: Weighed) -> tuple[Weighed, Integers, int, bool]:
+    if kept is None:
+        return start, NOTHING.features, 0, False
+    here = Weighed(kept["features"], kept["weights"])
+    return here, kept["nearby"], int(kept["n_taken"]), bool(kept["settled"])
 
 
 def _check(data: Dataset, max_bytes: int) -> None:

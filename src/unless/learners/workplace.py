@@ -317,6 +317,11 @@ def digest(data: Dataset) -> str:
     return told.hexdigest()
 
 
+def brief(value: Any) -> str:
+    """Return a short fingerprint of settings, for the name of a file."""
+    return sha256(json.dumps(_plain(value)).encode()).hexdigest()[:8]
+
+
 def _plain(value: Any) -> Any:
     """Write a setting in values that JSON knows; sets have no order, and must not get one by chance."""
     if isinstance(value, Mapping):

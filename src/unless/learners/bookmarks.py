@@ -1,0 +1,59 @@
+"""Work that cannot be cut: its finished stages, and how far the present one has got, kept in a folder."""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from unless.learners.workplace import Arrays, Workplace
+
+# Seconds between two states that are kept: what a kill loses at most, beside the step it was at.
+SECONDS = 2.0
+# A state is kept no sooner than so many times after what it took to write the last.
+_PATIENCE = 20
+
+
+class Bookmark:
+    """How far work has got, in one file that later states replace; without a folder nothing is kept."""
+
+    def __init__(self, place: Workplace | None = None, name: str = "bookmark") -> None:
+        self._place, self._name = place, name
+        self._due = monotonic() + SECONDS
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a folder for it."""
+        return self._place is not None
+
+    def read(self) -> Arrays | None:
+        """Return the last state, if one is there and whole."""
+        if self._place is None or not self._place.finished([self._name]):
+            return None
+        return self._place.shard(self._name)
+
+    def move(self, state: Callable[[], Arrays]) -> None:
+        """Keep a state in place of the last one, unless that was written a moment ago."""
+        began = monotonic()
+        if self._place is None or began < self._due:
+            return
+        self._place.keep(self._name, state())
+        ended = monotonic()
+        self._due = ended + max(SECONDS, _PATIENCE * (ended - began))
+
+
+def once(place: Workplace | None, name: str, make: Callable[[], Arrays]) -> Arrays:
+    """Return what a stage of the work gives: made now and kept, or taken from the folder."""
+    if place is None:
+        return make()
+    if not place.finished([name]):
+        place.keep(name, make())
+    return place.shard(name)
+
+
+def settled_seed(place: Workplace | None, random_state: Any) -> Any:
+    """Return a seed that is the same whenever the work goes on, if none was given."""
+    if place is None or random_state is not None:
+        return random_state
+    drawn = once(place, "seed", lambda: {"words": np.random.default_rng().integers(0, 2**32, size=4)})
+    return drawn["words"].tolist()
