@@ -94,7 +94,9 @@ def test_only_missing_shards_are_computed_again(name, table, tmp_path):
     first = saved(make(name, work_dir=work).fit(table), tmp_path)
     kept = shards(work)
     assert len(kept) > 3
-    lost = list(kept)[::2]
+    # What makes parts needless goes with some of them: a finished answer, a choice that was made.
+    parts = [path for path in kept if "-of-" in path.stem]
+    lost = [path for path in kept if path in parts[::2] or path not in parts]
     for path in lost:
         path.unlink()
     assert saved(make(name, work_dir=work, resume=True).fit(table), tmp_path) == first

@@ -102,11 +102,12 @@ class Scorer:
         wanted = {}
         for a in np.flatnonzero((allowed & np.isnan(scores)).any(axis=1)).tolist():
             wanted[a] = np.flatnonzero(allowed[a] & np.isnan(scores[a])).tolist()
-        for a, found in self._compute(links, wanted):
-            blanket = blanket_of(links, a)
-            for c, score in found.items():
-                self.learn(a, toggled(blanket, c), score)
-                self._near[a][1][c] = scores[a, c] = score
+        for batch in self._compute(links, wanted):
+            for a, found in batch.items():
+                blanket = blanket_of(links, a)
+                for c, score in found.items():
+                    self.learn(a, toggled(blanket, c), score)
+                    self._near[a][1][c] = scores[a, c] = score
             if self.note is not None:
                 self.note()
         self.n_asked += int(allowed.sum()) * (len(links) - 1)
@@ -122,7 +123,7 @@ class Scorer:
             self._near[a] = (blanket, np.fromiter(flipped, dtype=np.float64))
         return self._near[a][1]
 
-    def _compute(self, links: Links, wanted: dict[int, list[int]]) -> Iterator[tuple[int, dict[int, float]]]:
+    def _compute(self, links: Links, wanted: dict[int, list[int]]) -> Iterator[dict[int, dict[int, float]]]:
         tasks = {a: list(_tasks(a, blanket_of(links, a), flips)) for a, flips in wanted.items()}
         n_tasks = sum(map(len, tasks.values()))
         # The first look is at all flips and by far the longest: it has a time left of its own.
@@ -133,12 +134,12 @@ class Scorer:
         in_batches = self.note is not None and shares_memory()
         try:
             for batch in _batches(tasks, _AT_ONCE * self.n_workers if in_batches else n_tasks):
-                yield from self._spread(batch, pulse)
+                yield self._spread(batch, pulse)
         finally:
             # Threads that are still at work after Ctrl-C would go on to the end.
             pulse.stop()
 
-    def _spread(self, tasks: list[Task], pulse: Pulse) -> Iterator[tuple[int, dict[int, float]]]:
+    def _spread(self, tasks: list[Task], pulse: Pulse) -> dict[int, dict[int, float]]:
         from joblib import Parallel, delayed
 
         parts = [tasks[place :: self.n_workers] for place in range(self.n_workers)]
@@ -150,8 +151,7 @@ class Scorer:
         for part in done:
             for a, scores in part:
                 terms.setdefault(a, []).append(scores)
-        for a, scores in terms.items():
-            yield a, add_up(scores)
+        return {a: add_up(scores) for a, scores in terms.items()}
 
 
 def climb(scorer: Scorer, links: Links, limits: Limits, bar: Bar | None = None) -> Climb:

@@ -58,8 +58,6 @@ class DTSL(FeatureLearner):
     <FeatureSet: 40 features over 3 variables>
     """
 
-    keeps_whole = False
-
     def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
         self,
         kappa: float | Sequence[float] = KAPPAS,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unless.independence.pooled import Associations
 from unless.independence.verdict import Answer
+from unless.learners.bookmarks import Bookmark
 from unless.learners.shards import Filed, Held, Pulse, run_shards
 from unless.learners.workplace import Arrays, Workplace
 
@@ -89,6 +90,11 @@ class Notebook:
         names = np.frombuffer(b"".join(sorted(self.asked)), dtype=np.uint8).reshape(-1, width)
         return {"n_asked": np.array(self.n_asked), "asked": names}
 
+    def bring_back(self, kept: Arrays) -> None:
+        """Remember what was asked before the work was stopped."""
+        self.n_asked = int(kept["n_asked"])
+        self.asked.update(row.tobytes() for row in kept["asked"])
+
 
 def _name(a: int, b: int, given: Iterable[int], n_variables: int) -> bytes:
     """Name a question in little room: there may be hundreds of thousands, given tens of variables each."""
@@ -120,7 +126,7 @@ def learn_graph(
     if strategy.collaborates and found is not None:
         visits = visiting_order(found) if strategy.order is None else list(strategy.order)
         parts = [range(n)]
-        tasks: list[tuple[Any, ...]] = [(asks, strategy, candidates, visits)]
+        tasks: list[tuple[Any, ...]] = [(asks, strategy, candidates, visits, Bookmark(place, "visits"))]
         done = run_shards(_learn_together, tasks, n_jobs=1, place=place, pulse=pulse, ticks=n)
     else:
         n_parts = min(n, n_jobs if place is None else n_kept_parts(asker))
@@ -256,6 +262,7 @@ def _learn_together(
     strategy: Strategy,
     candidates: list[list[int]],
     visits: Sequence[int],
+    bookmark: Bookmark,
     pulse: Pulse,
 ) -> Arrays:
     """Learn blankets that tell each other (GSMN*): what one end of a pair found is not asked at the other."""
@@ -264,7 +271,13 @@ def _learn_together(
     limit = n if strategy.max_blanket is None else strategy.max_blanket
     blankets = np.zeros((n, n), dtype=np.bool_)
     examined: set[int] = set()
-    for a in visits:
+    kept = bookmark.read()
+    if kept is not None:
+        blankets = kept["blankets"]
+        examined.update(visits[: int(kept["n_visits"])])
+        notebook.bring_back(kept)
+        pulse.tick(len(examined))
+    for a in visits[len(examined) :]:
         required = np.flatnonzero(strategy.required[a]).tolist()
         copied = [b for b in candidates[a] if b in examined and blankets[b, a]]
         blanket = list(required)
@@ -274,4 +287,7 @@ def _learn_together(
         blankets[a, blanket] = True
         examined.add(a)
         pulse.tick()
+        bookmark.move(
+            lambda: {"blankets": blankets, "n_visits": np.array(len(examined)), **notebook.arrays()}
+        )
     return {"blankets": blankets, **notebook.arrays()}

@@ -4,6 +4,7 @@ What is counted is work (features let in, iterations), never time: the answer is
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,19 +120,18 @@ class Search:
     def _advance(self, place: int, rung: int) -> float:
         for _ in range(1 << rung):
             self.bar()
-        # What was too large before depends on the memory allowed, and the others on it.
-        before = brief([*self.settings, self.too_large])
         try:
-            done = once(
-                self.folder, f"tried-{before}-{rung}-{place:05}", lambda: self._try(place, rung)
-            )
+            done = once(self.folder, self._name("tried", rung, place), lambda: self._try(place, rung))
         except TooLarge:
             self.found.pop(place, None)
             self.too_large.append((rung, place))
             return -np.inf
         self.found[place] = Weighed(done["features"], done["weights"])
-        self.nearby, self.looked = done["nearby"], (place // len(self.priors), rung)
         return float(done["score"])
+
+    def _name(self, kind: str, rung: int, number: int) -> str:
+        # What was too large depends on the memory allowed, and what comes later depends on it.
+        return f"{kind}-{brief([*self.settings, self.too_large])}-{rung}-{number:05}"
 
     def _try(self, place: int, rung: int) -> Arrays:
         """Let more features in and fit them, as far as the rung allows."""
@@ -145,7 +145,7 @@ class Search:
             new = self.working.promising(nearby, belief, here, room)
             here = self.working.fit(here.joined(new), belief, (FIRST_ITERATIONS << rung) // _ROUNDS)[0]
         score = self.working.log_likelihood(here, self.unseen)
-        return {**here._asdict(), "nearby": nearby, "score": np.array(score)}
+        return {**here._asdict(), "score": np.array(score)}
 
     def _begin(self, place: int) -> Weighed:
         """Start from the same prior over fewer features, or else from features of one variable."""
@@ -158,7 +158,8 @@ class Search:
     def _shortlist(self, setting: int, rung: int, here: Weighed, most: int) -> Integers:
         """Look at all features of a setting, which may be millions, once on each rung for all its priors."""
         if self.looked != (setting, rung):
-            weakest = min(self.priors, key=lambda prior: prior.l1)
-            self.nearby = self.working.promising(self.members[setting], weakest, here, most)
-            self.looked = (setting, rung)
+            weakest, members = min(self.priors, key=lambda prior: prior.l1), self.members[setting]
+            look = partial(self.working.promising, members, weakest, here, most)
+            listed = once(self.folder, self._name("listed", rung, setting), lambda: {"features": look()})
+            self.nearby, self.looked = listed["features"], (setting, rung)
         return self.nearby

@@ -4,7 +4,8 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +57,6 @@ class FeatureLearner(Estimator):
     """
 
     kept_structure = LogLinearModel
-    # Whether finished work is kept as a whole, not in parts.
-    keeps_whole: ClassVar[bool] = True
     _place: Workplace | None = None
     _seed: Any = None
     _bar: Bar = Bar()
@@ -106,7 +105,7 @@ class FeatureLearner(Estimator):
         if unseen is not None and not unseen.n_rows:
             raise DataError("The table to judge settings by has no rows.")
         self._place = self._workplace(data, *(() if unseen is None else (unseen,)))
-        if self.keeps_whole and self._take_up(self._place):
+        if self._take_up(self._place):
             return
         self._seed = settled_seed(self._place, self.random_state)
         # By name: the order of the columns must not decide anything, not even the rounding.
@@ -117,8 +116,7 @@ class FeatureLearner(Estimator):
         self.chosen_, self.tried_ = chosen, tried
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
-        if self.keeps_whole:
-            self._lay_down(self._place)
+        self._lay_down(self._place)
 
     def _learn_named(
         self, data: Dataset, judge: Dataset | None
@@ -156,20 +154,33 @@ class FeatureLearner(Estimator):
         """Judge all settings and priors by the rows unseen."""
         best, best_score = None, -math.inf
         tried: list[dict[str, Any]] = []
-        for setting, features in zip(grid, self._feature_sets(training, grid), strict=True):
+        names = [f"weighed-{number:05}-of-{len(grid):05}" for number in range(len(grid))]
+        n_left = len(grid) - (0 if self._place is None else len(self._place.finished(names)))
+        for setting, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
             if not tried:
-                self._bar.begin("weighing", len(grid) * len(priors))
-            path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
-            for prior, (weights, score) in zip(priors, path, strict=True):
+                self._bar.begin("weighing", n_left * len(priors))
+            weighed = once(self._place, name, partial(self._weigh_under, priors, features, training, unseen))
+            scores, found = weighed["scores"].tolist(), weighed["weights"]
+            for prior, score, weights in zip(priors, scores, found, strict=True):
                 told = {"n_features": len(features), "pseudo_log_likelihood": score / unseen.n_rows}
                 tried.append({**_told(setting, prior), **told})
                 if best is None or score > best_score:
                     best, best_score = (setting, prior, features, weights), score
-                self._bar()
         if best is None:
             raise SettingError(f"{type(self).__name__} was given nothing to try.")
         won, belief, kept, start = best
         return Choice(won, belief, tried, lambda: self._weigh(training, kept, belief, start))
+
+    def _weigh_under(
+        self, priors: Sequence[Prior], features: FeatureSet, training: Dataset, unseen: Dataset
+    ) -> Arrays:
+        """Weigh features under each prior and judge them by the rows unseen."""
+        scores, weights = np.empty(len(priors)), np.empty((len(priors), len(features)))
+        path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
+        for place, (found, score) in enumerate(path):
+            scores[place], weights[place] = score, found
+            self._bar()
+        return {"scores": scores, "weights": weights}
 
     def _learn_with(self, data: Dataset, setting: Setting, prior: Prior) -> LogLinearModel:
         """Learn from a table with one setting and one prior."""

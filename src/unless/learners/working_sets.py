@@ -115,6 +115,8 @@ class WorkingSets:
                 # One look at all features, which may be millions, yields enough for several rounds.
                 nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance)
                 new = nearby[:growth]
+                if len(new):
+                    bookmark.move(partial(_round, here, nearby, n_taken, settled))
             if settled and not len(new):
                 break
             # While the set still grows much, it is not worth while to fit it to the last digit.

@@ -1,0 +1,173 @@
+"""Work that is stopped again and again, at every point where something is kept, ends as if it never was."""
+
+from itertools import count
+
+import pytest
+
+import unless
+from strategies import chained_columns
+from unless.errors import TooLarge
+from unless.learners import (
+    bookmarks,
+    climbing,
+    grow_shrink,
+    selection,
+    trees,
+    working_sets,
+)
+from unless.learners.halving import Search
+from unless.learners.working_sets import WorkingSets
+from unless.learners.workplace import Workplace
+
+PRIORS = [unless.Gaussian(1.0) + unless.Laplace(l1) for l1 in (4.0, 1.0)]
+MAKE = {
+    "GSMN*": lambda **machine: unless.GSMN(variant="gsmn*", **machine),
+    "IBMAPHC": lambda **machine: unless.IBMAPHC(n_restarts=1, **machine),
+    "DTSL": lambda **machine: unless.DTSL(kappa=[0.01, 0.1], prior=unless.Gaussian(1.5), **machine),
+    "GSSL": lambda **machine: unless.GSSL(n_draws=[400, 900], prune=[2, 1], prior=PRIORS, **machine),
+    "GSSL once": lambda **machine: unless.GSSL(900, prune=[2, 1], prior=PRIORS, refit=False, **machine),
+}
+# What does the work that must not be done again.
+WORK = {
+    "GSMN*": [(grow_shrink, "grow"), (grow_shrink, "shrink")],
+    "IBMAPHC": [(climbing, "scores_of_additions"), (climbing, "scores_beside")],
+    "DTSL": [(trees._Field, "tree"), (selection, "prior_path")],
+    "GSSL": [(WorkingSets, "log_likelihood"), (working_sets, "minimise")],
+    "GSSL once": [(WorkingSets, "log_likelihood"), (working_sets, "minimise")],
+}
+# Steps between which work may be stopped though nothing was kept of the last ones.
+STEPS = {"GSMN*": (grow_shrink, "grow"), "IBMAPHC": (climbing, "_run"), "GSSL": (WorkingSets, "fit")}
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch):
+    monkeypatch.setattr(trees, "MOST_PARTS", 3)
+    # All that can be kept is kept.
+    monkeypatch.setattr(bookmarks, "SECONDS", 0.0)
+    monkeypatch.setattr(bookmarks, "_PATIENCE", 0)
+    monkeypatch.setattr(climbing, "_AT_ONCE", 1)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return unless.read(chained_columns(6, 120))
+
+
+def saved(est, folder):
+    unless.save(est, folder / "model.unless")
+    return (folder / "model.unless").read_bytes()
+
+
+def counting(patch, functions):
+    """Count the calls of some functions, all together."""
+    calls = []
+    for owner, name in functions:
+
+        def counted(*given, name=name, function=getattr(owner, name), **settings):
+            calls.append(name)
+            return function(*given, **settings)
+
+        patch.setattr(owner, name, counted)
+    return calls
+
+
+def stopping(patch, owner, name, calls=None):
+    """Stop the work after some calls of a function, counted over all runs, or after each."""
+    function, numbers = getattr(owner, name), count(1)
+
+    def stopped(*given, **settings):
+        done = function(*given, **settings)
+        if calls is None or next(numbers) in calls:
+            raise KeyboardInterrupt
+        return done
+
+    patch.setattr(owner, name, stopped)
+
+
+def fit_until_done(make, table, work):
+    """Fit, and go on after every stop, by one thread and by two in turn."""
+    for n_stops in range(1000):
+        est = make(work_dir=work, resume=n_stops > 0, n_jobs=1 + n_stops % 2)
+        try:
+            return est.fit(table), n_stops
+        except KeyboardInterrupt as stopped:
+            assert "go on with resume=True" in str(stopped) or "begin again" in str(stopped)
+    raise AssertionError("It gets nowhere.")
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_work_stopped_after_everything_it_keeps_ends_alike(name, table, tmp_path, monkeypatch):
+    calls = counting(monkeypatch, WORK[name])
+    plain = saved(MAKE[name]().fit(table), tmp_path)
+    unbroken, calls[:] = sorted(calls), []
+    stopping(monkeypatch, Workplace, "keep")
+    est, n_stops = fit_until_done(MAKE[name], table, tmp_path / "work")
+    assert n_stops > 1
+    assert saved(est, tmp_path) == plain
+    assert sorted(calls) == unbroken
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_work_stopped_between_two_bookmarks_ends_alike(name, table, tmp_path, monkeypatch):
+    plain = saved(MAKE[name]().fit(table), tmp_path)
+    move, numbers = bookmarks.Bookmark.move, count(1)
+
+    def move_now_and_then(bookmark, state):
+        if next(numbers) % 3 == 0:
+            move(bookmark, state)
+
+    monkeypatch.setattr(bookmarks.Bookmark, "move", move_now_and_then)
+    stopping(monkeypatch, *STEPS[name], (1, 4, 9, 11, 20, 31))
+    est, n_stops = fit_until_done(MAKE[name], table, tmp_path / "work")
+    assert n_stops > 2
+    assert saved(est, tmp_path) == plain
+
+
+@pytest.mark.parametrize("name", ["GSMN*", "IBMAPHC", "GSSL"])
+def test_a_spoiled_bookmark_is_told_and_the_stage_done_again(name, table, tmp_path):
+    work = tmp_path / "work"
+    first = saved(MAKE[name](work_dir=work).fit(table), tmp_path)
+    for path in work.glob("*.shard"):
+        if path.stem.endswith(("answer", "part-00000-of-00001")):
+            path.unlink()
+        elif any(kind in path.stem for kind in ("visits", "climb", "fit-")):
+            path.write_bytes(path.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match=r"is damaged; it is computed again\.") as told:
+        again = MAKE[name](work_dir=work, resume=True).fit(table)
+    assert len(told) == 1
+    assert saved(again, tmp_path) == first
+
+
+@pytest.mark.parametrize("name", ["IBMAPHC", "DTSL", "GSSL"])
+def test_without_a_seed_draws_are_those_the_work_began_with(name, table, tmp_path):
+    def make(**machine):
+        return MAKE[name](**machine).set_params(random_state=None)
+
+    first = saved(make(work_dir=tmp_path / "one").fit(table), tmp_path)
+    for path in (tmp_path / "one").glob("*.shard"):
+        if "-seed" not in path.stem and "-climb" not in path.stem:
+            path.unlink()
+    assert saved(make(work_dir=tmp_path / "one", resume=True).fit(table), tmp_path) == first
+
+
+def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(table, tmp_path, monkeypatch):
+    plain = saved(MAKE["GSSL"]().fit(table), tmp_path)
+    look = Search._try
+
+    def refuse(search, place, rung):
+        if place == 2:
+            raise TooLarge("It needs more than is allowed.")
+        if place == 5:
+            raise KeyboardInterrupt
+        return look(search, place, rung)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="go on with resume=True"):
+        patch.setattr(Search, "_try", refuse)
+        MAKE["GSSL"](work_dir=tmp_path / "work").fit(table)
+    assert saved(MAKE["GSSL"](work_dir=tmp_path / "work", resume=True).fit(table), tmp_path) == plain
+
+
+def test_states_are_kept_now_and_then_only(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(bookmarks, "SECONDS", 60.0)
+    unless.IBMAPHC(work_dir=tmp_path).fit(table)
+    assert [path.stem.split("-", 1)[1] for path in tmp_path.glob("*.shard")] == ["answer"]
