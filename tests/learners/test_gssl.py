@@ -154,7 +154,8 @@ def test_slopes_and_curvatures_are_those_of_the_laid_out_features(data, seed):
     _, gradient = laid_out.value_and_gradient(weights, keep=True)
     moving = weights != 0
     here = Weighed(everything[moving], weights[moving])
-    slopes, bends = WorkingSets(found).slopes(everything, here)
+    working = WorkingSets(found)
+    slopes, bends = working.slopes(everything, *working.residuals(here))
     scale = 1e-9 * data.n_rows
     assert slopes == pytest.approx(gradient, abs=scale)
     assert bends == pytest.approx(laid_out.diagonal(), abs=scale)

@@ -26,6 +26,10 @@ class Bookmark:
         """Whether there is a folder for it."""
         return self._place is not None
 
+    def beside(self, name: str) -> "Bookmark":
+        """Return a bookmark for a part of the same work."""
+        return Bookmark(self._place, f"{self._name}-{name}")
+
     def read(self) -> Arrays | None:
         """Return the last state, if one is there and whole."""
         if self._place is None or not self._place.finished([self._name]):

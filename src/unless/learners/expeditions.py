@@ -1,4 +1,4 @@
-"""Climbs one after another, each from the best graph so far; a bookmark keeps all that the rest depends on."""
+"""Climbs one after another, each from the best graph so far, with a bookmark of all the rest depends on."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -164,8 +164,9 @@ class GSSL(FeatureLearner):
         self._bar.begin("rounds of the last fit", None)
         # Features are numbered by the draws, and where the rounds begin says what was chosen from.
         begins = brief([digest(data), setting, prior, *(array.tolist() for array in start)])
+        bookmark = Bookmark(self._place, f"fit-{begins}")
         here, n_iterations = working.converge(
-            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, Bookmark(self._place, f"fit-{begins}")
+            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, bookmark
         )
         arrays = working.generated.spelled(here.features)
         features = FeatureSet.from_arrays(data.domain, arrays)

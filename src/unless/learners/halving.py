@@ -4,7 +4,6 @@ What is counted is work (features let in, iterations), never time: the answer is
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.inference.priors import Prior
-from unless.learners.bookmarks import once
+from unless.learners.bookmarks import Bookmark, once
 from unless.learners.generation import Integers
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.learners.workplace import Arrays, Workplace, brief
@@ -159,7 +158,14 @@ class Search:
         """Look at all features of a setting, which may be millions, once on each rung for all its priors."""
         if self.looked != (setting, rung):
             weakest, members = min(self.priors, key=lambda prior: prior.l1), self.members[setting]
-            look = partial(self.working.promising, members, weakest, here, most)
-            listed = once(self.folder, self._name("listed", rung, setting), lambda: {"features": look()})
+            name = self._name("listed", rung, setting)
+            look = Bookmark(self.folder, f"{name}-look")
+            listed = once(
+                self.folder,
+                name,
+                lambda: {
+                    "features": self.working.promising(members, weakest, here, most, bookmark=look),
+                },
+            )
             self.nearby, self.looked = listed["features"], (setting, rung)
         return self.nearby

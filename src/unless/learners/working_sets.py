@@ -37,6 +37,8 @@ _CHEAP_PASS = 20_000_000
 _ROUGHLY = 1e-4
 # Rows times features in one call of a kernel: some tens of milliseconds.
 _WORK_AT_ONCE = 10_000_000
+# Features looked at before what was found is taken note of: a second or so.
+_LOOK_AT_ONCE = 1 << 16
 
 
 class Weighed(NamedTuple):
@@ -56,6 +58,14 @@ class Weighed(NamedTuple):
         weights = np.concatenate([self.weights, np.zeros(len(new))])
         order = np.argsort(features, kind="stable")
         return Weighed(features[order], weights[order])
+
+    def with_best(self, others: Integers, weights: Floats, most: int) -> "Weighed":
+        """Return the features of most weight, above zero, of these and others after them; ties by number."""
+        features = np.concatenate([self.features, others])
+        joined = np.concatenate([self.weights, weights])
+        best = np.argsort(-joined, kind="stable")[: max(most, 0)]
+        best = np.sort(best[joined[best] > 0])
+        return Weighed(features[best], joined[best])
 
 
 NOTHING = Weighed(np.empty(0, dtype=np.int64), np.empty(0))
@@ -113,7 +123,8 @@ class WorkingSets:
             new = self.promising(nearby, prior, here, growth, tolerance)
             if not len(new):
                 # One look at all features, which may be millions, yields enough for several rounds.
-                nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance)
+                look = bookmark.beside(f"look-{n_taken}")
+                nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance, look)
                 new = nearby[:growth]
                 if len(new):
                     bookmark.move(partial(_round, here, nearby, n_taken, settled))
@@ -159,18 +170,32 @@ class WorkingSets:
         return Weighed(start.features[kept], found.weights[kept]), found.n_iterations, found.norm
 
     def promising(
-        self, members: Integers, prior: Prior, here: Weighed, most: int, tolerance: float = 0.0
+        self,
+        members: Integers,
+        prior: Prior,
+        here: Weighed,
+        most: int,
+        tolerance: float = 0.0,
+        bookmark: Bookmark | None = None,
     ) -> Integers:
-        """Return the members outside that promise most: slope beyond the L1 part, squared, by curvature."""
-        outside = np.setdiff1d(members, here.features, assume_unique=True)
-        slopes, bends = self.slopes(outside, here)
-        beyond = np.maximum(np.abs(slopes) - prior.l1 - tolerance, 0.0)
-        gains = beyond**2 / np.maximum(bends + prior.precision, 1e-12)
-        best = np.argsort(-gains, kind="stable")[: max(most, 0)]
-        return outside[best[gains[best] > 0]]
+        """Return the members outside that promise most: slope beyond the L1 part, squared, by curvature.
 
-    def slopes(self, features: Integers, here: Weighed) -> tuple[Floats, Floats]:
-        """Return the slope of the loss along each feature, and its curvature, at some weights."""
+        They may be millions: a bookmark keeps how far they were looked at.
+        """
+        outside = np.setdiff1d(members, here.features, assume_unique=True)
+        bookmark = Bookmark() if bookmark is None else bookmark
+        found, n_seen = _last_look(bookmark.read())
+        residuals = self.residuals(here)
+        for begin in range(n_seen, len(outside), _LOOK_AT_ONCE):
+            some = outside[begin : begin + _LOOK_AT_ONCE]
+            slopes, bends = self.slopes(some, *residuals)
+            beyond = np.maximum(np.abs(slopes) - prior.l1 - tolerance, 0.0)
+            found = found.with_best(some, beyond**2 / np.maximum(bends + prior.precision, 1e-12), most)
+            bookmark.move(partial(_look, found, begin + len(some)))
+        return found.features[np.argsort(-found.weights, kind="stable")]
+
+    def residuals(self, here: Weighed) -> tuple[Floats, Floats]:
+        """Return, for each level and row, what weights predict beyond what there is, and its variance."""
         data = self.generated.data
         excess = np.zeros(self.has.shape)
         at_once = max(1, _WORK_AT_ONCE // data.n_distinct)
@@ -185,6 +210,11 @@ class WorkingSets:
         spread = excess * (1.0 - excess) * data.counts
         excess -= self.has
         excess *= data.counts
+        return excess, spread
+
+    def slopes(self, features: Integers, excess: Floats, spread: Floats) -> tuple[Floats, Floats]:
+        """Return the slope of the loss along each feature, and its curvature."""
+        at_once = max(1, _WORK_AT_ONCE // self.generated.data.n_distinct)
         slopes, bends = np.empty(len(features)), np.empty(len(features))
         for begin in range(0, len(features), at_once):
             some = slice(begin, begin + at_once)
@@ -207,6 +237,14 @@ def _last_round(kept: Arrays | None, start: Weighed) -> tuple[Weighed, Integers,
         return start, NOTHING.features, 0, False
     here = Weighed(kept["features"], kept["weights"])
     return here, kept["nearby"], int(kept["n_taken"]), bool(kept["settled"])
+
+
+def _look(found: Weighed, n_seen: int) -> Arrays:
+    return {**found._asdict(), "n_seen": np.array(n_seen)}
+
+
+def _last_look(kept: Arrays | None) -> tuple[Weighed, int]:
+    return (NOTHING, 0) if kept is None else (Weighed(kept["features"], kept["weights"]), int(kept["n_seen"]))
 
 
 def _check(data: Dataset, max_bytes: int) -> None:
