@@ -25,8 +25,8 @@ MAKE = {
     "GSMN*": lambda **machine: unless.GSMN(variant="gsmn*", **machine),
     "IBMAPHC": lambda **machine: unless.IBMAPHC(n_restarts=1, **machine),
     "DTSL": lambda **machine: unless.DTSL(kappa=[0.01, 0.1], prior=unless.Gaussian(1.5), **machine),
-    "GSSL": lambda **machine: unless.GSSL(n_draws=[400, 900], prune=[2, 1], prior=PRIORS, **machine),
-    "GSSL once": lambda **machine: unless.GSSL(900, prune=[2, 1], prior=PRIORS, refit=False, **machine),
+    "GSSL": lambda **machine: unless.GSSL(600, prune=[3, 2, 1], prior=PRIORS, **machine),
+    "GSSL once": lambda **machine: unless.GSSL(600, prune=[2, 1], prior=PRIORS, refit=False, **machine),
 }
 # What does the work that must not be done again.
 WORK = {
@@ -162,7 +162,7 @@ def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(table
     def refuse(search, place, rung):
         if place == 2:
             raise TooLarge("It needs more than is allowed.")
-        if place == 5:
+        if place == 4:
             raise KeyboardInterrupt
         return look(search, place, rung)
 

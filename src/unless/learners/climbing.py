@@ -18,7 +18,7 @@ Gains = npt.NDArray[np.float64]
 Flip = tuple[int, int]
 Task = tuple[int, tuple[int, ...], int | None, list[int]]
 # Tasks that each worker does before what they found is taken note of.
-_AT_ONCE = 16
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True)

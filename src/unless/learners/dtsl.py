@@ -29,6 +29,9 @@ class DTSL(FeatureLearner):
 
     Fitted, `structure_` is the FeatureSet, `network_` the model, `tried_` what was judged.
 
+    With `work_dir=` the trees are kept, the weights under each kappa, and the choice; the last fit is not on
+    its way.
+
     Parameters
     ----------
     kappa

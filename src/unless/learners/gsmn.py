@@ -32,6 +32,9 @@ class GSMN(Estimator):
     Each question is a test of two variables given a blanket, pooled over the blanket's strata: statistics
     and degrees of freedom are summed.
 
+    With `work_dir=` finished blankets are kept; "gsmn*", one visit upon the other, keeps them every two
+    seconds.
+
     Parameters
     ----------
     alpha

@@ -159,13 +159,10 @@ class Search:
         if self.looked != (setting, rung):
             weakest, members = min(self.priors, key=lambda prior: prior.l1), self.members[setting]
             name = self._name("listed", rung, setting)
-            look = Bookmark(self.folder, f"{name}-look")
-            listed = once(
-                self.folder,
-                name,
-                lambda: {
-                    "features": self.working.promising(members, weakest, here, most, bookmark=look),
-                },
-            )
-            self.nearby, self.looked = listed["features"], (setting, rung)
+
+            def look() -> Arrays:
+                bookmark = Bookmark(self.folder, f"{name}-look")
+                return {"features": self.working.promising(members, weakest, here, most, bookmark=bookmark)}
+
+            self.nearby, self.looked = once(self.folder, name, look)["features"], (setting, rung)
         return self.nearby

@@ -48,6 +48,9 @@ class IBMAPHC(Estimator):
     `score_` is the score reached; `assertions_` gives, for each ordered pair of names, the assertion, what
     it is conditioned on, and its probability. An edge has two: one from each of its ends.
 
+    With `work_dir=` every score known and the way climbed so far are kept every two seconds; `resume=True`
+    goes on to the same graph, score and counts.
+
     Parameters
     ----------
     n_restarts
