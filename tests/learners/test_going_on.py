@@ -23,7 +23,7 @@ from unless.learners.workplace import Workplace
 PRIORS = [unless.Gaussian(1.0) + unless.Laplace(l1) for l1 in (4.0, 1.0)]
 MAKE = {
     "GSMN*": lambda **machine: unless.GSMN(variant="gsmn*", **machine),
-    "IBMAPHC": lambda **machine: unless.IBMAPHC(n_restarts=1, **machine),
+    "IBMAPHC": lambda **machine: unless.IBMAPHC(n_restarts=2, **machine),
     "DTSL": lambda **machine: unless.DTSL(kappa=[0.01, 0.1], prior=unless.Gaussian(1.5), **machine),
     "GSSL": lambda **machine: unless.GSSL(600, prune=[3, 2, 1], prior=PRIORS, **machine),
     "GSSL once": lambda **machine: unless.GSSL(600, prune=[2, 1], prior=PRIORS, refit=False, **machine),
