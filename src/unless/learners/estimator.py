@@ -190,7 +190,7 @@ class Estimator:
         return Workplace.enter(work_dir, resume, work, data, self._stay)
 
     def _take_up(self, place: Workplace | None) -> bool:
-        """Bring back an answer that was finished before; for learners whose work is one shard."""
+        """Bring back an answer that was finished before; for learners that do more than join shards."""
         record = None if place is None else place.read_answer()
         if record is None:
             return False
