@@ -85,3 +85,42 @@ def test_nothing_is_pickled() -> None:
     # A file that can run code when opened is not a file to mail to a colleague.
     for module in MODULES:
         assert not re.search(r"\bimport pickle\b|allow_pickle=True", module.read_text()), relative(module)
+
+
+def is_kernel(function: ast.FunctionDef, *kinds: str) -> bool:
+    return any(ast.unparse(node).partition("(")[0] in kinds for node in function.decorator_list)
+
+
+def test_what_only_kernels_call_is_never_called_from_python() -> None:
+    # There is no way in from Python, whose call would end the process without a word.
+    inner = {
+        (module.stem, function.name)
+        for module in (PACKAGE / "kernels").glob("*.py")
+        for function in functions(module)
+        if is_kernel(function, "helper", "inlined")
+    }
+    assert inner
+    found = set()
+    for module in [*MODULES, *(ROOT / "tests").rglob("*.py")]:
+        text = module.read_text()
+        if "from unless.kernels" not in text:
+            continue
+        tree = ast.parse(text)
+        names = {name for home, name in inner if module == PACKAGE / "kernels" / f"{home}.py"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unless.kernels."):
+                home = (node.module or "").rpartition(".")[2]
+                names |= {one.asname or one.name for one in node.names if (home, one.name) in inner}
+        compiled = {
+            id(node)
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef)
+            and is_kernel(function, "compiled", "helper", "inlined", "reordered", "numba.njit")
+            for node in ast.walk(function)
+        }
+        found |= {
+            f"{relative(module)}:{node.lineno} {node.id}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and node.id in names and id(node) not in compiled
+        }
+    assert found == set()

@@ -19,9 +19,15 @@ from unless.kernels.answers import (
     Rules,
     decide,
 )
+from unless.kernels.compiling import compiled
 
 NUMBERS = {"independent": INDEPENDENT, "dependent": DEPENDENT, "undecided": UNDECIDED}
 TESTS = {"pearson": PEARSON, "likelihood_ratio": LIKELIHOOD_RATIO, "bayesian": BAYESIAN}
+
+
+@compiled
+def decide_from_python(cells, n_a, n_b, totals, columns, total, rules, flipped):
+    return decide(cells, n_a, n_b, totals, columns, total, rules, flipped)
 
 
 def compiled_answer(table, test, alpha, effect=None, flipped=False):
@@ -34,7 +40,8 @@ def compiled_answer(table, test, alpha, effect=None, flipped=False):
     nothing = np.zeros((1, 1), dtype=np.uint64)
     rules = Rules(np.array(critical_values(alpha, max_df)), enough, TESTS[test], False, 9, nothing, nothing)
     columns = np.zeros(n_b, dtype=np.int64)
-    return decide(table.ravel(), n_a, n_b, table.sum(axis=1), columns, int(table.sum()), rules, flipped)
+    total = int(table.sum())
+    return decide_from_python(table.ravel(), n_a, n_b, table.sum(axis=1), columns, total, rules, flipped)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import unless
+from unless.kernels.compiling import compiled, helper
 
 PACKAGE = Path(unless.__file__).parent
 ASK = """
@@ -36,3 +37,21 @@ def test_a_change_of_an_inlined_kernel_is_noticed_by_its_callers(tmp_path):
     inlined = copy / "unless" / "kernels" / "bitsets.py"
     inlined.write_text(inlined.read_text().replace("& _ONE != _ZERO", "& _ONE == _ZERO"))
     assert ask(copy, tmp_path / "cache") == ["0", "0"]
+
+
+@helper
+def add_to(total, number):
+    return total + number
+
+
+@compiled
+def add_up(numbers):
+    total = 0
+    for number in numbers:
+        total = add_to(total, number)
+    return add_to(total, 1)
+
+
+def test_numbers_that_kernels_write_out_are_compiled_for_no_more_than_others():
+    assert add_up((1, 2, 3)) == 7
+    assert len(add_to.signatures) == 1

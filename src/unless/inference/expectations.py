@@ -126,7 +126,8 @@ class Expectations:
         constants = np.bincount(
             self._branch, weights=given[self._always], minlength=len(self._forest.branch_level)
         )
-        forest = self._forest._replace(branch_constant=constants)
+        # Of nothing numpy counts whole numbers, and numba would compile once more for those.
+        forest = self._forest._replace(branch_constant=constants.astype(np.float64))
         tables = fill(forest, self._wiring, given[self._placed])
         n_nodes = len(forest.gate)
         message = np.empty(int(forest.row_start[-1]))

@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, helper, inlined
 
 # 0 is kept for "not asked yet".
 UNDECIDED, INDEPENDENT, DEPENDENT = 1, 2, 3
@@ -39,7 +39,7 @@ def borrowed_rules(rules):
     )
 
 
-@compiled
+@helper
 def _log_evidence(cells, n_first, n_second, first_step, second_step, total):
     """Log of the Dirichlet evidence of counts, all parameters one."""
     n_cells = n_first * n_second

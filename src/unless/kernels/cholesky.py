@@ -6,7 +6,7 @@ took ten times as long; and this one gives the same bits whatever their number.
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, compiled, helper, inlined
 
 # Columns taken together: as long as a row's sums with all of them are in the first cache.
 PANEL = 64
@@ -56,7 +56,7 @@ def factorise_some(matrix, panel, begin, end):
     return True
 
 
-@compiled
+@helper
 def _factorise_one_panel(matrix):
     """Do the same where there is nothing beyond the first panel, which then need not be kept."""
     matrix = borrowed(matrix)

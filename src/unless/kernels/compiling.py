@@ -16,9 +16,17 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, forceinline=False)
 
 
+def helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only kernels call: Python has no way in, which would be compiled as well."""
+    return _compiled(function, forceinline=False, no_cpython_wrapper=True)
+
+
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small function into its callers, where the optimiser can drop its reference counting."""
-    return _compiled(function, forceinline=True)
+    """Compile a small function into its callers, where the optimiser can drop its reference counting.
+
+    Only kernels call it, as they do a `helper`.
+    """
+    return _compiled(function, forceinline=True, no_cpython_wrapper=True)
 
 
 def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,16 +39,34 @@ def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    options |= {"nogil": True, "error_model": "numpy"}
+    # Nothing calls a kernel as C does: the way in from there would take its share of compiling.
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         kernel = numba.njit(function, cache=True, **options)
     except RuntimeError:
         # Neither the package folder nor the user's cache can be written: compile anew in every process.
-        return numba.njit(function, **options)
+        return _without_literals(numba.njit(function, **options))
     # numba keeps machine code until the function's own file changes, but kernels are inlined across files.
     cache_file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _SOURCES
+    return _without_literals(kernel)
+
+
+def _without_literals(kernel: Any) -> Any:
+    """Take a number that a calling kernel writes out as one of its type, not as a type of its own.
+
+    numba compiles a function once more for every such number, and counters that begin with one are typed
+    as that number first: whole kernels would be compiled twice, and one of the two would never run.
+    """
+    typed = getattr(kernel, "get_call_template", None)
+    if typed is not None:
+
+        def typed_without_literals(arguments: Any, named: Any) -> Any:
+            plain = types.unliteral  # type: ignore[attr-defined]
+            return typed(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in named.items()})
+
+        kernel.get_call_template = typed_without_literals
     return kernel
 
 

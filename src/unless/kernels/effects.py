@@ -3,7 +3,7 @@
 import numpy as np
 
 from unless.kernels.cholesky import factorise, substitute
-from unless.kernels.compiling import borrowed, compiled
+from unless.kernels.compiling import borrowed, compiled, helper
 
 
 @compiled
@@ -88,7 +88,7 @@ def part_variables(weights, covariances, shapes, owners, levels, targets, variab
             found[one, 0] = max(0.0, alone)
 
 
-@compiled
+@helper
 def _place(shapes, owners, levels, targets, variable, place_of):
     """Give a place to each pair of levels with a weight in some stratum; return how many, and of weights."""
     for level in range(len(place_of)):
@@ -109,7 +109,7 @@ def _place(shapes, owners, levels, targets, variable, place_of):
     return n_cells, n_weights
 
 
-@compiled
+@helper
 def _columns_of(owners, variable):
     """Return where the columns of a variable begin, and how many there are."""
     begin, width = 0, 0
@@ -119,7 +119,7 @@ def _columns_of(owners, variable):
     return begin, width
 
 
-@compiled
+@helper
 def _add(factor, told, places, precision, pull):
     """Add what a stratum knows, given the factor of its covariance; return the size of its weights."""
     alone, solved = 0.0, np.empty(len(told))
@@ -136,7 +136,7 @@ def _add(factor, told, places, precision, pull):
     return alone
 
 
-@compiled
+@helper
 def _substitute_into(factor, told, solved):
     """Solve for a right side that is kept."""
     for i in range(len(told)):
@@ -144,7 +144,7 @@ def _substitute_into(factor, told, solved):
     substitute(factor, solved)
 
 
-@compiled
+@helper
 def _block(weights, covariance, begin, width):
     n_columns, n_free = weights.shape
     size = n_free * width

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from unless.kernels.compiling import compiled
+from unless.kernels.compiling import compiled, helper
 
 # What a clique costs beside its cells: visiting it at all. Keeps small trees whole.
 _VISIT = 32.0
@@ -40,7 +40,7 @@ def component_labels(start, variable, n_variables):
     return label
 
 
-@compiled
+@helper
 def _link(start, variable, level, equal, gate, at, linked):
     """Link variables that share a feature once the gate is at its level; return the number of links."""
     n = linked.shape[0]
@@ -70,7 +70,7 @@ def _link(start, variable, level, equal, gate, at, linked):
     return n_links
 
 
-@compiled
+@helper
 def _count_fill(v, linked, gone, near):
     """Count the links that summing v out would add, and those it looked at."""
     n = linked.shape[0]
@@ -88,7 +88,7 @@ def _count_fill(v, linked, gone, near):
     return missing, n + degree * (degree - 1) // 2
 
 
-@compiled
+@helper
 def _order(linked, log_sizes, skipped, by_fill, order, member):
     """Sum variables out greedily; member[i] is the clique of step i. Destroys `linked`.
 
@@ -146,7 +146,7 @@ def _order(linked, log_sizes, skipped, by_fill, order, member):
     return n_steps, effort
 
 
-@compiled
+@helper
 def _hosts(order, member, n_steps, host, above):
     """Find the steps whose cliques lie inside earlier ones (their host), and the step above each."""
     n = member.shape[1]
@@ -167,7 +167,7 @@ def _hosts(order, member, n_steps, host, above):
             host[up] = host[step]
 
 
-@compiled
+@helper
 def _cost(member, host, n_steps, log_sizes):
     cells, total = 0.0, 0.0
     for step in range(n_steps):

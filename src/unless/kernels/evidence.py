@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, compiled, helper, inlined
 from unless.kernels.strata import clear, count_stratum, refine
 
 _LOG_2 = math.log(2.0)
@@ -30,7 +30,7 @@ def _log_ratio_of_sizes(n_a, n_b, total, table):
     )
 
 
-@compiled
+@helper
 def _keep_varying(
     codes_a, counts, rows, starts, n_strata, to_rows, to_starts, weights, with_a, totals, sums, still
 ):
@@ -131,7 +131,7 @@ def _add_up(log_ratios, begin, end, prior_odds):
     return deficit + math.log(product), top
 
 
-@compiled
+@helper
 def _sum_of_exps(log_ratios, begin, end, shift):
     """Sum exp(log ratio + shift)."""
     total = 0.0
@@ -160,7 +160,7 @@ def _write_sizes(n_a, n_b, totals, n_kept, still, n_still, lone, n_lone, table, 
         by_size[n_kept + n_still + k] = size - _log_factorial(lone[k], table)
 
 
-@compiled
+@helper
 def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, desk, independent, dependent):
     codes, counts = borrowed(columns.codes), borrowed(columns.counts)
     n_used, n_levels, table = columns.n_used, columns.n_levels, borrowed(columns.log_factorials)

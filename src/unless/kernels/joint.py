@@ -6,7 +6,7 @@ share the strata, and the rows of a in them.
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
+from unless.kernels.compiling import borrowed, compiled, helper, inlined, popcount, trailing_zeros
 from unless.kernels.judging import judge
 
 _ZERO = np.uint64(0)
@@ -218,7 +218,7 @@ def _append_two(radix, codes, second_radix, second_codes, places, n_rows):
         places[i] = places[i] * both + codes[i] * second + second_codes[i]
 
 
-@compiled
+@helper
 def _number(first_column, columns, n_columns, n_used, codes, first, n_rows, places):
     """Write the place of some rows: their codes in a first column and some more, as digits."""
     codes, places, columns = borrowed(codes), borrowed(places), borrowed(columns)

@@ -6,7 +6,7 @@ are loops over strata, which compile into vector instructions whatever the numbe
 
 import math
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, helper, inlined
 
 # Strata are judged in parts of so many: all that is known of a part stays in the fastest cache.
 _PART = 128
@@ -85,7 +85,7 @@ def _keep_varying(kept_a, kept_b, scale, totals, terms, freedom, used, n_z):
         used[z] += totals[z] if free > 0.0 else 0.0
 
 
-@compiled
+@helper
 def judge(a, b, n_a, n_b, n_z, cells, is_ratio, knows_a, work, answer):
     """Write statistic, df and rows used of one table; what concerns a may be known from the one before."""
     cells, work, answer = borrowed(cells), borrowed(work), borrowed(answer)

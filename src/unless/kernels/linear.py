@@ -6,7 +6,7 @@ eleven levels have between them.
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled
+from unless.kernels.compiling import borrowed, compiled, helper
 
 # Mostly two or three are enough for each eigenvalue.
 _MAX_ROUNDS = 60
@@ -81,7 +81,7 @@ def spectrum(matrix, vector, sizes):
             _rotate(low, high, sizes, beside, vector)
 
 
-@compiled
+@helper
 def _tridiagonalise(matrix, vector, beside):
     """Mirror (Householder) until only the diagonal and what is beside it are left; mirror the vector too."""
     matrix, vector, beside = borrowed(matrix), borrowed(vector), borrowed(beside)
@@ -122,7 +122,7 @@ def _tridiagonalise(matrix, vector, beside):
                 row[j] -= a * bent[j] + b * normal[j]
 
 
-@compiled
+@helper
 def _rotate(low, high, sizes, beside, vector):
     """Make the first element beside the diagonal of a block much smaller (QL with an implicit shift)."""
     sizes, beside, vector = borrowed(sizes), borrowed(beside), borrowed(vector)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unless.kernels.cholesky import factorise
-from unless.kernels.compiling import borrowed, compiled
+from unless.kernels.compiling import borrowed, compiled, helper
 from unless.kernels.newton import energies, newton, normalise
 
 
@@ -88,7 +88,7 @@ def expect(begins, active, told, chances):
         normalise(chances, pattern, energies(begins, active, weights, chances, pattern))
 
 
-@compiled
+@helper
 def _levels_shown(counts, reference):
     counts = borrowed(counts)
     n_patterns, n_levels = counts.shape
@@ -107,7 +107,7 @@ def _levels_shown(counts, reference):
     return shown[:n_shown].copy()
 
 
-@compiled
+@helper
 def _taken(counts, shown):
     """Keep the levels that are shown, in their order."""
     counts, shown = borrowed(counts), borrowed(shown)
@@ -118,7 +118,7 @@ def _taken(counts, shown):
     return taken
 
 
-@compiled
+@helper
 def _plain(counts):
     """Return the weights of column 0 alone, and last how good they are."""
     counts = borrowed(counts)
@@ -137,7 +137,7 @@ def _plain(counts):
     return plain
 
 
-@compiled
+@helper
 def _ridge(ridges, n_columns):
     ridge = np.empty(n_columns)
     for c in range(n_columns):
@@ -146,7 +146,7 @@ def _ridge(ridges, n_columns):
     return ridge
 
 
-@compiled
+@helper
 def _carry_over(before, owners, levels, shown, weights):
     """Fill weights, as far as they are known from before; both name their columns in the same order."""
     told, known_owners, known_levels, known_shown = before
@@ -167,7 +167,7 @@ def _carry_over(before, owners, levels, shown, weights):
     return True
 
 
-@compiled
+@helper
 def _invert(matrix, inverse):
     """Fill the inverse; False where the matrix is not positive definite."""
     matrix, inverse = borrowed(matrix), borrowed(inverse)

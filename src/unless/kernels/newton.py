@@ -3,13 +3,13 @@
 import numpy as np
 
 from unless.kernels.cholesky import factorise, substitute
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, helper, inlined
 
 _MAX_ROUNDS = 50
 _LEAST_STEP = 1e-4
 
 
-@compiled
+@helper
 def newton(begins, active, counts, ridge, enough, plain, weights, matrix):
     """Improve weights (level x column) in place; return the log-likelihood.
 
@@ -70,7 +70,7 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix):
     return likelihood
 
 
-@compiled
+@helper
 def _penalty(ridge, weights):
     ridge, weights = borrowed(ridge), borrowed(weights)
     total = 0.0
@@ -80,7 +80,7 @@ def _penalty(ridge, weights):
     return total / 2
 
 
-@compiled
+@helper
 def _expect(begins, active, counts, weights, chances):
     """Fill the chances of each pattern's levels but the reference; return the log-likelihood."""
     begins, active, counts = borrowed(begins), borrowed(active), borrowed(counts)
@@ -123,7 +123,7 @@ def normalise(chances, pattern, top):
     return norm
 
 
-@compiled
+@helper
 def _slopes(begins, active, counts, ridge, weights, chances, slope):
     begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
     weights, chances, slope = borrowed(weights), borrowed(chances), borrowed(slope)
@@ -141,7 +141,7 @@ def _slopes(begins, active, counts, ridge, weights, chances, slope):
                 slope[k * n_columns + active[place]] += left
 
 
-@compiled
+@helper
 def _curve(begins, active, counts, ridge, chances, matrix):
     """Fill the lower triangle of the information."""
     begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)

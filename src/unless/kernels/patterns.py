@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, compiled, helper, inlined
 
 # Values are renumbered when there could be more than so many of them for each row.
 _PLACES = 4
@@ -38,7 +38,7 @@ def find_patterns(codes, rows, weights, blanket, sizes, references, target):
     return which, begins, active, counts, owners[:n_columns].copy(), levels[:n_columns].copy()
 
 
-@compiled
+@helper
 def _number(codes, rows, blanket, sizes, which, table):
     """Give the distinct values of a blanket in some rows numbers, in their order; return how many.
 
@@ -75,7 +75,7 @@ def _renumber(which, table, n_places):
     return n_patterns
 
 
-@compiled
+@helper
 def _lay_out(codes, example, blanket, references, column_of, owners, levels, begins, active):
     """Give a column to each level that a variable of the blanket shows but one; return how many there are.
 

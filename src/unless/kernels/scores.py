@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled
+from unless.kernels.compiling import borrowed, compiled, helper
 
 # A variance of so much less than what counts as known is one that rounding left.
 _ROUNDING = 1e-6
@@ -60,7 +60,7 @@ def score_variables(
         _settle(variance.reshape((size, size)), told, explained * max(1.0, largest), found[variable])
 
 
-@compiled
+@helper
 def _gather(begins, active, chances, seen, shown, own, slope, crossed):
     """Add up slopes, their variances, and what they share with the columns of the regression."""
     begins, active, chances = borrowed(begins), borrowed(active), borrowed(chances)
@@ -122,7 +122,7 @@ def score_gate(begins, active, owners, chances, covariance, counts, places, gate
     return found[0], found[1], _rest(variance, slope) if found[1] < 0 else np.empty((0, 1))
 
 
-@compiled
+@helper
 def _gather_gate(begins, active, chances, counts, places, kept, slope, variance, crossed):
     """Do as for variables, for the columns at each level of a gate; of the variance the lower triangle."""
     kept, slope, variance, crossed = borrowed(kept), borrowed(slope), borrowed(variance), borrowed(crossed)
@@ -157,7 +157,7 @@ def _gather_gate(begins, active, chances, counts, places, kept, slope, variance,
                                 variance[here, (j * n_levels + level) * width + d] += spread
 
 
-@compiled
+@helper
 def _times(left, right):
     left, right = borrowed(left), borrowed(right)
     product = np.zeros((left.shape[0], right.shape[1]))
@@ -170,7 +170,7 @@ def _times(left, right):
     return product
 
 
-@compiled
+@helper
 def _take_off(variance, crossed, covariance):
     """Take off what the columns of the regression explain, from the lower triangle."""
     variance, crossed = borrowed(variance), borrowed(crossed)
@@ -191,7 +191,7 @@ def _take_off(variance, crossed, covariance):
             variance[i, j] -= total[j]
 
 
-@compiled
+@helper
 def _rest(variance, slope):
     """Put slopes beside the lower triangle of their variance, without those that no row has a part in."""
     n_kept, kept = 0, np.empty(len(slope), dtype=np.int64)
@@ -207,7 +207,7 @@ def _rest(variance, slope):
     return rest
 
 
-@compiled
+@helper
 def _settle(variance, slope, least, found):
     """Divide slopes by their variance where all of it is surely larger than the least.
 
@@ -252,7 +252,7 @@ def _settle(variance, slope, least, found):
         found[0], found[1] = total, n_known
 
 
-@compiled
+@helper
 def _factorise_known(factor, kept, least):
     """Factorise without what repeats others but for rounding, which is no longer kept (-1).
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled
+from unless.kernels.compiling import compiled, helper
 
 
 class Wiring(NamedTuple):
@@ -45,7 +45,7 @@ def write_places(parent, clique_start, clique_variable, clique_levels, n_low, n_
         _write_digits(clique_levels, strides, first, split, last, starts[c, 1], places)
 
 
-@compiled
+@helper
 def _write_digits(levels, strides, offset, first, last, begin, places):
     """Write the sum of digit times stride for each state of the variables from first to last."""
     places[begin] = 0
@@ -58,7 +58,7 @@ def _write_digits(levels, strides, offset, first, last, begin, places):
         size *= levels[k]
 
 
-@compiled
+@helper
 def _list_cells(first, last, level, equal, axis, origin, low, high, sizes, strides, cells):
     """List the cells of the axes from low to high in which the conditions from first to last hold."""
     cells[0] = 0
@@ -85,7 +85,7 @@ def _list_cells(first, last, level, equal, axis, origin, low, high, sizes, strid
     return n_cells
 
 
-@compiled
+@helper
 def _longest(cell_start, n_low):
     """Return the length of the longest list of low or high places of a clique."""
     longest = 1
@@ -95,7 +95,7 @@ def _longest(cell_start, n_low):
     return longest
 
 
-@compiled
+@helper
 def _list_holding(feature, wiring, n_low, strides, lows, highs):
     """List the low and the high places of the cells in which a feature holds; return how many of each."""
     clique = wiring.home[feature]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import borrowed, compiled, helper, inlined
 
 # Products of two numbers at or above these cannot underflow; what is smaller is left to logs.
 _LEAST_MESSAGE, _LEAST_CELL = 1e-100, 1e-200
@@ -65,7 +65,7 @@ def _total(numbers, begin, n):
     return total
 
 
-@compiled
+@helper
 def find_active(evidence, forest, active):
     """Mark the nodes that some branch the evidence allows leads to; the last node is the top."""
     n_nodes = forest.gate.shape[0]
@@ -82,7 +82,7 @@ def find_active(evidence, forest, active):
                     active[forest.child[c]] = True
 
 
-@compiled
+@helper
 def _exclude_others(work, begin, end, inner, levels, seen, nothing):
     """Put `nothing` into the cells of all levels but one; those of a level follow one another."""
     block = levels * inner
@@ -94,7 +94,7 @@ def _exclude_others(work, begin, end, inner, levels, seen, nothing):
             work[first + k] = nothing
 
 
-@compiled
+@helper
 def load(node, evidence, forest, base, work, nothing):
     """Copy the tables of a tree and put `nothing` where they contradict the evidence."""
     first, last = forest.node_start[node], forest.node_start[node + 1]
@@ -111,7 +111,7 @@ def load(node, evidence, forest, base, work, nothing):
                 _exclude_others(work, begin, end, inner, levels, seen, nothing)
 
 
-@compiled
+@helper
 def _collect_linear(node, evidence, forest, base, work, message):
     """Return (log of the sum of a tree, whether every number was large enough to be trusted)."""
     load(node, evidence, forest, base, work, 0.0)
@@ -155,7 +155,7 @@ def _collect_linear(node, evidence, forest, base, work, message):
     return log_sum, True
 
 
-@compiled
+@helper
 def add_message(c, forest, work, message):
     """Add the message of a clique, in logs, to the table of its parent."""
     parent, row0 = forest.parent[c], forest.row_start[c]
@@ -168,7 +168,7 @@ def add_message(c, forest, work, message):
         cell += n_low
 
 
-@compiled
+@helper
 def _collect_log(node, evidence, forest, base, work, message):
     """Return the log of the sum of a tree; tables come as logs and are left as P(inner | separator)."""
     load(node, evidence, forest, base, work, -np.inf)
@@ -197,7 +197,7 @@ def _collect_log(node, evidence, forest, base, work, message):
     return log_sum
 
 
-@compiled
+@helper
 def _weigh(node, evidence, forest, log_sums, log_branch):
     """Add up the branches of a gate that the evidence allows."""
     gate = forest.gate[node]
@@ -239,7 +239,7 @@ def collect(evidence, forest, base, scales, in_logs, work, message, log_sums, lo
     return True
 
 
-@compiled
+@helper
 def _spread(node, share, forest, work, message, inner_sums, marginals):
     """Pass messages downwards in a tree that holds a share of the probability."""
     first, last = forest.node_start[node], forest.node_start[node + 1]

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from unless.kernels.compiling import compiled
+from unless.kernels.compiling import compiled, helper
 from unless.kernels.trees import add_message, find_active, load
 
 
-@compiled
+@helper
 def _climb(node, evidence, forest, logs, work, message, best):
     """Pass maxima upwards in a tree; `best` keeps the inner cell each came from."""
     load(node, evidence, forest, logs, work, -np.inf)
@@ -32,7 +32,7 @@ def _climb(node, evidence, forest, logs, work, message, best):
     return value
 
 
-@compiled
+@helper
 def _row_of(c, forest, state):
     row = 0
     for k in range(forest.outer_start[c], forest.outer_start[c + 1]):
@@ -40,7 +40,7 @@ def _row_of(c, forest, state):
     return row
 
 
-@compiled
+@helper
 def _set_inner(c, at, inner, forest, state):
     for k in range(forest.inner_start[c], forest.inner_start[c + 1]):
         inner //= forest.inner_levels[k]
@@ -116,7 +116,7 @@ def cumulate(forest, active, work):
                 begin += inner
 
 
-@compiled
+@helper
 def _pick(work, begin, inner, uniform):
     """Return the first cell of a row whose running sum exceeds a share of the row's total."""
     aim = uniform * work[begin + inner - 1]
