@@ -27,8 +27,9 @@ demo: $(READY) ## learn from an embedded table, print what depends on what, and 
 	@$(BIN)/unless demo --report report.html
 
 # A file's tests stay in one process: they share kernels, and no two processes compile the same ones at once.
+# tests/conftest.py says which files come first.
 test: $(READY) ## run the tests
-	@$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
+	@$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-slow: $(READY) ## run the tests that take minutes
 	@$(BIN)/pytest -m slow

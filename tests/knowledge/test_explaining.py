@@ -1,6 +1,7 @@
 """Statements: what everybody can check, what is left open, and that nothing but the table matters."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -335,7 +336,7 @@ def test_threads_and_hash_seeds_give_the_same_bytes():
     printed = {
         subprocess.run(
             [sys.executable, "-c", code, jobs], capture_output=True, text=True, check=True,
-            env={"PYTHONHASHSEED": jobs, "PYTHONPATH": ":".join(sys.path)},
+            env={**os.environ, "PYTHONHASHSEED": jobs, "PYTHONPATH": os.pathsep.join(sys.path)},
         ).stdout
         for jobs in ("1", "2")
     }  # fmt: skip
