@@ -3,27 +3,29 @@
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# The first few compile most kernels, each of them others: what several processes compile at once is compiled
-# several times. Then come the longest of the others. The documents use every kernel, and wait for them.
+# The first three compile most kernels, each of them others: what processes compile at once is compiled
+# several times. The next need few. Then come those that start processes of their own, and the documents, for
+# which all kernels had better be there.
 FIRST = (
     "contracts/test_learners.py",
     "inference/test_exact.py",
     "learners/test_gsmn.py",
-    "experiments/test_running.py",
-    "learners/test_csgs.py",
     "evaluation/test_comparison.py",
-    "learners/test_cluster.py",
     "formats/test_record.py",
-    "learners/test_oracle.py",
     "formats/test_garbage.py",
-    "cli/test_determinism.py",
+    "learners/test_oracle.py",
     "learners/test_ibmap.py",
+    "learners/test_csgs.py",
+    "learners/test_cspc.py",
+    "experiments/test_running.py",
+    "learners/test_cluster.py",
+    "cli/test_determinism.py",
     "learners/test_stopping.py",
     "learners/test_ggs.py",
-    "test_documents.py",
     "cli/test_paper.py",
-    "data/test_read.py",
     "weights/test_threads.py",
+    "data/test_read.py",
+    "test_documents.py",
 )
 
 

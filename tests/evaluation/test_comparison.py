@@ -38,11 +38,12 @@ def asked(structure, by):
         features = [feature for feature, weight in pairs if weight != 0]
     else:
         features = list(structure.features() if isinstance(structure, CanonicalModel) else structure)
+    told = [(list(feature), list(combinations(feature.scope, 2))) for feature in features]
     return lambda context: {
         pair
-        for feature in features
-        if all((context[c.name] == c.label) == c.equal for c in feature)
-        for pair in combinations(feature.scope, 2)
+        for conditions, interacting in told
+        if all((context[c.name] == c.label) == c.equal for c in conditions)
+        for pair in interacting
     }
 
 
