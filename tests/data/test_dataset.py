@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, _order
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, UnknownName
 
@@ -20,6 +20,14 @@ def test_rows_are_collapsed_sorted_and_counted():
 @given(st.permutations([(0, 0), (0, 1), (1, 2), (0, 1), (1, 1)]))
 def test_the_order_of_rows_is_forgotten(rows):
     assert Dataset.from_codes(DOMAIN, rows) == Dataset.from_codes(DOMAIN, sorted(rows))
+
+
+@given(st.lists(st.sampled_from([1, 2, 3, 30, 256, 2**16]), min_size=1, max_size=8), st.integers(0, 99))
+def test_rows_are_sorted_by_the_first_column_first(n_levels, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, n_levels, (40, len(n_levels))).astype(np.uint16)
+    rows = rows[rng.integers(0, 40, 60)]
+    assert _order(rows).tolist() == np.lexsort(rows.T[::-1]).tolist()
 
 
 def test_rows_counted_zero_times_are_left_out():

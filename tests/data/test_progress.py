@@ -1,6 +1,9 @@
 """A bar where somebody looks, silence elsewhere."""
 
-from unless.data.progress import progress
+import pytest
+
+from unless.data import progress as drawing
+from unless.data.progress import giving_way, progress
 
 
 def test_a_bar_is_drawn_only_where_asked_for_or_watched(capsys):
@@ -29,3 +32,59 @@ def test_each_stretch_of_work_has_a_time_left_of_its_own(capsys):
     assert "learning, round 1: " in said
     assert "learning, the rest: " in said
     assert "1/7 [" in said
+
+
+def test_what_is_done_soon_is_not_drawn(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("unless.data.progress.monotonic", lambda: now[0])
+    with progress("reading", True, after=1.0) as bar:
+        bar.begin("columns", 9)
+        bar()
+        now[0] = 0.9
+        bar()
+        assert capsys.readouterr().err == ""
+        now[0] = 4.0
+        bar()
+        drawn = bar._drawn
+        # The time left is reckoned from where the stretch began.
+        assert drawn.format_dict["elapsed"] >= 4
+        drawn.refresh()
+    assert "reading, columns:  33%|" in capsys.readouterr().err
+
+
+def test_a_share_shows_the_time_left_and_nobody_knows_shows_the_time_passed(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("unless.data.progress.monotonic", lambda: now[0])
+    with progress("reading", True) as bar:
+        bar.begin("grouping", None, counted=False)
+        for done, told in ((0.25, ""), (-1.0, ""), (1.5, "nearly")):
+            now[0] += 1.0
+            bar.share(done, told)
+    said = capsys.readouterr().err.split("\r")
+    assert any(line.startswith("reading, grouping:  25%|") and "<" in line for line in said)
+    assert any(line.startswith("reading, grouping: 00:00") for line in said)
+    assert any(
+        line.startswith("reading, grouping: 100%|") and line.strip().endswith(", nearly") for line in said
+    )
+
+
+def test_there_is_one_indicator_at_a_time(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    told = []
+    with giving_way(lambda: told.append("stop"), lambda: told.append("start")):
+        with progress("outer", None, 3) as outer:
+            assert told == ["stop"]
+            with progress("inner", None, 3) as inner:
+                inner()
+            outer()
+        assert told == ["stop", "start"]
+    assert "inner" not in capsys.readouterr().err
+    assert not drawing._bars
+    assert not drawing._spinners
+
+
+def test_a_bar_goes_with_what_failed(capsys):
+    with pytest.raises(ValueError, match="no"), progress("learning", True, 3):
+        raise ValueError("no")
+    assert not drawing._bars
+    assert capsys.readouterr().err.endswith("\r")

@@ -66,13 +66,15 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: Se
 
 @contextmanager
 def busy(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that something is going on."""
+    """Show on a terminal that something is going on, as long as no bar tells more."""
     if quiet or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
     from rich.text import Text
 
+    from unless.data.progress import giving_way
+
     console: Any = Console(stderr=True, highlight=False)
-    with console.status(Text(visible(text)), spinner="line"):
+    with console.status(Text(visible(text)), spinner="line") as status, giving_way(status.stop, status.start):
         yield

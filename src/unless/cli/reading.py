@@ -74,15 +74,24 @@ MATCHING = tuple(name for name in READING if name not in ("columns", "levels"))
 matching_options = stacked(*(_OPTIONS[name] for name in MATCHING))
 
 
-def read_files(files: Sequence[str], options: dict[str, Any]) -> "Dataset":
+def read_files(files: Sequence[str], options: dict[str, Any], *, quiet: bool = False) -> "Dataset":
     """Read one table from a file, or from several of the same columns."""
     from unless.data.read import read
 
-    return read(found_files(files), **_settings(options))
+    return read(found_files(files), **_settings(options), show_progress=_shown(quiet))
+
+
+def _shown(quiet: bool) -> bool | None:
+    return False if quiet else None
 
 
 def read_like(
-    domain: "Domain", files: Sequence[str], options: dict[str, Any], model: str | None = None
+    domain: "Domain",
+    files: Sequence[str],
+    options: dict[str, Any],
+    model: str | None = None,
+    *,
+    quiet: bool = False,
 ) -> "Dataset":
     """Read a table whose columns and levels are those of a model; other columns are left out."""
     from unless.data.read import read
@@ -98,7 +107,8 @@ def read_like(
     merged = set(domain.names if isinstance(rare, int) else rare)
     levels = {one.name: one.levels for one in domain if one.name not in merged}
     with of_the_model():
-        data = read(found_files(files), **{**given, "columns": domain.names, "levels": levels})
+        matched = {**given, "columns": domain.names, "levels": levels}
+        data = read(found_files(files), **matched, show_progress=_shown(quiet))
     return read_rows(domain, data)
 
 

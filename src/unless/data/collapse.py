@@ -81,6 +81,7 @@ def _without_rare(
 def collapse(source: Source, plans: Sequence[Plan], weight: str, shop: Workshop) -> int:
     """Group equal rows in a table of their own and return their number."""
     chosen = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
+    shop.stage("grouping equal rows")
     shop.run(
         f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n "
         f"from {source.relation} group by all"
@@ -97,6 +98,7 @@ def fetch_codes(
     table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
     values: list[list[str]] = []
     width = min(_BLOCK, max(1, _BLOCK_CELLS // max(1, n_distinct)))
+    shop.stage("fetching columns", len(plans))
     for start in range(0, len(plans), width):
         block = plans[start : start + width]
         values += _values(start, block, shop)
@@ -104,6 +106,7 @@ def fetch_codes(
         found = shop.arrays(f"select {', '.join(wanted)} from collapsed")
         for place in range(start, start + len(block)):
             table[:, place] = found[f"v{place}"]
+            shop.bar()
     counts = shop.arrays("select n from collapsed")["n"]
     return values, table, np.asarray(counts, dtype=np.int64)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from unless.data.duck import Workshop
-from unless.data.files import TableFile
+from unless.data.files import TableFile, copy_all
 from unless.data.memory import check_columns
 from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, column_names, outer_names, quoted
@@ -85,8 +85,7 @@ def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
     target = shop.place(file.suffix)
     with _text(file, encoding, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
         try:
-            for chunk in iter(lambda: stream.read(2**20), ""):
-                out.write(chunk)
+            copy_all(stream, out, shop, lambda: -1.0)
         except UnicodeError:
             raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
     return replace(file, path=target, compression="")

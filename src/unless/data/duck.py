@@ -2,33 +2,42 @@
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy.typing as npt
 
 from unless.data.memory import show_memory
+from unless.data.progress import Bar
 from unless.data.source import quoted
+from unless.data.waiting import aside
 from unless.errors import DataError, TooLarge
 
+Made = TypeVar("Made")
 # The rest is for what is pulled out while the database still holds it: a fifth of what `check_rows` allows.
 DATABASE_SHARE = 0.8
+# Seconds a query is given to end after Ctrl-C; nearly all take some milliseconds.
+_GRACE = 0.5
 
 
 class Workshop:
     """A fresh connection and a fresh folder; both are gone when the work is done, whatever happened."""
 
-    def __init__(self, max_memory: int) -> None:
+    def __init__(self, max_memory: int, bar: Bar | None = None) -> None:
         self.max_memory = max_memory
+        self.bar = Bar() if bar is None else bar
 
     def __enter__(self) -> Self:
         import duckdb
 
         self._n_places = 0
         self.title = "The table"
+        self._stage, self._is_counted = "opening", False
+        self._lock, self._is_asked, self._is_left = Lock(), False, False
         self._owned = tempfile.TemporaryDirectory(prefix="unless-", ignore_cleanup_errors=True)
         self.folder = Path(self._owned.name).resolve()
         self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
@@ -41,15 +50,29 @@ class Workshop:
                 "memory_limit": f"{int(DATABASE_SHARE * self.max_memory) // 2**20}MiB",
             },
         )
-        # It would be drawn on standard output, which belongs to the caller.
-        self.connection.execute("set enable_progress_bar = false")
+        # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked.
+        self.connection.execute("set enable_progress_bar_print = false")
+        self.connection.execute(f"set enable_progress_bar = {str(not self.bar.is_silent).lower()}")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with self._lock:
+            self._is_left = True
+            if self._is_asked:
+                # A query that did not hear Ctrl-C closes the door behind it.
+                return
+        self._close()
+
+    def _close(self) -> None:
         self.connection.close()
         self._owned.cleanup()
+
+    def stage(self, name: str, n_steps: int | None = None) -> None:
+        """Say what the next queries are for; without a number of steps, each shows how far it is."""
+        self._stage, self._is_counted = name, n_steps is not None
+        self.bar.begin(name, n_steps, counted=self._is_counted)
 
     def place(self, suffix: str) -> Path:
         """Return a new path inside the temporary folder."""
@@ -74,18 +97,15 @@ class Workshop:
 
     def run(self, query: str) -> None:
         """Run a query that gives no answer."""
-        with self._in_one_sentence():
-            self.connection.execute(query)
+        self._ask(query, lambda _: None)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return all rows of a small answer."""
-        with self._in_one_sentence():
-            return self.connection.execute(query).fetchall()
+        return self._ask(query, lambda answer: answer.fetchall())
 
     def arrays(self, query: str) -> dict[str, npt.NDArray[Any]]:
         """Return an answer as arrays by name."""
-        with self._in_one_sentence():
-            return self.connection.execute(query).fetchnumpy()
+        return self._ask(query, lambda answer: answer.fetchnumpy())
 
     def row(self, query: str) -> tuple[Any, ...]:
         """Return the only row of an answer."""
@@ -95,17 +115,36 @@ class Workshop:
         """Return the only value of an answer."""
         return self.row(query)[0]
 
+    def _ask(self, query: str, fetch: Callable[[Any], Made]) -> Made:
+        if not self._is_counted:
+            self.bar.begin(self._stage, None, counted=False)
+        self._is_asked = True
+
+        def ask() -> Made:
+            try:
+                return fetch(self.connection.execute(query))
+            finally:
+                with self._lock:
+                    self._is_asked = False
+                    is_left = self._is_left
+                if is_left:
+                    self._close()
+
+        with self._in_one_sentence():
+            # The database looks for Ctrl-C between its tasks, which may take seconds.
+            return aside(ask, look=self._look, stop=self.connection.interrupt, grace=_GRACE)
+
+    def _look(self) -> None:
+        if not self._is_counted:
+            # Below 0 where the database cannot tell.
+            self.bar.share(self.connection.query_progress() / 100)
+
     @contextmanager
     def _in_one_sentence(self) -> Iterator[None]:
         import duckdb
 
         try:
             yield
-        except RuntimeError as error:
-            # The database's way to say Ctrl-C.
-            if "interrupted" in str(error).lower():
-                raise KeyboardInterrupt from None
-            raise
         except duckdb.OutOfMemoryException:
             raise self._too_large() from None
         except duckdb.NotImplementedException as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import IO, Any, AnyStr, Literal
 
 from unless.data.domain import shorten
 from unless.data.duck import Workshop
@@ -45,6 +45,7 @@ _FOREIGN = {
 _OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
 # The database opens these itself, in the formats of which it reads text.
 _NATIVE = {".gz", ".zst"}
+_BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -140,12 +141,21 @@ def _unpack(path: Path, packing: str, suffix: str, shop: Workshop, title: str) -
         raise DataError(f"{title} is packed in a way that cannot be opened for this format; unpack it first.")
     target = shop.place(suffix)
     try:
-        with _OPENERS[packing](path, "rb") as stream, target.open("wb") as out:
-            shutil.copyfileobj(stream, out)
+        with path.open("rb") as packed, _OPENERS[packing](packed, "rb") as stream, target.open("wb") as out:
+            size = path.stat().st_size
+            copy_all(stream, out, shop, lambda: packed.tell() / size)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"{title} is damaged or not a {packing} file ({error}); unpack it by hand.") from None
     _check_readable(target, title)
     return target
+
+
+def copy_all(stream: IO[AnyStr], out: IO[AnyStr], shop: Workshop, done: Callable[[], float]) -> None:
+    """Copy a stream to its end, telling how far it is."""
+    shop.stage("unpacking")
+    while block := stream.read(_BLOCK):
+        out.write(block)
+        shop.bar.share(done())
 
 
 def _unzip(path: Path, shop: Workshop, title: str) -> tuple[Path, str]:
@@ -160,7 +170,7 @@ def _unzip(path: Path, shop: Workshop, title: str) -> tuple[Path, str]:
             suffix = PurePath(members[0].filename).suffix.lower()
             target = shop.place(suffix)
             with archive.open(members[0]) as stream, target.open("wb") as out:
-                shutil.copyfileobj(stream, out)
+                copy_all(stream, out, shop, lambda: out.tell() / max(1, members[0].file_size))
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
         raise DataError(
             f"{title} is damaged or not a readable .zip file ({error}); unpack it first."

@@ -1,47 +1,133 @@
-"""A progress bar on a terminal or in a notebook, nothing elsewhere."""
+"""A progress bar on a terminal or in a notebook, nothing elsewhere, and never two indicators at a time."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
+
+# Where nobody knows how many steps there will be: the share that is done, or the time that has passed.
+_SHARE = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+_TIME = "{desc}{elapsed}{postfix}"
+# Seconds that work may take before a bar is worth drawing.
+PATIENCE = 1.0
+# Seconds between two looks at a share.
+_PAUSE = 0.1
+# Spinners that give way to a bar: how each is stopped, and started again.
+_spinners: list[tuple[Callable[[], object], Callable[[], object]]] = []
+_bars: list[Any] = []
 
 
 class Bar:
-    """Moves by one when it is called; without anything drawn it does nothing."""
+    """Moves by one when it is called; without anything drawn it does nothing.
 
-    def __init__(self, title: str = "", drawn: Any = None) -> None:
-        self._title, self._drawn = title, drawn
+    What takes `draw` draws it only after some seconds: most work is done by then.
+    """
+
+    def __init__(
+        self, title: str = "", drawn: Any = None, draw: Callable[[], Any] | None = None, after: float = 0.0
+    ) -> None:
+        self._title, self._drawn, self._draw = title, drawn, draw
+        self._begun = self._looked = monotonic()
+        self._due = self._begun + after
+        self._stretch: tuple[str, int | None, bool] | None = None
+        self._n_done = 0
 
     def __call__(self) -> None:
         """Move by one."""
-        if self._drawn is not None:
+        if self._is_drawn():
             self._drawn.update(1)
+        else:
+            self._n_done += 1
 
-    def begin(self, stretch: str, total: int | None) -> None:
-        """Start again for another stretch of the work, which has a time left of its own."""
-        if self._drawn is not None:
-            self._drawn.set_description(f"{self._title}, {stretch}", refresh=False)
-            # Without a new total, a reset would keep that of the stretch before.
-            self._drawn.total = total
-            self._drawn.reset(total)
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing will ever be drawn."""
+        return self._drawn is None and self._draw is None
+
+    def begin(self, stretch: str, total: int | None, *, counted: bool = True) -> None:
+        """Start again for another stretch of the work, which has a time left of its own.
+
+        One that is not `counted` in steps is told its share.
+        """
+        self._stretch, self._n_done, self._begun = (stretch, total, counted), 0, monotonic()
+        if self._is_drawn():
+            self._show_stretch(*self._stretch)
 
     def expect(self, total: int) -> None:
         """Say how many steps it seems there will be in all, where that only shows on the way."""
-        if self._drawn is not None:
+        if self._is_drawn():
             self._drawn.total = total
+
+    def share(self, done: float, told: str = "") -> None:
+        """Say which share of the stretch is done, below 0 where nobody knows, and what else is to be told."""
+        now = monotonic()
+        if now - self._looked < _PAUSE or not self._is_drawn():
+            return
+        self._looked = now
+        self._drawn.bar_format = _TIME if done < 0 else _SHARE
+        self._drawn.total = None if done < 0 else 1.0
+        self._drawn.n = max(0.0, min(done, 1.0))
+        self._drawn.set_postfix_str(told, refresh=False)
+        self._drawn.refresh()
+
+    def _is_drawn(self) -> bool:
+        if self._draw is not None and monotonic() >= self._due:
+            self._drawn, self._draw = self._draw(), None
+            begun, n_done = self._begun, self._n_done
+            if self._stretch is not None:
+                self._show_stretch(*self._stretch)
+            # The time left is reckoned from where the work began.
+            self._drawn.start_t -= monotonic() - begun
+            self._drawn.update(n_done)
+        return self._drawn is not None
+
+    def _show_stretch(self, stretch: str, total: int | None, counted: bool) -> None:
+        self._drawn.set_description(f"{self._title}, {stretch}", refresh=False)
+        self._drawn.bar_format = None if counted else _TIME
+        # Without a new total, a reset would keep that of the stretch before.
+        self._drawn.total = total
+        self._drawn.reset(total)
 
 
 @contextmanager
-def progress(title: str, show: bool | None, total: int | None = None) -> Iterator[Bar]:
-    """Yield a bar; `show=None` means: where somebody is looking."""
-    if show is False or (show is None and not _is_watched()):
+def progress(title: str, show: bool | None, total: int | None = None, after: float = 0.0) -> Iterator[Bar]:
+    """Yield a bar; `show=None` means: where somebody is looking. It is drawn after some seconds, if it is."""
+    if not is_shown(show):
         yield Bar()
         return
-    from tqdm.auto import tqdm
+    drawn: list[Any] = []
 
-    with tqdm(total=total, desc=title, leave=False) as drawn:
-        yield Bar(title, drawn)
+    def draw() -> Any:
+        from tqdm.auto import tqdm
+
+        for stop, _ in _spinners:
+            stop()
+        drawn.append(tqdm(total=total, desc=title, leave=False))
+        _bars.append(drawn[0])
+        return drawn[0]
+
+    try:
+        yield Bar(title, None if after else draw(), draw if after else None, after)
+    finally:
+        for bar in drawn:
+            bar.close()
+            _bars.remove(bar)
+            for _, start in _spinners:
+                start()
 
 
-def _is_watched() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+@contextmanager
+def giving_way(stop: Callable[[], object], start: Callable[[], object]) -> Iterator[None]:
+    """Stop a spinner while a bar is drawn."""
+    _spinners.append((stop, start))
+    try:
+        yield
+    finally:
+        _spinners.pop()
+
+
+def is_shown(show: bool | None) -> bool:
+    """Tell whether a bar would be drawn: where it is asked for, or somebody looks and sees no other yet."""
+    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return (watched and not _bars) if show is None else bool(show)

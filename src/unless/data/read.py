@@ -13,6 +13,7 @@ from unless.data.duck import Workshop
 from unless.data.levels import Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
 from unless.data.opening import choose_columns, open_source, row_numbers
+from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.rare import merge_rare
 from unless.data.settings import Bins, Missing, Settings, make_settings
 from unless.data.source import Source
@@ -35,6 +36,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     delimiter: str | None = None,
     header: bool = True,
     encoding: str | None = None,
+    show_progress: bool | None = None,
 ) -> Dataset:
     r"""Read a table of categories and collapse it to distinct rows with counts.
 
@@ -70,6 +72,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         temporary files, which TMPDIR may move, and is removed afterwards.
     delimiter, header, encoding
         How a text file is written; by default found out, with a header, in UTF-8.
+    show_progress
+        Whether to show how far reading is, once it has taken a second; by default on a terminal or in a
+        notebook.
 
     Examples
     --------
@@ -95,10 +100,11 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     )
     if isinstance(source, Dataset):
         return _read_again(source, how)
-    with Workshop(how.max_memory) as shop:
-        drafts, counts, notes = _collapse(open_source(source, shop, how), shop, how)
-    # Made of the drafts once the database has given its memory back.
-    return _assemble(drafts, counts, notes, how)
+    with progress("Reading", show_progress, after=PATIENCE) as bar:
+        with Workshop(how.max_memory, bar) as shop:
+            drafts, counts, notes = _collapse(open_source(source, shop, how), shop, how)
+        # Made of the drafts once the database has given its memory back.
+        return _assemble(drafts, counts, notes, how, bar)
 
 
 def _read_again(data: Dataset, how: Settings) -> Dataset:
@@ -109,6 +115,7 @@ def _read_again(data: Dataset, how: Settings) -> Dataset:
 
 def _collapse(source: Source, shop: Workshop, how: Settings) -> tuple[list[Draft], Counts, list[str]]:
     fields, count = choose_columns(source, how)
+    shop.stage("looking at the values")
     try:
         found = survey(source, fields, count, shop)
     except DataError:
@@ -122,6 +129,7 @@ def _collapse(source: Source, shop: Workshop, how: Settings) -> tuple[list[Draft
     if count is not None:
         check_counts(source, count, found, shop)
         weight = f"{number_sql(count)}::BIGINT * {source.times}"
+    shop.stage("looking at single columns")
     plans = plan_columns(source, fields, weight, how, found, shop)
     notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
     if how.columns is None and row_numbers(source):
@@ -155,9 +163,11 @@ def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
     return kept, [f"Left out {shorten(blank)}, which has neither a name nor a value."]
 
 
-def _assemble(drafts: list[Draft], counts: Counts, notes: list[str], how: Settings) -> Dataset:
+def _assemble(drafts: list[Draft], counts: Counts, notes: list[str], how: Settings, bar: Bar) -> Dataset:
     made: list[tuple[Variable, Codes]] = []
+    bar.begin("ordering levels", len(drafts))
     for draft in drafts:
+        bar()
         ordered = order_levels(draft, how.levels.get(draft.name))
         kept, merged = merge_rare(draft, ordered, counts, how.rare_below(draft.name))
         if len(kept) > how.max_levels and draft.name not in how.levels:

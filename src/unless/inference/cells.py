@@ -14,6 +14,7 @@ from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
+from unless.data.progress import PATIENCE, progress
 from unless.data.settings import Settings, made_up_names, make_settings
 from unless.data.source import Field, nested
 from unless.errors import DataError, UnknownLevel, UnknownName
@@ -32,7 +33,7 @@ def read_cells(domain: Domain, table: object) -> Cells:
     if isinstance(table, Dataset):
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
-    with Workshop(how.max_memory) as shop:
+    with progress("Reading", None, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
         source = open_source(_without_blank(table), shop, how)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:

@@ -1,51 +1,24 @@
 """Work whose single steps may take long, done beside the main thread, which goes on hearing Ctrl-C."""
 
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
-from threading import Event, Thread, current_thread, main_thread
 from typing import TypeVar
 
+from unless.data import waiting
 from unless.learners.shards import Pulse
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-# Seconds between two looks, and those that stopped work is given to end by itself.
-_LOOK, _GRACE = 0.2, 0.3
+# Seconds that stopped work is given to end by itself.
+_GRACE = 0.3
 
 
 def aside(work: Callable[[], Made], pulse: Pulse) -> Made:
     """Call a function in a thread of its own and wait for it.
 
-    Python hears Ctrl-C in the main thread only, and not while that is in a kernel. What is left of the work
-    ends when it next asks the pulse.
+    What is left of the work after Ctrl-C ends when it next asks the pulse.
     """
-    if current_thread() is not main_thread():
-        return work()
-    made: list[Made] = []
-    failed: list[BaseException] = []
-    ended = Event()
-
-    def run() -> None:
-        try:
-            made.append(work())
-        except BaseException as error:
-            # Raised again where it is waited for.
-            failed.append(error)
-        finally:
-            ended.set()
-
     # A daemon, or the program could not end before it.
-    Thread(target=copy_context().run, args=(run,), daemon=True).start()
-    try:
-        while not ended.wait(_LOOK):
-            pass
-    except BaseException:
-        pulse.stop()
-        ended.wait(_GRACE)
-        raise
-    if failed:
-        raise failed[0]
-    return made[0]
+    return waiting.aside(work, stop=pulse.stop, grace=_GRACE, daemon=True)
 
 
 def each_aside(

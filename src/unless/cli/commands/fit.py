@@ -137,11 +137,12 @@ def command(
     opened = open_record(structure)
     features = features_of(opened.structure, kind)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
-        data = read_like(opened.domain, files, options, structure)
+        data = read_like(opened.domain, files, options, structure, quiet=quiet)
     if not quiet:
         say_notes(data)
     if isinstance(options["validation"], str):
-        options["validation"] = read_like(opened.domain, [options["validation"]], options, structure)
+        judge = [options["validation"]]
+        options["validation"] = read_like(opened.domain, judge, options, structure, quiet=quiet)
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
     write_model(net, output)

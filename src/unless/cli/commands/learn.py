@@ -172,8 +172,8 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
     check_output(output, found_files(files))
     learner = learner_of(options, quiet)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
-        data = read_files(files, options)
-        beside = _judge(options, data)
+        data = read_files(files, options, quiet=quiet)
+        beside = _judge(options, data, quiet)
     if not quiet:
         for line in data.notes:
             note(visible(line))
@@ -200,7 +200,7 @@ def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
     return learner_named(options["learner"])().set_params(**given)
 
 
-def _judge(options: dict[str, Any], data: "Dataset") -> dict[str, Any]:
+def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
     from unless.cli.reading import read_like
     from unless.learners.catalogue import learner_named
@@ -210,7 +210,7 @@ def _judge(options: dict[str, Any], data: "Dataset") -> dict[str, Any]:
         return {}
     if not issubclass(learner_named(options["learner"]), FeatureLearner):
         raise click.UsageError(f"--validation is of no use to {options['learner']}, which tries one setting")
-    return {"validation": read_like(data.domain, (options["validation"],), options)}
+    return {"validation": read_like(data.domain, (options["validation"],), options, quiet=quiet)}
 
 
 def _document(learner: "Estimator") -> dict[str, Any]:
