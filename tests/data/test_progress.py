@@ -37,7 +37,8 @@ def test_each_stretch_of_work_has_a_time_left_of_its_own(capsys):
 def test_what_is_done_soon_is_not_drawn(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("unless.data.progress.monotonic", lambda: now[0])
-    with progress("reading", True, after=1.0) as bar:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress("reading", None, after=1.0) as bar:
         bar.begin("columns", 9)
         bar()
         now[0] = 0.9

@@ -35,6 +35,12 @@ class Drawn:
         self.stretches[-1][1] += n_steps
         self.stretches[-1][2] = self.total
 
+    def set_postfix_str(self, told, refresh=True):
+        pass
+
+    def refresh(self):
+        pass
+
     def close(self):
         pass
 

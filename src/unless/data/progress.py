@@ -92,7 +92,7 @@ class Bar:
 
 @contextmanager
 def progress(title: str, show: bool | None, total: int | None = None, after: float = 0.0) -> Iterator[Bar]:
-    """Yield a bar; `show=None` means: where somebody is looking. It is drawn after some seconds, if it is."""
+    """Yield a bar; `show=None` means: where somebody is looking, if the work takes more than some seconds."""
     if not is_shown(show):
         yield Bar()
         return
@@ -108,7 +108,8 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
         return drawn[0]
 
     try:
-        yield Bar(title, None if after else draw(), draw if after else None, after)
+        late = show is None and after > 0
+        yield Bar(title, None if late else draw(), draw if late else None, after)
     finally:
         for bar in drawn:
             bar.close()

@@ -1,6 +1,5 @@
 """Rows collapsed, for each variable, to the cases its features can tell apart."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,9 @@ _BLOCK = 2**13
 _MOST_SCORES = 2**17
 # A slot that holds in more than one case of so many is found faster from bitmaps than read from a list.
 _SPARSE = 4
+# Steps in one call that lists cases, about a tenth of a second; those that a list takes, even an empty one.
+_AT_ONCE = 1.5e7
+_STEPS_OF_A_LIST = 8
 # A fixed seed: the keys only name cases, and every name is checked.
 _KEY_SEED = 1604
 
@@ -89,11 +91,36 @@ def lay_out_cases(features: FeatureArrays, data: Dataset, slots: Slots, max_byte
     return cases, int(0.75 * max_bytes) - 2 * used
 
 
+class Call(NamedTuple):
+    """What one call of a kernel does: some variables, and of each the blocks of cases from begin to end."""
+
+    variables: Integers
+    begin: int
+    end: int
+
+
+def short_calls(steps: npt.NDArray[np.float64], n_blocks: Integers, most: float) -> list[list[Call]]:
+    """Cut a pass over all variables, which take so many steps each, into calls of about `most` steps.
+
+    The calls of a list are made one after the other; different lists may be made at the same time.
+    """
+    runs = np.split(np.arange(len(steps)), np.flatnonzero(np.diff(np.cumsum(steps) // most)) + 1)
+    calls = []
+    for run in runs:
+        long = run[steps[run] > most]
+        together = run[steps[run] <= most]
+        calls += [[Call(together, 0, int(n_blocks[together].max()))]] if len(together) else []
+        for v in long.tolist():
+            at_once = max(1, int(n_blocks[v] * most / steps[v]))
+            pieces = range(0, int(n_blocks[v]), at_once)
+            calls.append([Call(np.array([v]), begin, begin + at_once) for begin in pieces])
+    return calls
+
+
 def list_slots(
     conditions: Conditions,
     cases: Cases,
     slots: Slots,
-    each: Callable[[Callable[[Integers], object]], None],
     max_bytes: int,
 ) -> Slots:
     """List the cases of sparse slots, the sparsest first, within a number of bytes."""
@@ -105,21 +132,32 @@ def list_slots(
         return slots._replace(lists=lists, bounds=np.zeros(int(lists[-1]) + 1, dtype=np.int64))
     bounds = np.zeros(int(lists[-1]) + 1, dtype=np.int64)
     counting = slots._replace(lists=lists, bounds=bounds)
-    each(lambda some: list_cases(some, conditions, cases, counting, False))
-    slot = np.concatenate(
-        [np.tile(np.arange(slots.start[v], slots.start[v + 1]), n_blocks[v]) for v in range(len(n_cases))]
-    )
-    sizes = np.bincount(slot, weights=bounds[1:], minlength=len(slots.feature)).astype(np.int64)
+    calls = _calls_to_list(conditions, cases, slots, n_blocks)
+    for call in calls:
+        list_cases(*call, conditions, cases, counting, False)
+    # Of each variable, a view of what its slots hold in each block.
+    held = [bounds[1:][lists[v] : lists[v + 1]].reshape(n_blocks[v], n_slots[v]) for v in range(len(n_cases))]
+    sizes = np.concatenate([of_blocks.sum(axis=0) for of_blocks in held])
     sparsest = np.argsort(sizes, kind="stable")
     fits = np.zeros(len(sizes), dtype=np.bool_)
     fits[sparsest] = np.cumsum(sizes[sparsest]) * 2 + 16 * lists[-1] <= max_bytes
     listed = fits & (sizes * _SPARSE < np.repeat(n_cases, n_slots))
-    bounds[1:][~listed[slot]] = 0
+    for v, of_blocks in enumerate(held):
+        of_blocks[:, ~listed[slots.start[v] : slots.start[v + 1]]] = 0
     np.cumsum(bounds, out=bounds)
     entries = np.empty(int(bounds[-1]), dtype=np.uint16)
     filled = slots._replace(lists=lists, bounds=bounds, listed=listed, entries=entries)
-    each(lambda some: list_cases(some, conditions, cases, filled, True))
+    for call in calls:
+        list_cases(*call, conditions, cases, filled, True)
     return filled
+
+
+def _calls_to_list(conditions: Conditions, cases: Cases, slots: Slots, n_blocks: Integers) -> list[Call]:
+    """Return the calls that list cases: a bitmap is read, a word after the other, for each condition."""
+    width = np.diff(conditions.start)[slots.feature] + 1
+    n_conditions = np.diff(np.concatenate([[0], np.cumsum(width)])[slots.start])
+    steps = n_conditions * (n_blocks * _STEPS_OF_A_LIST + np.diff(cases.start) / 64)
+    return [call for calls in short_calls(steps, n_blocks, _AT_ONCE) for call in calls]
 
 
 class _Keys:

@@ -1,6 +1,6 @@
 """The conditional of every variable given the others, over the cases that a table shows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
-from unless.inference.cases import lay_out_cases, lay_out_slots, list_slots
+from unless.inference.cases import Call, lay_out_cases, lay_out_slots, list_slots, short_calls
 from unless.inference.fit_report import Measure
 from unless.kernels.cases import Cases, Conditions, Slots
 from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
@@ -21,7 +21,8 @@ Floats = npt.NDArray[np.float64]
 # Below this many steps a pass takes less time than waking a thread.
 _WORTH_SHARING = 500_000
 # Steps in one call of a kernel: some tens of milliseconds, after which Ctrl-C is heard.
-_AT_ONCE = 30_000_000
+_AT_ONCE = 15_000_000
+_STEPS_OF_A_LOOK, _STEPS_OF_A_CHANCE = 4, 8
 _NOTHING = np.empty(0)
 
 
@@ -64,7 +65,7 @@ class Conditionals:
         slots = lay_out_slots(features, data.n_variables)
         cases, left = lay_out_cases(features, data, slots, max_bytes)
         made = cls(conditions, cases, slots, n_jobs)
-        made.slots = list_slots(conditions, cases, slots, made._each, 0 if once else left)
+        made.slots = list_slots(conditions, cases, slots, 0 if once else left)
         return made
 
     def losses(self, weights: Floats) -> Floats:
@@ -75,19 +76,19 @@ class Conditionals:
         """Return the loss of all variables and its gradient; `keep` remembers the probabilities."""
         if keep and not len(self._chances):
             self._chances = np.empty(int(self._kept[-1]))
-        sums = np.empty(len(self.slots.feature))
+        sums = np.zeros(len(self.slots.feature))
         losses = self._sweep(VALUE, weights, sums, self._chances if keep else _NOTHING)
         return float(losses.sum()), self._by_feature(sums)
 
     def product(self, direction: Floats) -> Floats:
         """Return the product of the Hessian with a vector, at the weights that were kept."""
-        sums = np.empty(len(self.slots.feature))
+        sums = np.zeros(len(self.slots.feature))
         self._sweep(PRODUCT, direction, sums, self._chances)
         return self._by_feature(sums)
 
     def diagonal(self) -> Floats:
         """Return the diagonal of the Hessian at the weights that were kept, or a little more."""
-        sums = np.empty(len(self.slots.feature))
+        sums = np.zeros(len(self.slots.feature))
         self._sweep(DIAGONAL, np.zeros(self.n_features), sums, self._chances)
         return self._by_feature(sums)
 
@@ -111,7 +112,7 @@ class Conditionals:
         A row counts once for each variable that alone decides there, as in the pseudo-likelihood.
         """
         self.value_and_gradient(np.zeros(self.n_features), keep=True)
-        excess, spread = np.empty(len(self.slots.feature)), np.empty(len(self.slots.feature))
+        excess, spread = np.zeros(len(self.slots.feature)), np.zeros(len(self.slots.feature))
         nothing = np.zeros(self.n_features)
         self._sweep(VALUE, nothing, excess)
         self._sweep(DIAGONAL, nothing, spread, self._chances)
@@ -174,25 +175,38 @@ class Conditionals:
         values = np.zeros(len(self.cases.n_levels))
         layout = (self.conditions, self.cases, self.slots)
         given = np.array(weights, dtype=np.float64)
-        self._each(
-            lambda some: sweep(mode, some, given, self._kept, chances, *layout, values, sums),
-            self._short_calls,
-        )
+        self._each(lambda call: sweep(mode, *call, given, self._kept, chances, *layout, values, sums))
         return values
 
     @cached_property
-    def _short_calls(self) -> list[npt.NDArray[np.int64]]:
-        """The variables in runs that one call may take."""
-        work = np.cumsum(self._entering + np.diff(self.cases.start)) // _AT_ONCE
-        return np.split(np.arange(len(work)), np.flatnonzero(np.diff(work)) + 1)
+    def _short_calls(self) -> list[list[Call]]:
+        """What one call after the other takes, so that Ctrl-C is heard between them."""
+        cases, n_cases = self.cases, np.diff(self.cases.start)
+        # A list that is empty costs a look, a chance an exponential.
+        looks, chances = np.diff(self.slots.lists), n_cases * cases.n_levels
+        steps = self._entering + _STEPS_OF_A_LOOK * looks + _STEPS_OF_A_CHANCE * chances
+        return short_calls(steps, -(-n_cases // cases.block), _AT_ONCE)
 
-    def _each(self, call: Any, runs: list[npt.NDArray[np.int64]] | None = None) -> None:
-        """Call a function with all variables or runs of them, or in threads with each."""
-        everyone = np.arange(len(self.cases.n_levels))
+    def _each(self, make: Callable[[Call], object]) -> None:
+        """Make all calls of a pass, in threads those of each variable apart."""
         if self._pool is None:
-            for some in [everyone] if runs is None else runs:
-                call(some)
+            for calls in self._short_calls:
+                for call in calls:
+                    make(call)
             return
         from joblib import delayed
 
-        self._pool(delayed(call)(everyone[v : v + 1]) for v in everyone)
+        def make_all(calls: list[Call]) -> None:
+            for call in calls:
+                make(call)
+
+        self._pool(delayed(make_all)(calls) for calls in self._calls_by_variable)
+
+    @cached_property
+    def _calls_by_variable(self) -> list[list[Call]]:
+        """The same for single variables, which threads share out."""
+        apart = []
+        for calls in self._short_calls:
+            together = calls[0].variables
+            apart += [calls] if len(together) == 1 else [[Call(v, *calls[0][1:])] for v in together[:, None]]
+        return apart

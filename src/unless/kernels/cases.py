@@ -109,16 +109,19 @@ def borrowed_layout(conditions, cases, slots):
 
 
 @compiled
-def list_cases(variables, conditions, cases, slots, fill):
-    """Find the cases each slot holds in: how many (into `bounds[list + 1]`), or which (into `entries`)."""
+def list_cases(variables, begin, end, conditions, cases, slots, fill):
+    """Find the cases each slot holds in: how many (into `bounds[list + 1]`), or which (into `entries`).
+
+    Of each of some variables, the blocks from `begin` to `end` are looked at.
+    """
     conditions, cases, slots = borrowed_layout(conditions, cases, slots)
     bounds, entries, listed = slots.bounds, slots.entries, slots.listed
     for v in variables:
         block = cases.block[v]
         n_cases = cases.start[v + 1] - cases.start[v]
         met = np.empty(block >> 6, dtype=np.uint64)
-        place = slots.lists[v]
-        for first in range(0, n_cases, block):
+        place = slots.lists[v] + begin * (slots.start[v + 1] - slots.start[v])
+        for first in range(begin * block, min(end * block, n_cases), block):
             n_words = (min(block, n_cases - first) + 63) >> 6
             for slot in range(slots.start[v], slots.start[v + 1]):
                 if fill and not listed[slot]:

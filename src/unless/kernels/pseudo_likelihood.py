@@ -141,12 +141,12 @@ def _many_levels(mode, first, size, case, kept, chances, cases, scores, n_levels
 
 
 @compiled
-def sweep(mode, variables, weights, kept, chances, conditions, cases, slots, values, sums):
-    """Pass over all cases of some variables.
+def sweep(mode, variables, begin, end, weights, kept, chances, conditions, cases, slots, values, sums):
+    """Pass over the blocks of cases from `begin` to `end` of some variables.
 
-    VALUE writes the negative log-likelihood of each variable into `values`, the probabilities into
-    `chances` (from `kept[variable]` on; unless it is empty) and each slot's share of the gradient into
-    `sums` (unless it is empty). PRODUCT and DIAGONAL read `chances` and write shares into `sums`.
+    VALUE adds the negative log-likelihood of each variable to `values`, writes the probabilities into
+    `chances` (from `kept[variable]` on; unless it is empty) and adds each slot's share of the gradient to
+    `sums` (unless it is empty). PRODUCT and DIAGONAL read `chances` and add shares to `sums`.
     """
     weights, chances, sums = borrowed(weights), borrowed(chances), borrowed(sums)
     conditions, cases, slots = borrowed_layout(conditions, cases, slots)
@@ -156,12 +156,9 @@ def sweep(mode, variables, weights, kept, chances, conditions, cases, slots, val
         scores = np.empty(block if n_levels == 2 else block * n_levels)
         met = np.empty(block >> 6, dtype=np.uint64)
         n_slots = slots.start[v + 1] - slots.start[v]
-        place = slots.lists[v]
-        value = 0.0
-        if sums.shape[0] > 0:
-            for slot in range(slots.start[v], slots.start[v + 1]):
-                sums[slot] = 0.0
-        for first in range(0, n_cases, block):
+        place = slots.lists[v] + begin * n_slots
+        value = values[v]
+        for first in range(begin * block, min(end * block, n_cases), block):
             size = min(block, n_cases - first)
             n_words = (size + 63) >> 6
             case = cases.start[v] + first

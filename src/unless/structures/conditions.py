@@ -12,6 +12,8 @@ from unless.structures.distinct import Positions, row_set
 
 # position of the variable, code of the level, equal or not equal
 Literal = tuple[int, int, bool]
+# Conditions that are handled at once.
+_BLOCK = 2**18
 # Variable and the levels it may have, as the bits of a number, by variable; what may be anything is left out.
 Box = tuple[tuple[int, int], ...]
 
@@ -67,6 +69,14 @@ class FeatureArrays(NamedTuple):
             features = np.flatnonzero(sizes == size)
             yield features, self.start[features][:, None] + np.arange(size)
 
+    def blocks(self) -> Iterator["FeatureArrays"]:
+        """Give the features in blocks of about as many conditions, so that no call takes long."""
+        cuts = np.flatnonzero(np.diff(self.start[:-1] // _BLOCK)) + 1
+        for begin, end in pairwise([0, *cuts.tolist(), len(self.start) - 1]):
+            some = slice(int(self.start[begin]), int(self.start[end]))
+            start = self.start[begin : end + 1] - self.start[begin]
+            yield FeatureArrays(start, self.variable[some], self.level[some], self.equal[some])
+
     def take(self, chosen: npt.NDArray[np.bool_]) -> "FeatureArrays":
         """Return the features that are chosen, in their order."""
         sizes = np.diff(self.start)
@@ -85,10 +95,10 @@ class FeatureArrays(NamedTuple):
 
     def literals(self) -> Iterator[tuple[Literal, ...]]:
         """Give the conditions of one feature after another."""
-        flat = list(zip(self.variable.tolist(), self.level.tolist(), self.equal.tolist(), strict=True))
-        bounds = self.start.tolist()
-        for begin, end in pairwise(bounds):
-            yield tuple(flat[begin:end])
+        for block in self.blocks():
+            flat = list(zip(block.variable.tolist(), block.level.tolist(), block.equal.tolist(), strict=True))
+            for begin, end in pairwise(block.start.tolist()):
+                yield tuple(flat[begin:end])
 
 
 def normalised(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> FeatureArrays:
@@ -98,7 +108,8 @@ def normalised(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> Featur
     weaken the prior. The normal way to speak of a variable is "= v" where one level is left, else all its
     "!=".
     """
-    return _sorted_set(_tidied(_ordered(arrays), n_levels))
+    tidied = [_tidied(_ordered(block), n_levels) for block in arrays.blocks()]
+    return _sorted_set(tidied[0] if len(tidied) == 1 else FeatureArrays.joined(tidied))
 
 
 def tidy(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> list[Literal]:

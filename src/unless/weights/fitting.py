@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
+from unless.data.progress import PATIENCE, progress
 from unless.errors import DataError, SettingError
 from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
 from unless.inference.rows import read_rows
 from unless.structures.features import FeatureSet
+from unless.weights.descent import Descent
 from unless.weights.minimise import Limits, minimise
 from unless.weights.objective import Loss, Objective, make_loss
 from unless.weights.separable import refuse_divergence, refuse_one_sided
@@ -76,7 +77,8 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     _check(features, Limits(tolerance, max_iterations, relative_tolerance))
     table, begin = _rows(features, data), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    with progress("fit_weights", show_progress) as bar:
+    with progress("fit_weights", show_progress, after=PATIENCE) as bar:
+        bar.begin("iterations", None, counted=False)
         settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": bar}
         settings["relative_tolerance"] = relative_tolerance
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
@@ -99,7 +101,9 @@ def fit(
 ) -> tuple[Floats, FitReport]:
     """Fit weights to data that are laid out already."""
     limits = Limits(tolerance, max_iterations, relative_tolerance)
-    objective = Objective(loss, prior, step)
+    # What stops where little is gained says nothing of when that will be.
+    descent = Descent(step, tolerance, is_guessed=relative_tolerance is None)
+    objective = Objective(loss, prior, step, descent)
     free = prior == NO_PRIOR
     with loss.threads():
         if free:

@@ -37,7 +37,7 @@ def newton(objective: Objective, weights: Floats, tolerance: float, max_steps: i
             return Found(weights, norm, n_steps)
         weights = better
         n_steps += 1
-        objective.step()
+        objective.descent.moved(norm)
 
 
 def direction_at(objective: Objective, weights: Floats, gradient: Floats, tolerance: float) -> Floats:

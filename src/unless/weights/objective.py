@@ -1,5 +1,6 @@
 """A penalised negative log-likelihood, pseudo or full, in coordinates in which it is about equally steep."""
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -15,6 +16,7 @@ from unless.inference.expectations import Expectations
 from unless.inference.fit_report import Measure
 from unless.inference.priors import Prior
 from unless.structures.features import FeatureSet
+from unless.weights.descent import Descent
 
 Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve in every Newton step, or even once.
@@ -89,10 +91,12 @@ class Objective:
     features that hold in a few, which saves most of the iterations.
     """
 
-    def __init__(self, loss: Loss, prior: Prior, step: Callable[[], object]) -> None:
+    def __init__(
+        self, loss: Loss, prior: Prior, step: Callable[[], object], descent: Descent | None = None
+    ) -> None:
         self.loss = loss
         self.prior = prior
-        self.step = step
+        self.descent = Descent(step, math.nan, is_guessed=False) if descent is None else descent
         self.n_evaluations = 0
         self.scale = np.ones(loss.n_features)
 
@@ -108,6 +112,7 @@ class Objective:
         from unless.kernels.products import dot
 
         self.n_evaluations += 1
+        self.descent.look()
         value, gradient = self.loss.value_and_gradient(weights, keep)
         precision = self.prior.precision
         return value + 0.5 * precision * dot(weights, weights), gradient + precision * weights
@@ -120,6 +125,7 @@ class Objective:
     def product(self, direction: Floats) -> Floats:
         """Return the product of the Hessian, where it was kept, with a direction of weights."""
         self.n_evaluations += 1
+        self.descent.look()
         return self.loss.product(direction) + self.prior.precision * direction
 
     @cached_property

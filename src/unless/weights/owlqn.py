@@ -83,7 +83,7 @@ def owlqn(
         here, value, gradient = there, new_value, new_gradient
         values.append(value)
         n_iterations += 1
-        objective.step()
+        objective.descent.moved(norm)
 
 
 def _evaluate(objective: Objective, here: Floats, costs: Floats) -> tuple[float, Floats]:
