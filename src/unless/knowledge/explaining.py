@@ -7,6 +7,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
+from unless.data.progress import PATIENCE, progress
 from unless.data.splitting import check_seed
 from unless.errors import SettingError, UnknownContext
 from unless.independence.settings import check_effect, check_rate
@@ -40,6 +41,7 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     n_bootstrap: int = 0,
     random_state: int | None = None,
     max_memory: int | str | None = None,
+    show_progress: bool | None = None,
 ) -> Statements:
     """Say of each pair whether it is linked, never linked, or linked unless a gate, and why.
 
@@ -74,14 +76,13 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     settings = _settings(levels, correction, max_gate, n_bootstrap, random_state)
     table, presence, held = _seen(structure, data, context, max_memory)
     places = _gate_places(table.domain, gates, forbidden_gates, target)
-    note = _nothing_to_say(table)
-    if note or presence is None:
+    if (note := _nothing_to_say(table)) or presence is None:
         return Statements(note=note, settings=settings)
     judge = Judge(table, presence, [place for place in places if place not in held], levels, correction)
     pairs, n_untested, note = judge.pairs(target, {table.domain.names[place] for place in held})
-    found = judge.settled(judge.found(pairs, max_gate), n_untested)
-    if n_bootstrap:
-        found = judge.supported(found, n_bootstrap, np.random.default_rng(random_state))
+    with progress("Explaining", show_progress, after=PATIENCE) as bar:
+        settled = judge.settled(judge.found(pairs, max_gate, bar), n_untested)
+        found = judge.supported(settled, n_bootstrap, random_state, bar)
     said = [one.said(table.domain, table.n_rows, target) for one in found]
     return Statements(tuple(sorted(said, key=_importance)), note, settings)
 

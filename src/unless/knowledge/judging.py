@@ -8,6 +8,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, shorten
+from unless.data.progress import Bar
 from unless.knowledge.evidence import Evidence, Levels, bootstrap_support, settle, weigh
 from unless.knowledge.gates import SURELY, SURELY_NOT, Gate, GateFinder, Leaf, read_tree
 from unless.knowledge.levels import Box, holds
@@ -97,8 +98,9 @@ class Judge:
             )
         return kept, len(numbers) - len(kept), " ".join(notes)
 
-    def found(self, pairs: list[int], max_gate: int) -> list[Found]:
+    def found(self, pairs: list[int], max_gate: int, bar: Bar) -> list[Found]:
         """Find the gate of each pair and count what speaks for and against it."""
+        bar.begin("pairs", len(pairs))
         domain = self.data.domain
         found = []
         for number, tree in GateFinder(self.presence, self.gate_variables, max_gate).trees(pairs):
@@ -111,6 +113,7 @@ class Judge:
 
             gate = read_tree(tree, domain, is_linked)
             found.append(self._judged(number, (a, b), gate))
+            bar()
         return found
 
     def _judged(self, number: int, pair: tuple[int, int], gate: Gate | bool) -> Found:
@@ -186,9 +189,15 @@ class Judge:
             settled.append(side and settle(side, rate, limit / side.n_choices, self.levels))
         return settled
 
-    def supported(self, found: list[Found], n_resamples: int, rng: np.random.Generator) -> list[Found]:
-        """Resample each test."""
+    def supported(
+        self, found: list[Found], n_resamples: int, random_state: int | None, bar: Bar
+    ) -> list[Found]:
+        """Resample each test so often, if at all."""
+        if not n_resamples:
+            return found
+        rng = np.random.default_rng(random_state)
         supported = []
+        bar.begin("resamples of pairs", len(found))
         for one in sorted(found, key=lambda one: one.pair):
             shares = [
                 bootstrap_support(side, self.data.n_rows, self.levels, n_resamples, rng)
@@ -196,6 +205,7 @@ class Judge:
                 if side is not None
             ]
             supported.append(replace(one, support=min(shares)))
+            bar()
         return supported
 
 

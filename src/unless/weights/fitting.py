@@ -74,13 +74,13 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     >>> net.fit_report.converged
     True
     """
-    _check(features, Limits(tolerance, max_iterations, relative_tolerance))
+    limits = Limits(tolerance, max_iterations, relative_tolerance)
+    _check(features, limits)
     table, begin = _rows(features, data), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=PATIENCE) as bar:
         bar.begin("iterations", None, counted=False)
-        settings: Settings = {"tolerance": tolerance, "max_iterations": max_iterations, "step": bar}
-        settings["relative_tolerance"] = relative_tolerance
+        settings: Settings = {"step": bar, **limits._asdict()}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.score).prior
         weights, report = fit(features, make_loss(features, table, **layout), best, begin, **settings)
