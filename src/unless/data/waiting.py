@@ -8,6 +8,8 @@ from typing import TypeVar
 Made = TypeVar("Made")
 # Seconds between two looks, and between two calls to stop.
 _LOOK, _CALL = 0.2, 0.05
+# Steps that take about a tenth of a second.
+_LONG = 2e7
 
 
 def aside(
@@ -52,3 +54,11 @@ def aside(
     if failed:
         raise failed[0]
     return made[0]
+
+
+def heard(kernel: Callable[[], Made], n_steps: float) -> Made:
+    """Call a kernel that takes about so many steps; a long one beside the main thread.
+
+    It has nothing to stop it: after Ctrl-C it is left to end by itself.
+    """
+    return kernel() if n_steps < _LONG else aside(kernel, stop=lambda: None, grace=0.0, daemon=True)

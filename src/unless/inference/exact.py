@@ -5,15 +5,17 @@ Planned once per model and laid out once; a question under new evidence only pas
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.memory import LEAST, parse_memory, show_memory
+from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.conditioning import PATIENCE, Branch, Conjunctions, Floats, Ints, Planner, Tree
-from unless.inference.forest import Laid, Tables, fill, lay_out, reachable
+from unless.inference.forest import STEPS_OF_A_CELL, Laid, Tables, fill, lay_out, reachable
 from unless.kernels.trees import Forest, posteriors
 from unless.structures.conditions import FeatureArrays
 
@@ -21,6 +23,8 @@ from unless.structures.conditions import FeatureArrays
 BYTES_PER_CELL = 24
 # Evidence answered in one call: bounds the memory of the answers.
 ROWS_AT_ONCE = 4_096
+# Cells that one call passes over, for all its evidence: about a tenth of a second.
+_CELLS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
@@ -111,24 +115,35 @@ class ExactEngine:
         impossible the first is -inf and the second means nothing.
         """
         rows = np.ascontiguousarray(np.atleast_2d(np.asarray(evidence, dtype=np.int64)))
-        forest, tables = self.laid_out
+        _, tables = self.laid_out
         sums = np.empty(len(rows))
         answers = np.zeros((len(rows), int(self.n_levels.sum()) if marginals else 0))
+        trusted = np.zeros(len(rows), dtype=np.bool_)
         if tables.scaled is not None:
-            trusted = posteriors(
-                rows, forest, tables.scaled, tables.scales, False, self.n_inner, sums, answers
-            )
-            if trusted.all():
-                return sums, answers
-        else:
-            trusted = np.zeros(len(rows), dtype=np.bool_)
+            trusted = self._posteriors(rows, tables.scaled, False, sums, answers)
         again = np.flatnonzero(~trusted)
-        sums_again, answers_again = np.empty(len(again)), answers[again]
-        posteriors(
-            rows[again], forest, tables.logs, tables.scales, True, self.n_inner, sums_again, answers_again
-        )
-        sums[again], answers[again] = sums_again, answers_again
+        if len(again):
+            sums_again, answers_again = np.empty(len(again)), answers[again]
+            self._posteriors(rows[again], tables.logs, True, sums_again, answers_again)
+            sums[again], answers[again] = sums_again, answers_again
         return sums, answers
+
+    def _posteriors(
+        self, rows: Ints, base: Floats, in_logs: bool, sums: Floats, answers: Floats
+    ) -> npt.NDArray[np.bool_]:
+        """Fill in some rows after another, so that Ctrl-C is heard; return where they can be trusted."""
+        forest, tables = self.laid_out
+        at_once = max(1, _CELLS_AT_ONCE // max(1, len(base)))
+        trusted = np.zeros(len(rows), dtype=np.bool_)
+
+        def fill_in(some: slice) -> Any:
+            given = (forest, base, tables.scales, in_logs, self.n_inner)
+            return posteriors(rows[some], *given, sums[some], answers[some])
+
+        for begin in range(0, len(rows), at_once):
+            some = slice(begin, begin + at_once)
+            trusted[some] = heard(partial(fill_in, some), STEPS_OF_A_CELL * len(base))
+        return trusted
 
     @cached_property
     def slots(self) -> Ints:
@@ -176,7 +191,9 @@ class ExactEngine:
         rows = np.ascontiguousarray(np.atleast_2d(np.asarray(evidence, dtype=np.int64)))
         forest, tables = self.laid_out
         states = np.zeros_like(rows)
+        n_steps = STEPS_OF_A_CELL * len(tables.logs)
         values = [
-            most_probable(row, forest, tables.logs, state) for row, state in zip(rows, states, strict=True)
+            heard(partial(most_probable, row, forest, tables.logs, state), n_steps)
+            for row, state in zip(rows, states, strict=True)
         ]
         return np.array(values, dtype=np.float64), states

@@ -24,6 +24,8 @@ Integers = npt.NDArray[np.int64]
 N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
 # Enough batches to estimate an error from, few enough to keep many quantities.
 _N_BATCHES = 100
+# Mentions of variables that one call looks at: about a tenth of a second.
+_AT_ONCE = 10_000_000
 _N_TRIES = 10_000
 # For each chain, batch and cell: sums and squares, means, and the spectra that errors are estimated from.
 _BYTES = 80
@@ -84,18 +86,18 @@ def gibbs_marginals(
     offsets = ends - walk.n_levels
     sums, squares = walk.room(int(ends[-1]))
     for chain, start in enumerate(walk.starts()):
-        run_marginals(
-            walk.free,
-            start.codes,
-            start.unmet,
-            walk.mentions,
-            burn_in,
-            walk.n_sweeps,
-            offsets,
-            sums[chain],
-            squares[chain],
-            start.random,
-        )
+        for some in walk.batches_after_burning_in(start):
+            run_marginals(
+                walk.free,
+                start.codes,
+                start.unmet,
+                walk.mentions,
+                walk.n_sweeps,
+                offsets,
+                sums[chain, some],
+                squares[chain, some],
+                start.random,
+            )
     answers = []
     for variable, (low, high) in enumerate(zip(offsets.tolist(), ends.tolist(), strict=True)):
         part = Trace(sums[..., low:high], squares[..., low:high], walk.n_sweeps)
@@ -121,7 +123,9 @@ def gibbs_sample(
     rows = np.zeros((n_rows, len(model.domain)), dtype=Code)
     shares = np.array_split(rows, n_chains)
     for share, start in zip(shares, walk.starts(), strict=True):
-        run_rows(walk.free, start.codes, start.unmet, walk.mentions, burn_in, n_between, share, start.random)
+        walk.burn_in_chain(start)
+        for some in walk.pieces(len(share), n_between):
+            walk.fill(start, share[some], n_between)
     return walk.rng.permutation(rows)
 
 
@@ -158,6 +162,27 @@ class _Walk:
             np.full(int(np.isneginf(weights).sum()), -1.0),
             self.n_levels,
         )
+
+    def pieces(self, n: int, n_sweeps: int) -> Iterator[slice]:
+        """Cut n times so many sweeps into calls short enough to hear Ctrl-C between them."""
+        steps = max(1, n_sweeps) * max(1, len(self.mentions.feature))
+        at_once = max(1, _AT_ONCE // steps)
+        return (slice(begin, begin + at_once) for begin in range(0, n, at_once))
+
+    def burn_in_chain(self, start: _Start) -> None:
+        """Let a chain forget where it began."""
+        nothing = np.zeros((self.burn_in, 0), dtype=Code)
+        for some in self.pieces(self.burn_in, 1):
+            self.fill(start, nothing[some], 1)
+
+    def batches_after_burning_in(self, start: _Start) -> Iterator[slice]:
+        """Burn a chain in, and give the batches that one call may take."""
+        self.burn_in_chain(start)
+        return self.pieces(_N_BATCHES, self.n_sweeps)
+
+    def fill(self, start: _Start, rows: Rows, n_between: int) -> None:
+        """Let a chain go on, keeping every so many-th of its states."""
+        run_rows(self.free, start.codes, start.unmet, self.mentions, n_between, rows, start.random)
 
     def room(self, n_cells: int) -> tuple[Floats, Floats]:
         """Return empty sums and squares, (chains, batches, cells)."""
@@ -229,19 +254,19 @@ def _sample_joint(walk: _Walk, variables: Sequence[int], shape: tuple[int, ...],
         strides[variable] = math.prod(shape[position + 1 :])
     sums, squares = walk.room(math.prod(shape))
     for chain, start in enumerate(walk.starts()):
-        run_joint(
-            walk.free,
-            start.codes,
-            start.unmet,
-            walk.mentions,
-            walk.burn_in,
-            walk.n_sweeps,
-            strides,
-            pivot,
-            sums[chain],
-            squares[chain],
-            start.random,
-        )
+        for some in walk.batches_after_burning_in(start):
+            run_joint(
+                walk.free,
+                start.codes,
+                start.unmet,
+                walk.mentions,
+                walk.n_sweeps,
+                strides,
+                pivot,
+                sums[chain, some],
+                squares[chain, some],
+                start.random,
+            )
     return _sum_up(Trace(sums, squares, walk.n_sweeps), walk.burn_in, shape)
 
 

@@ -1,13 +1,16 @@
 """Exact samples: gates first, then each clique given the variables it shares with the one above."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
+from unless.data.waiting import heard
 from unless.inference.exact import ExactEngine
+from unless.inference.forest import STEPS_OF_A_CELL
 from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.trees import collect
 from unless.kernels.walks import cumulate, draw
@@ -28,19 +31,21 @@ def sample_exact(
     work, message = np.empty(int(forest.cell_start[-1])), np.empty(int(forest.row_start[-1]))
     log_sums, active = np.empty(n_nodes), np.empty(n_nodes, dtype=np.bool_)
     log_branch = np.empty(len(forest.branch_level))
+    n_steps = STEPS_OF_A_CELL * len(work)
     seen = engine.codes(evidence)
     attempts: list[tuple[npt.NDArray[np.float64] | None, bool]] = [
         (tables.scaled, False),
         (tables.logs, True),
     ]
     for base, in_logs in attempts:
-        if base is not None and collect(
-            seen, forest, base, tables.scales, in_logs, work, message, log_sums, log_branch, active
-        ):
+        if base is None:
+            continue
+        up = (in_logs, work, message, log_sums, log_branch, active)
+        if heard(partial(collect, seen, forest, base, tables.scales, *up), n_steps):
             break
     if log_sums[-1] == -np.inf:
         return None
-    cumulate(forest, active, work)
+    heard(lambda: cumulate(forest, active, work), n_steps)
     rng = make_rng(random_state)
     rows = np.empty((n, len(seen)), dtype=Code)
     for first in range(0, n, ROWS_AT_ONCE):

@@ -164,7 +164,7 @@ def find_start(free, codes, unmet, mentions, n_sweeps, random):
 
 
 @compiled
-def run_marginals(free, codes, unmet, mentions, n_burn, n_sweeps, offsets, sums, squares, random):
+def run_marginals(free, codes, unmet, mentions, n_sweeps, offsets, sums, squares, random):
     """Add up the conditionals of all variables, and their squares, over batches of `n_sweeps` sweeps.
 
     Fills `sums` and `squares` (batches, levels of all variables), where those of variable v begin at
@@ -177,8 +177,6 @@ def run_marginals(free, codes, unmet, mentions, n_burn, n_sweeps, offsets, sums,
     seen = np.zeros(sums.shape[1])
     for variable in range(codes.shape[0]):
         seen[offsets[variable] + codes[variable]] = 1.0
-    for _ in range(n_burn):
-        _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
     for batch in range(sums.shape[0]):
         for _ in range(n_sweeps):
             _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
@@ -188,7 +186,7 @@ def run_marginals(free, codes, unmet, mentions, n_burn, n_sweeps, offsets, sums,
 
 
 @compiled
-def run_joint(free, codes, unmet, mentions, n_burn, n_sweeps, strides, pivot, sums, squares, random):
+def run_joint(free, codes, unmet, mentions, n_sweeps, strides, pivot, sums, squares, random):
     """Add up, over batches of sweeps, the conditional of `pivot` in the cells of a joint table.
 
     strides[v] is the step of variable v in the table, 0 for variables outside it; the other variables of the
@@ -201,8 +199,6 @@ def run_joint(free, codes, unmet, mentions, n_burn, n_sweeps, strides, pivot, su
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())
     offsets = np.zeros(codes.shape[0], dtype=np.int64)
-    for _ in range(n_burn):
-        _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
     for batch in range(sums.shape[0]):
         for _ in range(n_sweeps):
             _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
@@ -219,17 +215,15 @@ def run_joint(free, codes, unmet, mentions, n_burn, n_sweeps, strides, pivot, su
 
 
 @compiled
-def run_rows(free, codes, unmet, mentions, n_burn, n_between, rows, random):
-    """Fill rows with states, `n_between` sweeps apart."""
+def run_rows(free, codes, unmet, mentions, n_between, rows, random):
+    """Fill rows with states, `n_between` sweeps apart; rows without columns are only gone through."""
     mentions = _borrowed_mentions(mentions)
     free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())
     offsets = np.zeros(codes.shape[0], dtype=np.int64)
-    for _ in range(n_burn):
-        _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
     for row in range(rows.shape[0]):
         for _ in range(n_between):
             _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
-        for variable in range(codes.shape[0]):
+        for variable in range(rows.shape[1]):
             rows[row, variable] = codes[variable]

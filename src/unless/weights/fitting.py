@@ -74,8 +74,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     >>> net.fit_report.converged
     True
     """
-    limits = Limits(tolerance, max_iterations, relative_tolerance)
-    _check(features, limits)
+    _check(features, limits := Limits(tolerance, max_iterations, relative_tolerance))
     table, begin = _rows(features, data), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=PATIENCE) as bar:
