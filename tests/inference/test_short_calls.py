@@ -23,6 +23,7 @@ def answers(net):
     evidence = {"x0": "1"}
     return [
         fresh.log_partition(evidence),
+        fresh.log_potentials(fresh.sample_codes(9, random_state=1).rows).tobytes(),
         fresh.query(["x1", "x3"], evidence).probabilities.tobytes(),
         fresh.map_query(evidence),
         fresh.sample_codes(50, random_state=0).rows.tobytes(),
@@ -37,6 +38,8 @@ def test_short_calls_beside_the_main_thread_change_no_bit(net, monkeypatch):
     monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
     monkeypatch.setattr("unless.inference.exact._CELLS_AT_ONCE", 1)
     monkeypatch.setattr("unless.inference.gibbs._AT_ONCE", 1_000)
+    monkeypatch.setattr("unless.inference.sampling.NUMBERS_AT_ONCE", 7)
+    monkeypatch.setattr("unless.inference.model._CONDITIONS_AT_ONCE", 7)
     assert answers(net) == expected
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
 Memory = int | str | None
+# Conditions looked at in one call of a kernel, at most: about a tenth of a second.
+_CONDITIONS_AT_ONCE = 2**25
 # The names of the axes, and the table.
 Potential = tuple[tuple[str, ...], npt.ArrayLike]
 
@@ -79,8 +81,13 @@ class LogLinearModel:
         # Copies, because numba would compile once more for arrays that cannot be written.
         features, weights = self.plain
         codes = checked_codes(self.domain, rows)
-        sums: Floats = log_potentials(codes, *map(np.array, (*features, weights)))
-        return sums
+        given = [np.array(part) for part in (*features, weights)]
+        # Some rows after another, so that Ctrl-C is heard.
+        at_once = max(1, _CONDITIONS_AT_ONCE // max(1, len(features.variable)))
+        parts = [
+            log_potentials(codes[first : first + at_once], *given) for first in range(0, len(codes), at_once)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
 
     @cached_property
     def plain(self) -> tuple[FeatureArrays, Floats]:

@@ -15,8 +15,8 @@ from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.trees import collect
 from unless.kernels.walks import cumulate, draw
 
-# Samples drawn at once: bounds the memory of their random numbers.
-ROWS_AT_ONCE = 65_536
+# Random numbers drawn at once: bounds their memory, and the time until Ctrl-C is heard.
+NUMBERS_AT_ONCE = 2**20
 
 
 def sample_exact(
@@ -48,7 +48,8 @@ def sample_exact(
     heard(lambda: cumulate(forest, active, work), n_steps)
     rng = make_rng(random_state)
     rows = np.empty((n, len(seen)), dtype=Code)
-    for first in range(0, n, ROWS_AT_ONCE):
-        some = rows[first : first + ROWS_AT_ONCE]
+    at_once = max(1, NUMBERS_AT_ONCE // max(1, len(seen)))
+    for first in range(0, n, at_once):
+        some = rows[first : first + at_once]
         draw(rng.random(some.shape), forest, work, log_sums, log_branch, some)
     return rows
