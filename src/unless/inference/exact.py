@@ -24,7 +24,7 @@ BYTES_PER_CELL = 24
 # Evidence answered in one call: bounds the memory of the answers.
 ROWS_AT_ONCE = 4_096
 # Cells that one call passes over, for all its evidence: about a tenth of a second.
-_CELLS_AT_ONCE = 2**22
+_CELLS_AT_ONCE = 2**23
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ class ExactEngine:
         """Fill in some rows after another, so that Ctrl-C is heard; return where they can be trusted."""
         forest, tables = self.laid_out
         at_once = max(1, _CELLS_AT_ONCE // max(1, len(base)))
-        trusted = np.zeros(len(rows), dtype=np.bool_)
+        trusted, room = np.zeros(len(rows), dtype=np.bool_), np.empty(len(base))
 
         def fill_in(some: slice) -> Any:
-            given = (forest, base, tables.scales, in_logs, self.n_inner)
+            given = (forest, base, tables.scales, in_logs, self.n_inner, room)
             return posteriors(rows[some], *given, sums[some], answers[some])
 
         for begin in range(0, len(rows), at_once):

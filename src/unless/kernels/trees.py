@@ -309,14 +309,15 @@ def spread(forest, work, message, log_sums, log_branch, active, share, inner_sum
 
 
 @compiled
-def posteriors(evidence, plan, base, scales, in_logs, n_inner, log_partitions, marginals):
+def posteriors(evidence, plan, base, scales, in_logs, n_inner, room, log_partitions, marginals):
     """Answer each row of evidence (codes, -1 where unknown); return where the numbers can be trusted.
 
-    Without columns in `marginals` only the log partition functions are computed.
+    Without columns in `marginals` only the log partition functions are computed. `room` is as large as the
+    tables: to be given new memory takes longer than an answer.
     """
     forest = borrowed(plan)
     n_nodes = forest.gate.shape[0]
-    work = np.empty(forest.cell_start[-1])
+    work = borrowed(room)
     message = np.empty(forest.row_start[-1])
     log_sums, share = np.empty(n_nodes), np.empty(n_nodes)
     log_branch = np.empty(forest.branch_level.shape[0])
