@@ -13,7 +13,7 @@ from unless.data.read import read
 from unless.errors import DataError
 
 
-def read_weighted(table: Any, weights: npt.ArrayLike) -> Dataset:
+def read_weighted(table: Any, weights: npt.ArrayLike, show_progress: bool | None = None) -> Dataset:
     """Read a table whose rows each stand for as many rows as their weight says."""
     import narwhals.dependencies as known
 
@@ -29,12 +29,12 @@ def read_weighted(table: Any, weights: npt.ArrayLike) -> Dataset:
     if len(counts) != n_rows:
         raise DataError(f"There are {len(counts):,} weights for {n_rows:,} rows; give one for each row.")
     if isinstance(table, Mapping | np.ndarray | Sequence):
-        return read({**columns, name: counts}, count_column=name)
+        return read({**columns, name: counts}, count_column=name, show_progress=show_progress)
     import narwhals as nw
 
     frame = _frame(table)
     beside = nw.new_series(name, counts, backend=frame.implementation)
-    return read(frame.with_columns(beside).to_native(), count_column=name)
+    return read(frame.with_columns(beside).to_native(), count_column=name, show_progress=show_progress)
 
 
 def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -95,7 +95,7 @@ class Estimator:
         """What was learned, in sentences with evidence from the same table (see `unless.explain`)."""
         from unless.knowledge.explaining import SHARED, explain
 
-        wanted = SHARED | {"max_memory"}
+        wanted = SHARED | {"max_memory", "show_progress"}
         shared = {name: value for name, value in self.get_params().items() if name in wanted}
         data = self._remembered("unless.explain(est.structure_, data)")
         if self._statements is None:
@@ -165,17 +165,17 @@ class Estimator:
             # Its contexts are the distinct rows it was learned from.
             self.data_ = Dataset(structure.domain, structure.rows, structure.counts)
 
-    @staticmethod
-    def _dataset(X: object, sample_weight: Any) -> Dataset:
+    def _dataset(self, X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:
             return X
+        shown = getattr(self, "show_progress", None)
         if sample_weight is None:
             from unless.data.read import read
 
-            return read(X)
+            return read(X, show_progress=shown)
         from unless.data.weighting import read_weighted
 
-        return read_weighted(X, sample_weight)
+        return read_weighted(X, sample_weight, show_progress=shown)
 
     def _work(self) -> tuple[Any, Any]:
         settings = self.get_params()
