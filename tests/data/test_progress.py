@@ -1,7 +1,11 @@
 """A bar where somebody looks, silence elsewhere."""
 
-import pytest
+from functools import partial
 
+import pytest
+from tqdm.auto import tqdm
+
+import unless
 from unless.data import progress as drawing
 from unless.data.progress import giving_way, progress
 
@@ -89,3 +93,26 @@ def test_a_bar_goes_with_what_failed(capsys):
         raise ValueError("no")
     assert not drawing._bars
     assert capsys.readouterr().err.endswith("\r")
+
+
+def test_a_bar_that_the_environment_forbids_is_not_drawn(capsys, monkeypatch):
+    # As TQDM_DISABLE=1 does, which tqdm reads when it is loaded.
+    monkeypatch.setattr("tqdm.auto.tqdm", partial(tqdm, disable=True))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    told = []
+    with giving_way(lambda: told.append("stop"), lambda: told.append("start")):
+        for show, after in ((True, 0.0), (None, 0.0), (None, 1e-9)):
+            with progress("learning", show, 2, after=after) as bar:
+                bar.begin("round 1", 3)
+                bar()
+                bar.begin("the rest", None, counted=False)
+                bar.share(0.5)
+    assert capsys.readouterr().err == ""
+    assert not told
+
+
+@pytest.mark.parametrize("stream", [None, object()], ids=["none", "no terminal"])
+def test_programs_without_a_terminal_read_and_learn(stream, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream)
+    data = unless.read({"a": ["x", "y"] * 9, "b": ["1", "2"] * 9})
+    assert unless.CSGS().fit(data).n_tests_ > 0

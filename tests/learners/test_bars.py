@@ -21,6 +21,8 @@ OPEN = {"IBMAPHC": "flipping edges", "DTSL": "iterations of the last fit", "GSSL
 class Drawn:
     """Stands for tqdm: keeps, for each stretch of the work, how far the bar came and how long it was."""
 
+    disable = False
+
     def __init__(self, total=None):
         self.total, self.title, self.stretches = total, "", []
         self.reset(total)
@@ -63,7 +65,8 @@ def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table
     LEARNERS[name](n_jobs=n_jobs, show_progress=True, **QUICK.get(name, {})).fit(table)
     (bar,) = drawn
     told = [stretch for stretch in bar.stretches if OPEN.get(name, "nothing") not in stretch[0]]
-    told = [stretch for stretch in told if stretch[1:] != [0, None]]
+    # What is not counted is told as a share of 1.0.
+    told = [stretch for stretch in told if stretch[1:] != [0, None] and not isinstance(stretch[2], float)]
     assert told
     for title, steps, total in told:
         assert steps == total, title

@@ -156,22 +156,29 @@ def test_without_a_seed_draws_are_those_the_work_began_with(name, table, tmp_pat
     assert saved(make(work_dir=tmp_path / "one", resume=True).fit(table), tmp_path) == first
 
 
-def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(table, tmp_path, monkeypatch):
-    plain = saved(MAKE["GSSL"]().fit(table), tmp_path)
+@pytest.mark.parametrize("stops", ["while it chooses", "after it chose"])
+def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(
+    stops, table, tmp_path, monkeypatch
+):
+    plain = MAKE["GSSL"]().fit(table)
     look = Search._try
 
+    def stop(*_given, **_settings):
+        raise KeyboardInterrupt
+
     def refuse(search, place, rung):
-        if place == 2:
+        if place == 2 or (place and stops == "after it chose"):
             raise TooLarge("It needs more than is allowed.")
-        if place == 4:
-            raise KeyboardInterrupt
-        return look(search, place, rung)
+        return look(search, place, rung) if place < 4 else stop()
 
     with monkeypatch.context() as patch:
         patch.setattr(Search, "_try", refuse)
+        patch.setattr(working_sets.WorkingSets, "converge", stop)
         with pytest.raises(KeyboardInterrupt, match=r"go on with resume=True\."):
             MAKE["GSSL"](work_dir=tmp_path / "work").fit(table)
-    assert saved(MAKE["GSSL"](work_dir=tmp_path / "work", resume=True).fit(table), tmp_path) == plain
+    again = MAKE["GSSL"](work_dir=tmp_path / "work", resume=True).fit(table)
+    assert (again.chosen_, again.tried_) == (plain.chosen_, plain.tried_)
+    assert saved(again, tmp_path) == saved(plain, tmp_path)
 
 
 def test_states_are_kept_now_and_then_only(table, tmp_path, monkeypatch):

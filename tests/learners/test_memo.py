@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import unless
 from strategies import datasets
 from unless.errors import TooLarge
-from unless.kernels.memo import Log
+from unless.kernels.memo import PRIVATE, Log
 from unless.learners import graphs, visits
 from unless.learners.memo import Memo, Waiting
 from unless.learners.tallying import Ledger, count_distinct, count_parts
@@ -97,6 +97,9 @@ def test_questions_of_other_parts_are_noted_within_their_memory():
     assert handed_in["questions"].tolist() == words(*range(1, 61)).tolist()
     assert handed_in["begins"].tolist() == [0, 0, 0, 60]
     assert handed_in["n_private"] == 10
+    private = answers(*range(1, 500)) | np.array([0, PRIVATE])
+    ledger.add(Log(private, np.zeros(499, dtype=np.int32)), 1)
+    assert ledger.n_noted == 60
     with pytest.raises(TooLarge, match=r"count 100 questions once .* max_memory="):
         ledger.add(Log(answers(*range(1, 41)), np.zeros(40, dtype=np.int32)), 1)
 

@@ -85,7 +85,7 @@ def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
     target = shop.place(file.suffix)
     with _text(file, encoding, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
         try:
-            copy_all(stream, out, shop, lambda: -1.0)
+            copy_all(stream, out, shop, lambda: -1.0, f"reading {encoding}")
         except UnicodeError:
             raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
     return replace(file, path=target, compression="")

@@ -118,21 +118,30 @@ class Workshop:
     def _ask(self, query: str, fetch: Callable[[Any], Made]) -> Made:
         if not self._is_counted:
             self.bar.begin(self._stage, None, counted=False)
-        self._is_asked = True
 
         def ask() -> Made:
+            self._begin()
             try:
                 return fetch(self.connection.execute(query))
             finally:
-                with self._lock:
-                    self._is_asked = False
-                    is_left = self._is_left
-                if is_left:
-                    self._close()
+                self._end()
 
         with self._in_one_sentence():
             # The database looks for Ctrl-C between its tasks, which may take seconds.
             return aside(ask, look=self._look, stop=self.connection.interrupt, grace=_GRACE)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._is_left:
+                raise DataError(f"{self.title} was left before it was asked.")
+            self._is_asked = True
+
+    def _end(self) -> None:
+        with self._lock:
+            self._is_asked = False
+            is_left = self._is_left
+        if is_left:
+            self._close()
 
     def _look(self) -> None:
         if not self._is_counted:

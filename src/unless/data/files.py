@@ -150,9 +150,15 @@ def _unpack(path: Path, packing: str, suffix: str, shop: Workshop, title: str) -
     return target
 
 
-def copy_all(stream: IO[AnyStr], out: IO[AnyStr], shop: Workshop, done: Callable[[], float]) -> None:
+def copy_all(
+    stream: IO[AnyStr],
+    out: IO[AnyStr],
+    shop: Workshop,
+    done: Callable[[], float],
+    stage: str = "unpacking",
+) -> None:
     """Copy a stream to its end, telling how far it is."""
-    shop.stage("unpacking")
+    shop.stage(stage)
     while block := stream.read(_BLOCK):
         out.write(block)
         shop.bar.share(done())

@@ -74,6 +74,8 @@ class Bar:
     def _is_drawn(self) -> bool:
         if self._draw is not None and monotonic() >= self._due:
             self._drawn, self._draw = self._draw(), None
+            if self._drawn is None:
+                return False
             begun, n_done = self._begun, self._n_done
             if self._stretch is not None:
                 self._show_stretch(*self._stretch)
@@ -87,7 +89,9 @@ class Bar:
         self._drawn.bar_format = None if counted else _TIME
         # Without a new total, a reset would keep that of the stretch before.
         self._drawn.total = total
-        self._drawn.reset(total)
+        # A bar in a notebook is made as wide as a share here, and nowhere else.
+        self._drawn.reset(total if counted else 1.0)
+        self._drawn.total = total
 
 
 @contextmanager
@@ -101,19 +105,24 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
     def draw() -> Any:
         from tqdm.auto import tqdm
 
+        made: Any = tqdm(total=total, desc=title, leave=False)
+        if made.disable:
+            # As the user's environment says.
+            return None
         for stop, _ in _spinners:
             stop()
-        drawn.append(tqdm(total=total, desc=title, leave=False))
-        _bars.append(drawn[0])
-        return drawn[0]
+        drawn.append(made)
+        _bars.append(made)
+        return made
 
     try:
         late = show is None and after > 0
         yield Bar(title, None if late else draw(), draw if late else None, after)
     finally:
         for bar in drawn:
+            # Bars of the same place are equal.
+            _bars[:] = [other for other in _bars if other is not bar]
             bar.close()
-            _bars.remove(bar)
             for _, start in _spinners:
                 start()
 
@@ -130,5 +139,14 @@ def giving_way(stop: Callable[[], object], start: Callable[[], object]) -> Itera
 
 def is_shown(show: bool | None) -> bool:
     """Tell whether a bar would be drawn: where it is asked for, or somebody looks and sees no other yet."""
-    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
-    return (watched and not _bars) if show is None else bool(show)
+    if show is not None:
+        return bool(show)
+    return not _bars and ("ipykernel" in sys.modules or _is_terminal(sys.stderr))
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        # There is none, it is closed, or somebody's own.
+        return False

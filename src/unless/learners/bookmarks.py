@@ -46,12 +46,20 @@ class Bookmark:
         self._due = ended + max(SECONDS, _PATIENCE * (ended - began))
 
 
-def once(place: Workplace | None, name: str, make: Callable[[], Arrays]) -> Arrays:
-    """Return what a stage of the work gives: made now and kept, or taken from the folder."""
+def once(
+    place: Workplace | None,
+    name: str,
+    make: Callable[[], Arrays],
+    is_final: Callable[[Arrays], bool] = lambda _: True,
+) -> Arrays:
+    """Return what a stage of the work gives: made now and kept if it is final, or taken from the folder."""
     if place is None:
         return make()
     if not place.finished([name]):
-        place.keep(name, make())
+        made = make()
+        if not is_final(made):
+            return made
+        place.keep(name, made)
     return place.shard(name)
 
 

@@ -137,8 +137,10 @@ class FeatureLearner(Estimator):
                     self._place,
                     "chosen",
                     lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
+                    # With more memory, what was left out may be better.
+                    lambda made: all(one["pseudo_log_likelihood"] is not None for one in _read(made)[2]),
                 )
-                setting, place, tried = json.loads(kept["told"].tobytes())
+                setting, place, tried = _read(kept)
                 prior = priors[place]
                 return self._learn_with(data, setting, prior), _told(setting, prior), tried
             finally:
@@ -216,6 +218,11 @@ class FeatureLearner(Estimator):
 def _chosen(best: Choice, priors: Sequence[Prior]) -> Arrays:
     told = [dict(best.setting), priors.index(best.prior), best.tried]
     return {"told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
+
+
+def _read(kept: Arrays) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
+    setting, place, tried = json.loads(kept["told"].tobytes())
+    return setting, place, tried
 
 
 def _told(setting: Setting, prior: Prior) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
-from unless.kernels.memo import Common, Log, add_words, note_common, sort_common
+from unless.kernels.memo import PRIVATE, Common, Log, add_words, note_common, sort_common
 from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
 from unless.learners.workplace import Arrays, ShardFile
 
@@ -41,9 +41,9 @@ class Ledger:
 
     def add(self, log: Log, node: int) -> None:
         """Note the questions of a visit."""
-        need = self.n_noted + len(log.others)
-        if need > len(self._common.words):
-            self._widen(need)
+        if self.n_noted + len(log.others) > len(self._common.words):
+            # Private ones are not noted.
+            self._widen(self.n_noted + int(np.count_nonzero((log.answers[:, 1] & PRIVATE) == 0)))
         self.n_noted = int(note_common(log, node, self._common, self.n_noted))
 
     def hand_in(self, n_distinct: int) -> Arrays:
@@ -56,6 +56,8 @@ class Ledger:
 
     def _widen(self, need: int) -> None:
         """Make room for so many questions in all, and for twice as many as there are if that is allowed."""
+        if need <= len(self._common.words):
+            return
         wanted = max(need, 2 * self.n_noted)
         if self._bytes_of(wanted) > self.max_bytes:
             wanted = need
