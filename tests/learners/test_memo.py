@@ -97,7 +97,7 @@ def test_questions_of_other_parts_are_noted_within_their_memory():
     assert handed_in["questions"].tolist() == words(*range(1, 61)).tolist()
     assert handed_in["begins"].tolist() == [0, 0, 0, 60]
     assert handed_in["n_private"] == 10
-    private = answers(*range(1, 500)) | np.array([0, PRIVATE])
+    private = answers(*range(1, 500)) | np.array([0, PRIVATE], dtype=np.uint64)
     ledger.add(Log(private, np.zeros(499, dtype=np.int32)), 1)
     assert ledger.n_noted == 60
     with pytest.raises(TooLarge, match=r"count 100 questions once .* max_memory="):
