@@ -5,8 +5,6 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import unless
 from unless.errors import DataError, MissingValues, NotFitted, SettingError, UnknownName
@@ -269,6 +267,8 @@ def test_settings_can_be_read_changed_cloned_and_shown(learner):
     est = quick(learner)
     changed = QUICK[learner.__name__]
     name, value = next(iter(changed.items()))
+    from sklearn.base import clone
+
     assert clone(est).get_params() == est.get_params()
     assert repr(est) == f"{learner.__name__}({', '.join(f'{n}={v!r}' for n, v in changed.items())})"
     assert repr(learner()) == f"{learner.__name__}()"
@@ -313,6 +313,9 @@ def test_an_empty_dataset_is_refused(learner):
 @EVERY
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_finds_an_estimator(learner):
+    # Every process that collects tests would load it.
+    from sklearn.utils.estimator_checks import check_estimator
+
     single = quick(learner, **SINGLE.get(learner.__name__, {}))
     results = check_estimator(single, expected_failed_checks=EXCEPTIONS, on_fail=None, on_skip=None)
     failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
