@@ -11,14 +11,18 @@ from unless.errors import SettingError
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that takes its name only when all went well."""
-    with replacing_all(path) as (stream,):
+def replacing(path: str | os.PathLike[str], *, lasting: bool = True) -> Iterator[BinaryIO]:
+    """Open a file that takes its name only when all went well.
+
+    One that is not `lasting` is not waited for until it is on the disk: it may be spoiled if the machine
+    itself fails, and who reads it must look.
+    """
+    with replacing_all(path, lasting=lasting) as (stream,):
         yield stream
 
 
 @contextmanager
-def replacing_all(*paths: str | os.PathLike[str]) -> Iterator[list[BinaryIO]]:
+def replacing_all(*paths: str | os.PathLike[str], lasting: bool = True) -> Iterator[list[BinaryIO]]:
     """Open files that take their names together, when all of them are whole."""
     targets = [_target(path) for path in paths]
     drafts = [one.with_name(f".{one.name[:200]}.{secrets.token_hex(6)}.part") for one in targets]
@@ -32,7 +36,8 @@ def replacing_all(*paths: str | os.PathLike[str]) -> Iterator[list[BinaryIO]]:
             yield streams
             for stream in streams:
                 stream.flush()
-                os.fsync(stream.fileno())
+                if lasting:
+                    os.fsync(stream.fileno())
         for draft, target in zip(drafts, targets, strict=True):
             draft.replace(target)
     except OSError as error:

@@ -160,7 +160,8 @@ class Workplace:
     def keep(self, name: str, content: Arrays) -> None:
         """Write a shard."""
         path = self.path(name)
-        write_arrays(path, {**content, "stamp": _bytes(path.name)})
+        # A spoiled one is noticed and computed again, so that no worker need wait for the disk.
+        write_arrays(path, {**content, "stamp": _bytes(path.name)}, lasting=False)
 
     def shard(self, name: str) -> "ShardFile":
         """Return a shard to read from."""
@@ -276,9 +277,9 @@ def describe(learner: str, settings: Mapping[str, Any], beside: Iterable[Dataset
     return json.dumps([FORMAT, __version__, learner, _plain(settings), tables])
 
 
-def write_arrays(path: Path, content: Arrays) -> None:
+def write_arrays(path: Path, content: Arrays, *, lasting: bool = True) -> None:
     """Write arrays to a file that appears whole or not at all."""
-    with replacing(path) as stream:
+    with replacing(path, lasting=lasting) as stream:
         np.savez(stream, **dict[str, Any](content))
 
 
