@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unless.data.dataset import Dataset, _order
+from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
+from unless.data.ordering import code_order
 from unless.errors import DataError, UnknownName
 
 DOMAIN = Domain((Variable("a", ("x", "y")), Variable("b", ("1", "2", "3"))))
@@ -27,7 +28,7 @@ def test_rows_are_sorted_by_the_first_column_first(n_levels, seed):
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, n_levels, (40, len(n_levels))).astype(np.uint16)
     rows = rows[rng.integers(0, 40, 60)]
-    assert _order(rows).tolist() == np.lexsort(rows.T[::-1]).tolist()
+    assert code_order(rows).tolist() == np.lexsort(rows.T[::-1]).tolist()
 
 
 def test_rows_counted_zero_times_are_left_out():

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code, Domain
+from unless.data.ordering import code_order
 from unless.data.showing import html_table
 from unless.errors import DataError
 
@@ -135,27 +136,7 @@ def _checked_counts(counts: npt.NDArray[Any], n_rows: int) -> Counts:
 def _collapse(rows: Rows, weights: Counts) -> tuple[Rows, Counts]:
     if not len(rows):
         return rows, weights
-    order = _order(rows)
+    order = code_order(rows)
     rows, weights = rows[order], weights[order]
     starts = np.flatnonzero(np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)])
     return np.ascontiguousarray(rows[starts]), np.add.reduceat(weights, starts)
-
-
-def _order(rows: Rows) -> npt.NDArray[np.intp]:
-    """Return the order of `np.lexsort`, by the first column first, in calls short enough to hear Ctrl-C."""
-    widths = rows.max(axis=0).astype(np.int64) + 1
-    order = None
-    end = rows.shape[1]
-    while end > 0:
-        # As many columns at a time as 16 bits hold, which numpy sorts digit by digit.
-        begin, width = end - 1, int(widths[end - 1])
-        while begin > 0 and width * int(widths[begin - 1]) <= 2**16:
-            begin -= 1
-            width *= int(widths[begin])
-        key = rows[:, begin].astype(np.uint32)
-        for column in range(begin + 1, end):
-            key = key * np.uint32(widths[column]) + rows[:, column]
-        short = key.astype(np.uint16)
-        order = short.argsort(kind="stable") if order is None else order[short[order].argsort(kind="stable")]
-        end = begin
-    return np.arange(len(rows)) if order is None else order

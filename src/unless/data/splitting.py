@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.data.ordering import code_order
 from unless.errors import DataError, SettingError
 
 # numpy draws without putting back from no more rows than this.
@@ -47,7 +48,7 @@ def resample(data: Dataset, rng: np.random.Generator, share: float | None = None
 
 def _settled_order(data: Dataset) -> npt.NDArray[np.intp]:
     by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
-    return np.lexsort(data.rows[:, by_name[::-1]].T)
+    return code_order(data.rows[:, by_name])
 
 
 def check_share(share: object, setting: str = "validation") -> None:

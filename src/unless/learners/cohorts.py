@@ -7,6 +7,7 @@ import numpy as np
 
 from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
+from unless.data.ordering import code_order
 from unless.kernels.bitsets import packed_words
 from unless.kernels.blankets import pack_pairs
 from unless.learners.shards import Pulse, Step, run_shards, shares_memory, within_reach
@@ -98,7 +99,7 @@ def cut_contexts(packed: PackedTable, n_parts: int, *, in_turn: bool) -> list[Co
     n_parts = min(n_parts, m)
     if n_parts == 1:
         return [np.arange(m, dtype=np.int32)]
-    alike = np.lexsort(packed.table.codes[::-1])
+    alike = code_order(packed.table.codes.T)
     ordered = packed.table.codes[:, alike]
     differ_at = (ordered[:, 1:] != ordered[:, :-1]).argmax(axis=0)
     fall = _FALL if in_turn and n_parts >= _MANY else 0.0

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.ordering import code_order
+
 Matrix = npt.NDArray[Any]
 Positions = npt.NDArray[np.intp]
 
@@ -48,6 +50,8 @@ def row_order(matrix: Matrix) -> Positions:
     if matrix.dtype == np.uint8:
         # Rows of bytes sort as strings do, which takes one pass instead of one a column.
         return np.argsort(np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}").ravel(), kind="stable")
+    if matrix.dtype == np.uint16:
+        return code_order(matrix)
     return np.lexsort(matrix.T[::-1])
 
 
