@@ -389,7 +389,8 @@ def test_a_wrong_model_json_is_refused(changes, trouble, tmp_path):
         ("graph_index.npy", lambda index: index - 1, "not there"),
         ("graph_index.npy", lambda index: index * 0, "belongs to no context"),
         ("graphs.npy", lambda graphs: graphs + 8, "after the last pair"),
-        ("graphs.npy", lambda graphs: graphs[::-1].copy(), "graphs are not distinct"),
+        ("graph_index.npy", lambda index: 1 - index, "graphs are not distinct and in order"),
+        ("graphs.npy", lambda graphs: graphs[[0, 0]], "graphs are not distinct and in order"),
     ],
 )
 def test_wrong_arrays_of_a_model_are_refused(name, edit, trouble, tmp_path):

@@ -6,7 +6,14 @@ from hypothesis.extra import numpy as hnp
 
 from structures.models import steady
 from unless.structures import distinct
-from unless.structures.distinct import distinct_bytes, distinct_rows, row_order, row_set, rows_increase
+from unless.structures.distinct import (
+    come_in_order,
+    distinct_bytes,
+    distinct_rows,
+    row_order,
+    row_set,
+    rows_increase,
+)
 
 matrices = hnp.arrays(
     np.uint32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.integers(0, 3)
@@ -58,9 +65,17 @@ def test_matrices_without_rows_or_columns_are_understood():
 
 
 @pytest.mark.parametrize("width", [0, 1, 8, 9, 17])
-def test_distinct_rows_of_bytes_are_sorted_as_bytes(width):
+def test_distinct_rows_of_bytes_are_numbered_as_they_come(width):
     matrix = np.random.default_rng(0).integers(0, 2, (30, width)).astype(np.uint8) * 200
     rows, index = distinct_bytes(matrix)
-    keys = [row.tobytes() for row in rows]
-    assert keys == sorted({row.tobytes() for row in matrix})
+    assert [row.tobytes() for row in rows] == list(dict.fromkeys(row.tobytes() for row in matrix))
     np.testing.assert_array_equal(rows[index], matrix)
+    assert come_in_order(index)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "are"),
+    [([], True), ([0, 0, 1, 0, 2], True), ([1, 0], False), ([0, 2, 1], False), ([1], False)],
+)
+def test_numbers_that_come_in_order(numbers, are):
+    assert come_in_order(np.array(numbers, dtype=np.int32)) == are

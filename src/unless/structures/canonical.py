@@ -42,8 +42,8 @@ class CanonicalModel:
     """A graph for every observed context, equal graphs stored once. Learners make it by `from_edges`.
 
     `rows` and `counts` are the contexts in lexicographic order and how often each was seen; the graph of
-    context i is row `graph_index[i]` of `packed` (see `unless.structures.pairs`). Iterating gives
-    (context, graph).
+    context i is row `graph_index[i]` of `packed` (see `unless.structures.pairs`), graphs as contexts come to
+    them. Iterating gives (context, graph).
     """
 
     domain: Domain

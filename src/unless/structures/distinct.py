@@ -1,4 +1,4 @@
-"""Distinct rows of integer matrices, in lexicographic order."""
+"""Distinct rows of integer matrices, in lexicographic order or as they come."""
 
 from math import log2
 from typing import Any
@@ -15,17 +15,30 @@ Positions = npt.NDArray[np.intp]
 def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
     """Return the distinct rows, sorted, and for every row of the matrix its position among them."""
     first, group = _groups(matrix)
-    return _in_order(matrix[first], group)
+    rows = matrix[first]
+    return _in_order(rows, group, row_order(rows))
 
 
 def distinct_bytes(matrix: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], Positions]:
-    """Do what `distinct_rows` does with rows of many bytes, several times faster."""
+    """Return the distinct rows as they come first, and for every row of the matrix its position among them.
+
+    To number them so takes a fraction of the time of sorting them.
+    """
     width = matrix.shape[1]
     padded = np.zeros((len(matrix), -(-width // 8) * 8), dtype=np.uint8)
     padded[:, :width] = matrix
     # Told apart eight bytes at a time.
-    first, group = _groups(padded.view(np.uint64))
-    return _in_order(matrix[first], group)
+    some, group = _groups(padded.view(np.uint64))
+    first = np.empty_like(some)
+    # Of several values for one place the last stays.
+    first[group[::-1]] = np.arange(len(matrix))[::-1]
+    return _in_order(matrix[first], group, np.argsort(first))
+
+
+def come_in_order(numbers: npt.NDArray[Any]) -> bool:
+    """Tell whether whole numbers from 0 on come first in their order."""
+    most = np.maximum.accumulate(numbers)
+    return not len(most) or bool(most[0] == 0 and (np.diff(most) <= 1).all())
 
 
 def row_set(matrix: Matrix) -> Matrix:
@@ -65,8 +78,7 @@ def rows_increase(matrix: Matrix) -> bool:
     return bool((np.take_along_axis(before, where, 1) < np.take_along_axis(after, where, 1)).all())
 
 
-def _in_order(rows: Matrix, group: Positions) -> tuple[Matrix, Positions]:
-    order = row_order(rows)
+def _in_order(rows: Matrix, group: Positions, order: Positions) -> tuple[Matrix, Positions]:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return rows[order], rank[group]
