@@ -28,7 +28,11 @@ def pack_pairs(graphs, columns, both, packed, first, last):
     `columns` gives each visited variable's column; with `both`, an edge needs the blankets of both its ends.
     """
     n = graphs.shape[0]
+    pairs = np.empty(n, dtype=np.int64)
     for node in range(n):
+        for other in range(n):
+            low, high = min(columns[node], columns[other]), max(columns[node], columns[other])
+            pairs[other] = low * (2 * n - low - 1) // 2 + high - low - 1
         for context in range(first, last):
             for word in range(graphs.shape[2]):
                 rest = graphs[node, context, word]
@@ -37,7 +41,4 @@ def pack_pairs(graphs, columns, both, packed, first, last):
                     rest &= rest - _ONE
                     if both and not has_bit(graphs[other], context, node):
                         continue
-                    low = min(columns[node], columns[other])
-                    high = max(columns[node], columns[other])
-                    pair = low * (2 * n - low - 1) // 2 + high - low - 1
-                    packed[context, pair >> 3] |= np.uint8(1 << (pair & 7))
+                    packed[context, pairs[other] >> 3] |= np.uint8(1 << (pairs[other] & 7))

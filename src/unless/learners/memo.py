@@ -155,7 +155,8 @@ class Memo:
             self.places = self._rooms[0]
         else:
             self.places = self._rooms[0][:n_places]
-            self.places[:] = 0
+            # As bytes, which are emptied in less time.
+            self.places.view(np.uint8).fill(0)
         for some in answers:
             merge(self.places, some)
 
