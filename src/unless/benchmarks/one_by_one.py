@@ -65,8 +65,8 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     memo = np.zeros((places, 2), dtype=np.uint64)
     nothing = np.zeros(0, dtype=np.uint64)
     search = make_search(packed, [np.zeros(1, dtype=np.int32)], range(n))._replace(outside=nothing)
-    slices = packed.slices(2 * n + 3, limit)
-    begin(m, slices, search)
+    slices = packed.slices(2 * n + 4, limit)
+    begin(table, slices, search)
     n_asked = _compiled_loop(
         graphs,
         table,

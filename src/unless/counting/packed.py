@@ -1,4 +1,4 @@
-"""A Dataset packed for the kernels: bitmaps per level, bit planes of the counts, columns of codes."""
+"""A Dataset packed for the kernels: columns of codes, bitmaps per level, and what their words are worth."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
-from unless.kernels.slices import Crossing, Slices, Table, count_slice
+from unless.kernels.slices import STRIDE, Crossing, Slices, Table, count_slice
 
 Words = npt.NDArray[np.uint64]
 # The time of one popcounted word in units of one listed row: flat around its optimum.
@@ -54,17 +54,18 @@ class PackedTable:
         """Make room for a slice crossed with any variable."""
         most = int(self.n_levels.max())
         return Crossing(
-            np.empty((most, int(self.table.plane_words.sum())), dtype=np.uint64),
+            np.empty((most, self.table.bitmaps.shape[1]), dtype=np.uint64),
             np.empty(list_limit + 1, dtype=np.uint16),
             np.empty(list_limit + 1, dtype=np.int64),
             np.empty(most, dtype=np.int64),
             np.empty(most * most, dtype=np.int64),
             np.empty(most, dtype=np.int64),
+            np.empty(most),
         )
 
     def list_limit(self) -> int:
         """Return the length up to which reading a list of rows is faster than counting bits."""
-        words = int(self.table.plane_words.sum())
+        words = self.table.bitmaps.shape[1]
         passes = float(self.n_levels.mean() * (self.n_levels.mean() - 1))
         return min(int(_WORD_COST * words * passes) + 8, int(self.table.codes.shape[1]))
 
@@ -72,31 +73,65 @@ class PackedTable:
         """Count variable `a` against `b` on the rows that agree with a context (variable -> code)."""
         limit = self.list_limit() if list_limit is None else list_limit
         conditions = np.array(sorted(context.items()), dtype=np.int64).reshape(-1, 2)
-        cells = count_slice(a, b, conditions, self.table, self.slices(2, limit), self.crossing(limit))
+        slices = self.slices(len(conditions) + 1, limit)
+        cells = count_slice(a, b, conditions, self.table, slices, self.crossing(limit))
         return np.array(cells, dtype=np.int64).reshape(self.n_levels[a], self.n_levels[b])
 
 
 def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
     """Pack distinct rows that are sorted by falling count."""
-    codes = np.ascontiguousarray(rows.T)
-    offsets = _offsets(n_levels)
-    n_words = (len(rows) + 63) // 64
-    bitmaps = np.zeros((offsets[-1], n_words), dtype=np.uint64)
+    codes, offsets, layout = np.ascontiguousarray(rows.T), _offsets(n_levels), _Layout.of(counts)
+    bitmaps = np.zeros((offsets[-1], layout.n_words), dtype=np.uint64)
     at_once = max(1, _COMPARED_AT_ONCE // max(1, len(rows)))
     for variable, column in enumerate(codes):
-        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1]]
+        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1], : words_of(len(rows))]
         for first in range(0, len(bitmaps_of), at_once):
             levels = np.arange(first, min(first + at_once, len(bitmaps_of)), dtype=column.dtype)
-            bitmaps_of[first : first + at_once] = pack_bits(column == levels[:, None], n_words)
-    n_planes = int(counts[0]).bit_length() if len(counts) else 0
-    planes = np.zeros((n_planes, n_words), dtype=np.uint64)
-    for plane in range(n_planes):
-        planes[plane] = pack_bits((counts >> plane) & 1 != 0, n_words)
-    # Counts fall along the rows, so high planes end early.
-    ends = [int(np.flatnonzero(plane)[-1]) + 1 if plane.any() else 0 for plane in planes]
-    return Table(
-        codes, np.ascontiguousarray(counts), offsets, bitmaps, planes, np.array(ends, dtype=np.int64)
-    )
+            bitmaps_of[first : first + at_once] = pack_bits(column == levels[:, None], bitmaps_of.shape[1])
+    root = pack_bits(np.ones(len(rows), dtype=np.bool_), layout.n_words)
+    for bit, (begin, size) in enumerate(zip(layout.begins, layout.sizes, strict=True)):
+        bitmaps[:, begin : begin + size] = bitmaps[:, :size]
+        root[begin : begin + size] = pack_bits((counts[: 64 * size] - 1) >> bit & 1 != 0, size)
+    return Table(codes, np.ascontiguousarray(counts), offsets, bitmaps, root, layout.shifts)
+
+
+def words_of(n_rows: int) -> int:
+    """Return how many words have one bit for every row."""
+    return (n_rows + 63) // 64
+
+
+def packed_words_of(counts: Counts) -> int:
+    """Return how many words a packed bitmap has for rows with these counts."""
+    return _Layout.of(counts).n_words
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where a bitmap has its copies of the first rows, one for each bit of what counts are above one.
+
+    The rows, the copy for bit 0, and the others, which are worth more, are three parts in whole strides.
+    """
+
+    begins: list[int]
+    sizes: list[int]
+    n_words: int
+    shifts: Words
+
+    @classmethod
+    def of(cls, counts: Counts) -> "_Layout":
+        """Lay out rows with these counts."""
+        n_bits = (int(counts.max(initial=1)) - 1).bit_length()
+        # Rows fall in their counts, and those whose count is larger may have the bit.
+        sizes = [words_of(np.count_nonzero(counts > 2**bit)) for bit in range(n_bits)]
+        n_plain = _whole(words_of(len(counts))) + _whole(sum(sizes[:1]))
+        begins = [_whole(words_of(len(counts))), *(n_plain + np.cumsum([0, *sizes[1:-1]])).tolist()]
+        shifts = np.zeros(_whole(sum(sizes[1:])), dtype=np.uint64)
+        shifts[: sum(sizes[1:])] = np.repeat(np.arange(1, max(n_bits, 1), dtype=np.uint64), sizes[1:])
+        return cls(begins[:n_bits], sizes, n_plain + len(shifts), shifts)
+
+
+def _whole(n_words: int) -> int:
+    return -(-n_words // STRIDE) * STRIDE
 
 
 def _offsets(n_levels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -11,6 +11,8 @@ PEARSON, LIKELIHOOD_RATIO, BAYESIAN = 0, 1, 2
 # Some small tables are exact ties of the Bayesian test, and ties are independent whatever rounding makes
 # of them.
 _TIE = 2e-9
+# So near to the critical value, as a share of the rows, a quick statistic is not trusted; rounding is less.
+_MARGIN = 1e-7
 
 
 class Rules(NamedTuple):
@@ -51,12 +53,44 @@ def _log_evidence(cells, n_first, n_second, first_step, second_step, total):
 
 
 @inlined
-def decide(cells, n_a, n_b, totals, columns, total, rules, flipped):
+def _quick_pearson(cells, n_a, n_b, totals, columns, inverses, total):
+    """Return Pearson's statistic up to rounding: a division for a row or a column, not two for a cell."""
+    for j in range(n_b):
+        inverses[j] = 1.0 / columns[j] if columns[j] > 0 else 0.0
+    shares = 0.0
+    for i in range(n_a):
+        if totals[i] > 0:
+            row = 0.0
+            for j in range(n_b):
+                observed = float(cells[i * n_b + j])
+                row += observed * observed * inverses[j]
+            shares += row / totals[i]
+    return total * (shares - 1.0)
+
+
+@helper
+def _exact_statistic(cells, n_first, n_second, first_step, second_step, rows, others, total, test):
+    statistic = 0.0
+    for i in range(n_first):
+        for j in range(n_second):
+            expected = float(rows[i]) * float(others[j]) / total
+            if expected > 0.0:
+                observed = float(cells[i * first_step + j * second_step])
+                if test == PEARSON:
+                    statistic += (observed - expected) * (observed - expected) / expected
+                elif observed > 0.0:
+                    statistic += 2.0 * observed * math.log(observed / expected)
+    return statistic
+
+
+@inlined
+def decide(desk, n_a, n_b, total, rules, flipped):
     """Answer from a table and its row totals; empty rows and columns carry no degrees of freedom.
 
     Sums run over the table's own order, or over that of its mirror image if it is `flipped`: asked from
     either side, a question has the same answer to the last bit.
     """
+    cells, totals, columns = desk.cells, desk.totals, desk.columns
     kept_a = 0
     for i in range(n_a):
         kept_a += totals[i] > 0
@@ -70,26 +104,24 @@ def decide(cells, n_a, n_b, totals, columns, total, rules, flipped):
     freedom = (kept_a - 1) * (kept_b - 1)
     if kept_a == 0 or freedom == 0:
         return UNDECIDED
-    n_first, n_second, first_step, second_step = n_a, n_b, n_b, 1
-    rows, others = totals, columns
-    if flipped:
-        n_first, n_second, first_step, second_step = n_b, n_a, 1, n_b
-        rows, others = columns, totals
-    if rules.test == BAYESIAN:
-        # One stratum and an even prior: independent unless the joint counts are the better evidence.
-        joint = _log_evidence(cells, n_first, n_second, first_step, second_step, total)
-        margins = _log_evidence(totals, n_a, 1, 1, 1, total) + _log_evidence(columns, n_b, 1, 1, 1, total)
-        return INDEPENDENT if margins >= joint - _TIE else DEPENDENT
-    statistic = 0.0
-    for i in range(n_first):
-        for j in range(n_second):
-            expected = float(rows[i]) * float(others[j]) / total
-            if expected > 0.0:
-                observed = float(cells[i * first_step + j * second_step])
-                if rules.test == PEARSON:
-                    statistic += (observed - expected) * (observed - expected) / expected
-                elif observed > 0.0:
-                    statistic += 2.0 * observed * math.log(observed / expected)
-    if statistic > rules.critical[freedom]:
+    critical, statistic, is_sure = rules.critical[freedom], 0.0, False
+    if rules.test == PEARSON:
+        statistic = _quick_pearson(cells, n_a, n_b, totals, columns, desk.inverses, total)
+        is_sure = abs(statistic - critical) > _MARGIN * (total + statistic)
+    if not is_sure:
+        n_first, n_second, first_step, second_step = n_a, n_b, n_b, 1
+        rows, others = totals, columns
+        if flipped:
+            n_first, n_second, first_step, second_step = n_b, n_a, 1, n_b
+            rows, others = columns, totals
+        if rules.test == BAYESIAN:
+            # One stratum and an even prior: independent unless the joint counts are the better evidence.
+            joint = _log_evidence(cells, n_first, n_second, first_step, second_step, total)
+            margins = _log_evidence(totals, n_a, 1, 1, 1, total) + _log_evidence(columns, n_b, 1, 1, 1, total)
+            return INDEPENDENT if margins >= joint - _TIE else DEPENDENT
+        statistic = _exact_statistic(
+            cells, n_first, n_second, first_step, second_step, rows, others, total, rules.test
+        )
+    if statistic > critical:
         return DEPENDENT
     return INDEPENDENT if total >= rules.minimum_rows[freedom] else UNDECIDED

@@ -16,7 +16,7 @@ def association_sums(table, slices, crossing):
     """Return for each variable the sum of its mutual informations with all others, in nats as fixed point."""
     n = table.codes.shape[0]
     sums = np.zeros(n, dtype=np.int64)
-    take_all(0, table.codes.shape[1], slices)
+    take_all(0, table, slices)
     for a in range(n):
         n_a = table.offsets[a + 1] - table.offsets[a]
         total = cross(0, a, n_a, table, slices, crossing)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.bitsets import flip_bit, has_bit
+from unless.kernels.bitsets import flip_bit
 from unless.kernels.blankets import share_blankets
 from unless.kernels.compiling import borrowed, compiled, inlined, raised, trailing_zeros
 from unless.kernels.slices import narrow, take_all
@@ -13,7 +13,7 @@ from unless.kernels.slices import narrow, take_all
 LOW, HIGH, NEXT, DEPTH, VARIABLE, LEVEL, PHASE = 0, 1, 2, 3, 4, 5, 6
 OPEN, GROW = 0, 1
 
-_ZERO = np.uint64(0)
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
 # How often a thread looks whether a chunk is free before it lets others go on: less than a millisecond.
 _LOOKS = 1 << 14
 
@@ -74,24 +74,26 @@ def split(top, low, high, depth, variable, phase, initial, table, search):
 
     While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
     """
-    growing = phase == GROW
     buckets, members, spare, groups = search.buckets, search.members, search.spare, search.groups
     codes, contexts = table.codes[variable], search.contexts
     n_groups = table.offsets[variable + 1] - table.offsets[variable] + 1
     for group in range(n_groups + 1):
         buckets[group] = 0
+    # As unsigned numbers: of others it would be asked whether they count from the end.
+    word, bit = variable >> 6, np.uint64(variable & 63)
     for i in range(low, high):
-        member = members[i]
-        held = growing or has_bit(initial, member, variable)
-        group = np.int64(codes[contexts[member]]) + 1 if held else np.int64(0)
+        member = np.uint32(members[i])
+        group = np.uint32(codes[np.uint32(contexts[member])]) + np.uint32(1)
+        if phase == OPEN:
+            group *= np.uint32(initial[member, word] >> bit & _ONE)
         spare[i] = member
         groups[i] = group
-        buckets[group + 1] += 1
+        buckets[np.uint32(group + 1)] += 1
     for group in range(n_groups):
         buckets[group + 1] += buckets[group]
     for i in range(low, high):
-        group = groups[i]
-        members[low + buckets[group]] = spare[i]
+        group = np.uint32(groups[i])
+        members[np.uint64(low + buckets[group])] = spare[i]
         buckets[group] += 1
     stack = search.stack
     begin = 0
@@ -139,9 +141,9 @@ def descend(depth, variable, level, table, keys, slices, search):
 
 
 @compiled
-def begin(n_rows, slices, search):
+def begin(table, slices, search):
     """Prepare for searches, all of which begin with every row and without conditions."""
-    take_all(0, n_rows, slices)
+    take_all(0, table, slices)
     search.names[0, :] = _ZERO
     search.held[0, :] = _ZERO
 

@@ -57,8 +57,7 @@ def _answer(slot, node, other, total, table, slices, crossing, rules):
     n_a = table.offsets[node + 1] - table.offsets[node]
     n_b = table.offsets[other + 1] - table.offsets[other]
     count(slot, other, n_a, n_b, table, slices, crossing)
-    flipped = node > other
-    return decide(crossing.cells, n_a, n_b, crossing.totals, crossing.columns, total, rules, flipped)
+    return decide(crossing, n_a, n_b, total, rules, node > other)
 
 
 @inlined
@@ -120,7 +119,7 @@ def _shrink(node, depth, table, rules, keys, memo, log, n_logged, slices, crossi
     n_variables = table.codes.shape[0]
     n_a = table.offsets[node + 1] - table.offsets[node]
     kept, slots, blanket = search.kept, search.slots, search.blanket
-    scratch = slices.sizes.shape[0] - 1
+    scratch = slices.sizes.shape[0] - 2
     size = depth
     sound = depth
     n_asked, n_new = 0, 0
@@ -153,8 +152,9 @@ def _shrink(node, depth, table, rules, keys, memo, log, n_logged, slices, crossi
                 narrow(slots[sound - 1], slots[sound], kept[sound, 0], kept[sound, 1], table, slices)
             slot = slots[at - 1]
             for d in range(at + 1, size + 1):
-                narrow(slot, scratch, kept[d, 0], kept[d, 1], table, slices)
-                slot = scratch
+                target = scratch if slot != scratch else scratch + 1
+                narrow(slot, target, kept[d, 0], kept[d, 1], table, slices)
+                slot = target
             total = cross(slot, node, n_a, table, slices, crossing)
             answer = _answer(slot, node, other, total, table, slices, crossing, rules)
             is_apart = lies_within(slot, slices, search.outside)

@@ -28,6 +28,18 @@ class Desk(NamedTuple):
     cells: Any  # int64 (largest table,)
     totals: Any  # int64 (most levels,)
     columns: Any  # int64 (most levels,)
+    inverses: Any  # float64 (most levels,)
+
+
+@inlined
+def _borrowed_desk(desk):
+    return Desk(
+        borrowed(desk.answers),
+        borrowed(desk.cells),
+        borrowed(desk.totals),
+        borrowed(desk.columns),
+        borrowed(desk.inverses),
+    )
 
 
 @compiled
@@ -77,7 +89,7 @@ def _ask(a, b, base, cube, rules, desk):
         return answer, 0
     total = read_table(cube, base, low, high, desk.cells, desk.totals)
     n_low, n_high = cube.n_levels[low], cube.n_levels[high]
-    answer = decide(desk.cells, n_low, n_high, desk.totals, desk.columns, total, rules, False)
+    answer = decide(desk, n_low, n_high, total, rules, False)
     desk.answers[place] = answer
     return answer, 1
 
@@ -139,7 +151,7 @@ def grow_shrink_rows(rows, graphs, cube, rules, shared, desk):
     rows, graphs = borrowed(rows), borrowed(graphs)
     cube = Cube(borrowed(cube.counts), borrowed(cube.strides), borrowed(cube.n_levels))
     rules = borrowed_rules(rules)
-    desk = Desk(borrowed(desk.answers), borrowed(desk.cells), borrowed(desk.totals), borrowed(desk.columns))
+    desk = _borrowed_desk(desk)
     anywhere = 0
     for variable in range(cube.strides.shape[0]):
         anywhere += cube.n_levels[variable] * cube.strides[variable]

@@ -58,7 +58,7 @@ def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk, outsi
     n_b = table.offsets[other + 1] - table.offsets[other]
     total = cross(k, node, n_a, table, slices, crossing)
     count(k, other, n_a, n_b, table, slices, crossing)
-    answer = decide(crossing.cells, n_a, n_b, crossing.totals, crossing.columns, total, rules, node > other)
+    answer = decide(crossing, n_a, n_b, total, rules, node > other)
     keep(memo, first, second, answer, lies_within(k, slices, outside))
     return answer, 1
 
@@ -95,9 +95,9 @@ def _effort(depth, slices, walk):
 
 
 @compiled
-def begin_round(n_rows, slices, walk):
+def begin_round(table, slices, walk):
     """Put the walk before the first pair."""
-    take_all(0, n_rows, slices)
+    take_all(0, table, slices)
     walk.names[0, :] = _ZERO
     walk.place[NODE], walk.place[OTHER], walk.place[DEPTH], walk.place[SOUND] = -1, -1, -1, 0
 

@@ -1,9 +1,10 @@
 """Slices of a table, derived from one another, and the tables counted on them.
 
 A slice (the rows that agree with some conditions) is a packed bitmap while it is wide and a list of row
-numbers once it is narrow. Rows are distinct and sorted by falling count, so that bit k of the counts is a
-bitmap ("plane") over a prefix of the rows, and a weighted count is a few popcounts whatever the counts
-are.
+numbers once it is narrow. Rows are distinct and sorted by falling count, so that those with bit k in what
+their count is above one are among the first. A bitmap has one bit for every row, then one bit for each of
+these first rows, bit k after bit k: a weighted count is one popcount along all of it, with the words after
+the rows worth more.
 """
 
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ import numpy as np
 from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+# Words come in whole strides of the vector loops: what is over would be counted slowly.
+STRIDE = 16
 
 
 class Table(NamedTuple):
@@ -21,9 +24,9 @@ class Table(NamedTuple):
     codes: Any  # uint16 (variables, rows)
     counts: Any  # int64 (rows,), falling
     offsets: Any  # int64 (variables + 1,): first bitmap of each variable
-    bitmaps: Any  # uint64 (levels of all variables, words)
-    planes: Any  # uint64 (bits of the largest count, words)
-    plane_words: Any  # int64 (bits of the largest count,): words up to the last that is not zero
+    bitmaps: Any  # uint64 (levels of all variables, words): the rows, then copies of the first ones
+    root: Any  # uint64 (words,): all rows, then those that have bit k in what their count is above one
+    shifts: Any  # uint64 (last words,): the k of words that are worth more than one
 
 
 class Slices(NamedTuple):
@@ -37,12 +40,13 @@ class Slices(NamedTuple):
 class Crossing(NamedTuple):
     """A slice crossed with the levels of one variable, and room for a table."""
 
-    bits: Any  # uint64 (most levels, words of all planes)
+    bits: Any  # uint64 (most levels, words)
     levels: Any  # uint16 (longest list + 1,)
     weights: Any  # int64 (longest list + 1,)
     totals: Any  # int64 (most levels,)
     cells: Any  # int64 (largest table,)
     columns: Any  # int64 (most levels,)
+    inverses: Any  # float64 (most levels,)
 
 
 @inlined
@@ -55,9 +59,24 @@ def popcount_and(left, right, n_words):
 
 
 @inlined
-def _list_rows(slot, slices):
+def _weighed_and(left, right, shifts):
+    """Count the ones that two bitmaps share, each word worth more by its shift."""
+    ones = _ZERO
+    for word in range(shifts.shape[0]):
+        ones += popcount(left[word] & right[word]) << shifts[word]
+    return np.int64(ones)
+
+
+@inlined
+def _row_words(table):
+    """Return how many words have a bit for every row, in whole strides."""
+    return ((table.codes.shape[1] + 64 * STRIDE - 1) // (64 * STRIDE)) * STRIDE
+
+
+@inlined
+def _list_rows(slot, slices, n_words):
     size = 0
-    for word in range(slices.wide.shape[1]):
+    for word in range(n_words):
         rest = slices.wide[slot, word]
         while rest != _ZERO:
             slices.listed[slot, size] = (word << 6) + np.int64(trailing_zeros(rest))
@@ -67,19 +86,35 @@ def _list_rows(slot, slices):
 
 
 @compiled
-def take_all(slot, n_rows, slices):
+def take_all(slot, table, slices):
     """Make a slot hold every row."""
-    slices.wide[slot, :] = ~_ZERO
-    if n_rows & 63:
-        slices.wide[slot, n_rows >> 6] = (_ONE << np.uint64(n_rows & 63)) - _ONE
+    slices.wide[slot, :] = table.root
     slices.sizes[slot] = -1
-    if n_rows < slices.listed.shape[1]:
-        _list_rows(slot, slices)
+    if table.codes.shape[1] < slices.listed.shape[1]:
+        _list_rows(slot, slices, _row_words(table))
+
+
+@inlined
+def _cross_words(left, right, both, n_words):
+    # Arrays of one dimension, from their first word on, the written one apart: only so is it compiled into
+    # vector instructions.
+    ones = _ZERO
+    for word in range(n_words):
+        shared = left[word] & right[word]
+        both[word] = shared
+        ones += popcount(shared)
+    return np.int64(ones)
+
+
+@inlined
+def _and_words(left, right, both):
+    for word in range(both.shape[0]):
+        both[word] = left[word] & right[word]
 
 
 @inlined
 def narrow(source, target, variable, level, table, slices):
-    """Derive slice `target` from slice `source` by one more condition."""
+    """Derive slice `target` from another, `source`, by one more condition."""
     if slices.sizes[source] >= 0:
         size = 0
         for i in range(slices.sizes[source]):
@@ -89,15 +124,13 @@ def narrow(source, target, variable, level, table, slices):
             size += table.codes[variable, row] == level
         slices.sizes[target] = size
         return
-    bitmap = table.offsets[variable] + level
-    size = _ZERO
-    for word in range(table.bitmaps.shape[1]):
-        both = slices.wide[source, word] & table.bitmaps[bitmap, word]
-        slices.wide[target, word] = both
-        size += popcount(both)
+    bitmap, n_words = table.bitmaps[table.offsets[variable] + level], _row_words(table)
+    wide, both = slices.wide[source], slices.wide[target]
+    size = _cross_words(wide, bitmap, both, n_words)
+    _and_words(wide[n_words:], bitmap[n_words:], both[n_words:])
     slices.sizes[target] = -1
-    if np.int64(size) < slices.listed.shape[1]:
-        _list_rows(target, slices)
+    if size < slices.listed.shape[1]:
+        _list_rows(target, slices, n_words)
 
 
 @inlined
@@ -120,17 +153,6 @@ def lies_within(slot, slices, outside):
 
 
 @inlined
-def _cross_words(wide, bitmap, plane, bits, n_words):
-    # Rows of matrices, taken before the loop: only so is it compiled into vector instructions.
-    ones = _ZERO
-    for word in range(n_words):
-        both = wide[word] & bitmap[word] & plane[word]
-        bits[word] = both
-        ones += popcount(both)
-    return np.int64(ones)
-
-
-@inlined
 def cross(slot, node, n_a, table, slices, crossing):
     """Cross a slice with the levels of a variable, for all its tables there; returns the rows used."""
     total = 0
@@ -146,15 +168,12 @@ def cross(slot, node, n_a, table, slices, crossing):
             crossing.totals[level] += weight
             total += weight
         return total
+    wide, n_plain = slices.wide[slot], table.root.shape[0] - table.shifts.shape[0]
     for i in range(n_a):
-        bitmap = table.bitmaps[table.offsets[node] + i]
-        first = 0
-        for plane in range(table.plane_words.shape[0]):
-            n_words = table.plane_words[plane]
-            bits = crossing.bits[i, first:]
-            ones = _cross_words(slices.wide[slot], bitmap, table.planes[plane], bits, n_words)
-            crossing.totals[i] += ones << plane
-            first += n_words
+        bitmap, bits = table.bitmaps[table.offsets[node] + i], crossing.bits[i]
+        ones = _cross_words(wide, bitmap, bits, n_plain)
+        _and_words(wide[n_plain:], bitmap[n_plain:], bits[n_plain:])
+        crossing.totals[i] = ones + _weighed_and(wide[n_plain:], bitmap[n_plain:], table.shifts)
         total += crossing.totals[i]
     return total
 
@@ -170,17 +189,14 @@ def count(slot, other, n_a, n_b, table, slices, crossing):
             row = slices.listed[slot, i]
             cells[np.int64(crossing.levels[i]) * n_b + table.codes[other, row]] += crossing.weights[i]
         return
+    n_plain = table.root.shape[0] - table.shifts.shape[0]
     for i in range(n_a):
         if crossing.totals[i] > 0:
-            rest = crossing.totals[i]
+            rest, bits = crossing.totals[i], crossing.bits[i]
             for j in range(n_b - 1):
-                first = 0
-                joint = 0
-                for plane in range(table.plane_words.shape[0]):
-                    n_words = table.plane_words[plane]
-                    bitmap = table.bitmaps[table.offsets[other] + j]
-                    joint += popcount_and(crossing.bits[i, first:], bitmap, n_words) << plane
-                    first += n_words
+                bitmap = table.bitmaps[table.offsets[other] + j]
+                joint = popcount_and(bits, bitmap, n_plain)
+                joint += _weighed_and(bits[n_plain:], bitmap[n_plain:], table.shifts)
                 cells[i * n_b + j] = joint
                 rest -= joint
             cells[i * n_b + n_b - 1] = rest
@@ -194,8 +210,8 @@ def borrowed_table(table):
         borrowed(table.counts),
         borrowed(table.offsets),
         borrowed(table.bitmaps),
-        borrowed(table.planes),
-        borrowed(table.plane_words),
+        borrowed(table.root),
+        borrowed(table.shifts),
     )
 
 
@@ -215,17 +231,17 @@ def borrowed_crossing(crossing):
         borrowed(crossing.totals),
         borrowed(crossing.cells),
         borrowed(crossing.columns),
+        borrowed(crossing.inverses),
     )
 
 
 @compiled
 def count_slice(a, b, conditions, table, slices, crossing):
     """Count a against b on the rows that meet all conditions (variable, level); returns the cells."""
-    take_all(0, table.codes.shape[1], slices)
-    slot = 0
+    take_all(0, table, slices)
     for i in range(conditions.shape[0]):
-        narrow(slot, 1, conditions[i, 0], conditions[i, 1], table, slices)
-        slot = 1
+        narrow(i, i + 1, conditions[i, 0], conditions[i, 1], table, slices)
+    slot = conditions.shape[0]
     n_a = table.offsets[a + 1] - table.offsets[a]
     n_b = table.offsets[b + 1] - table.offsets[b]
     cross(slot, a, n_a, table, slices, crossing)

@@ -91,6 +91,7 @@ def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: Pulse
         np.empty(most * most, dtype=np.int64),
         np.empty(most, dtype=np.int64),
         np.empty(most, dtype=np.int64),
+        np.empty(most),
     )
     rows = np.ascontiguousarray(data.rows[:, order])
     n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, desk)

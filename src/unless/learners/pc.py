@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, pack
+from unless.counting.packed import PackedTable, pack, packed_words_of, words_of
 from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.kernels.answers import Rules
@@ -43,11 +43,10 @@ class Shard:
     def of(cls, packed: PackedTable, contexts: Contexts, linked: npt.NDArray[np.bool_]) -> "Shard":
         """Take some rows of a table; `linked` tells which pairs they link."""
         table = packed.table
-        if len(contexts) == table.codes.shape[1]:
-            codes, bitmaps = table.codes, table.bitmaps
-        else:
-            shown = pack(table.codes[:, contexts].T, np.ones(len(contexts), dtype=np.int64), packed.n_levels)
-            codes, bitmaps = shown.codes, shown.bitmaps
+        if len(contexts) < table.codes.shape[1]:
+            ones = np.ones(len(contexts), dtype=np.int64)
+            table = pack(table.codes[:, contexts].T, ones, packed.n_levels)
+        codes, bitmaps = table.codes, np.ascontiguousarray(table.bitmaps[:, : words_of(len(contexts))])
         # One variable's levels are shown by all contexts together, one each.
         everyone = np.bitwise_or.reduce(bitmaps[: table.offsets[1]], axis=0)
         return cls(contexts, codes, bitmaps, np.where(linked[:, None], everyone, np.uint64(0)))
@@ -144,7 +143,7 @@ def learn_by_pc(
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:
     """Estimate the memory that learning needs besides the memo of answers."""
-    n, m, words = data.n_variables, data.n_distinct, (data.n_distinct + 63) // 64
+    n, m, words = data.n_variables, data.n_distinct, packed_words_of(data.counts)
     levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
     # The table and the shards cut from it; links by pair, then one bit a pair, sorted and compared.
     tables = 2 * (levels * words * 8 + 4 * n * m)
@@ -198,12 +197,12 @@ def _run_round(
 ) -> tuple[int, Memo]:
     """Ask every question of one round in the contexts of one shard."""
     table = packed.table
-    n, m = table.codes.shape
+    n = len(packed.order)
     keys = question_keys(int(table.offsets[-1]), n)
     limit = packed.list_limit()
     slices, crossing = packed.slices(k + 1, limit), packed.crossing(limit)
     crowd, walk = make_crowd(packed, shard), make_walk(packed, shard, k)
-    begin_round(m, slices, walk)
+    begin_round(table, slices, walk)
     memo, n_asked, node = Memo(max_bytes, _ADVICE), 0, -1
     while node < n:
         pulse.check()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, pack_bits
+from unless.counting.packed import PackedTable, pack_bits, words_of
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words
 from unless.kernels.blankets import pack_pairs
@@ -159,11 +159,11 @@ class _Hand:
         self, packed: PackedTable, strategy: Strategy, nodes: range, search: Search, pulse: Pulse
     ) -> None:
         self.table, self.strategy, self.nodes, self.pulse = packed.table, strategy, np.array(nodes), pulse
-        n, n_rows = packed.table.codes.shape
+        n = len(packed.order)
         self.keys = question_keys(int(self.table.offsets[-1]), n)
         limit = packed.list_limit()
-        # Slots 0..n for the search, as many for the shrink phase, one to scribble on.
-        self.slices = packed.slices(2 * n + 3, limit)
+        # Slots 0..n for the search, as many for the shrink phase, two to scribble on.
+        self.slices = packed.slices(2 * n + 4, limit)
         self.crossing = Crossing(*map(_apart, packed.crossing(limit)))
         self.room = _PATIENCE + 2 * n
         self.log = make_log(self.room)
@@ -171,7 +171,7 @@ class _Hand:
         self.search = search._replace(**_arrays_of_a_thread(packed))
         if not strategy.shared:
             self.search = self.search._replace(**_arrays_of_contexts(len(search.contexts), packed_words(n)))
-        begin(n_rows, self.slices, self.search)
+        begin(self.table, self.slices, self.search)
 
     def visit(self, last: int, graphs: Words, memo: Memo) -> Log:
         """Write blankets of nodes into their graphs and return the answers that were not known."""
@@ -262,4 +262,4 @@ def rows_outside(contexts: Contexts, n_rows: int) -> Words:
         return np.zeros(0, dtype=np.uint64)
     is_outside = np.ones(n_rows, dtype=bool)
     is_outside[contexts] = False
-    return pack_bits(is_outside, (n_rows + 63) // 64)
+    return pack_bits(is_outside, words_of(n_rows))
