@@ -122,7 +122,7 @@ class _Layout:
         """Lay out rows with these counts."""
         n_bits = (int(counts.max(initial=1)) - 1).bit_length()
         # Rows fall in their counts, and those whose count is larger may have the bit.
-        sizes = [words_of(np.count_nonzero(counts > 2**bit)) for bit in range(n_bits)]
+        sizes = [words_of(int(np.count_nonzero(counts > 2**bit))) for bit in range(n_bits)]
         n_plain = _whole(words_of(len(counts))) + _whole(sum(sizes[:1]))
         begins = [_whole(words_of(len(counts))), *(n_plain + np.cumsum([0, *sizes[1:-1]])).tolist()]
         shifts = np.zeros(_whole(sum(sizes[1:])), dtype=np.uint64)

@@ -13,7 +13,10 @@ from unless.kernels.slices import narrow, take_all
 LOW, HIGH, NEXT, DEPTH, VARIABLE, LEVEL, PHASE = 0, 1, 2, 3, 4, 5, 6
 OPEN, GROW = 0, 1
 
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_ZERO = np.uint64(0)
+# Blankets are told apart by some bits of their product with an odd number; a cache holds as many piles.
+_ODD, _MOST_BITS = np.uint64(0x9E3779B97F4A7C15), 15
+MOST_PILES = 1 << _MOST_BITS
 # How often a thread looks whether a chunk is free before it lets others go on: less than a millisecond.
 _LOOKS = 1 << 14
 
@@ -29,9 +32,10 @@ class Search(NamedTuple):
     contexts: Any  # int32 (contexts,): the row each context is
     members: Any  # int32 (contexts,): numbers of contexts; each frame owns a range
     spare: Any  # int32 (contexts,)
-    groups: Any  # int32 (contexts,): what a split sorts each context by
+    levels: Any  # int32 (contexts,): what each context is sorted by
+    piles: Any  # int32 (2 ** most bits + 1,): where contexts with alike blankets begin
     final: Any  # uint64 (contexts, words): the blankets that are found
-    buckets: Any  # int64 (most levels + 2,)
+    buckets: Any  # int64 (most levels + 1,)
     path: Any  # int64 (variables + 1, 2): the condition that led to each depth
     names: Any  # uint64 (variables + 1, 2): the key of the conditions so far
     held: Any  # uint64 (variables + 1, words): the blanket so far
@@ -54,7 +58,8 @@ def borrowed_search(search):
         borrowed(search.contexts),
         borrowed(search.members),
         borrowed(search.spare),
-        borrowed(search.groups),
+        borrowed(search.levels),
+        borrowed(search.piles),
         borrowed(search.final),
         borrowed(search.buckets),
         borrowed(search.path),
@@ -69,60 +74,95 @@ def borrowed_search(search):
 
 
 @inlined
-def split(top, low, high, depth, variable, phase, initial, table, search):
-    """Sort a frame's contexts by their level of a variable and push a frame for each level they show.
-
-    While a blanket is opened, contexts that do not hold the variable form a group of their own, 0.
-    """
-    buckets, members, spare, groups = search.buckets, search.members, search.spare, search.groups
+def split(top, low, high, depth, variable, phase, table, search):
+    """Sort a frame's contexts by their level of a variable and push a frame for each level they show."""
+    buckets, members, spare, levels = search.buckets, search.members, search.spare, search.levels
     codes, contexts = table.codes[variable], search.contexts
-    n_groups = table.offsets[variable + 1] - table.offsets[variable] + 1
-    for group in range(n_groups + 1):
-        buckets[group] = 0
+    n_levels = table.offsets[variable + 1] - table.offsets[variable]
+    for level in range(n_levels + 1):
+        buckets[level] = 0
     # As unsigned numbers: of others it would be asked whether they count from the end.
-    word, bit = variable >> 6, np.uint64(variable & 63)
     for i in range(low, high):
-        member = np.uint32(members[i])
-        group = np.uint32(codes[np.uint32(contexts[member])]) + np.uint32(1)
-        if phase == OPEN:
-            group *= np.uint32(initial[member, word] >> bit & _ONE)
+        member = members[i]
+        level = np.uint32(codes[np.uint32(contexts[np.uint32(member)])])
         spare[i] = member
-        groups[i] = group
-        buckets[np.uint32(group + 1)] += 1
-    for group in range(n_groups):
-        buckets[group + 1] += buckets[group]
+        levels[i] = level
+        buckets[np.uint32(level + 1)] += 1
+    for level in range(n_levels):
+        buckets[level + 1] += buckets[level]
     for i in range(low, high):
-        group = np.uint32(groups[i])
-        members[np.uint64(low + buckets[group])] = spare[i]
-        buckets[group] += 1
-    stack = search.stack
-    begin = 0
-    for group in range(n_groups):
-        end = buckets[group]
+        level = np.uint32(levels[i])
+        members[np.uint64(low + buckets[level])] = spare[i]
+        buckets[level] += 1
+    begin = low
+    for level in range(n_levels):
+        end = low + buckets[level]
         if end > begin:
-            stack[top, LOW] = low + begin
-            stack[top, HIGH] = low + end
-            stack[top, NEXT] = variable + 1
-            stack[top, DEPTH] = depth + (group > 0)
-            stack[top, VARIABLE] = variable if group > 0 else -1
-            stack[top, LEVEL] = group - 1
-            stack[top, PHASE] = phase
+            push(top, begin, end, variable + 1, depth + 1, variable, level, phase, search)
             top += 1
             begin = end
     return top
 
 
 @inlined
-def next_held(members, low, high, first, initial):
-    """Return the first variable, from `first` on, that some context of a frame already holds; -1 if none."""
+def push(top, low, high, first, depth, variable, level, phase, search):
+    """Write a frame of the stack."""
+    frame = search.stack[top]
+    frame[LOW], frame[HIGH], frame[NEXT], frame[DEPTH] = low, high, first, depth
+    frame[VARIABLE], frame[LEVEL], frame[PHASE] = variable, level, phase
+
+
+@inlined
+def gather_alike(low, high, initial, search):
+    """Bring contexts together that hold the same blanket; now and then a few are kept apart by others.
+
+    A cohort holds one blanket, so that it need not be looked for variable after variable who holds what.
+    """
+    members, piles = search.members, search.piles
+    n_bits = 1
+    while n_bits < _MOST_BITS and (1 << n_bits) < 2 * (high - low):
+        n_bits += 1
+    shift = np.uint64(64 - n_bits)
+    for pile in range((1 << n_bits) + 1):
+        piles[pile] = 0
+    for i in range(low, high):
+        search.levels[i] = _pile_of(initial, i, shift)
+        piles[np.uint32(search.levels[i] + 1)] += 1
+    for pile in range(1 << n_bits):
+        piles[pile + 1] += piles[pile]
+    for i in range(low, high):
+        pile = np.uint32(search.levels[i])
+        members[np.uint64(low + piles[pile])] = i
+        piles[pile] += 1
+
+
+@inlined
+def _pile_of(initial, context, shift):
+    mixed = _ZERO
+    for word in range(initial.shape[1]):
+        mixed = (mixed ^ initial[context, word]) * _ODD
+    return np.int32(mixed >> shift)
+
+
+@inlined
+def end_of_alike(members, low, high, initial):
+    """Return where the contexts that hold the same blanket as the first of them end."""
+    for i in range(low + 1, high):
+        for word in range(initial.shape[1]):
+            if initial[members[i], word] != initial[members[low], word]:
+                return i
+    return high
+
+
+@inlined
+def next_held(member, first, initial):
+    """Return the first variable, from `first` on, that a context already holds; -1 if none."""
     for word in range(first >> 6, initial.shape[1]):
-        union = _ZERO
-        for i in range(low, high):
-            union |= initial[members[i], word]
+        held = initial[member, word]
         if word == first >> 6:
-            union &= ~_ZERO << np.uint64(first & 63)
-        if union != _ZERO:
-            return (word << 6) + np.int64(trailing_zeros(union))
+            held &= ~_ZERO << np.uint64(first & 63)
+        if held != _ZERO:
+            return (word << 6) + np.int64(trailing_zeros(held))
     return -1
 
 
@@ -149,7 +189,7 @@ def begin(table, slices, search):
 
 
 @inlined
-def take_chunk(last, shared, search):
+def take_chunk(last, shared, graphs, search):
     """Find the next visit of a chunk that no thread has taken up, unless there is one at hand.
 
     Returns whether its contexts can be visited now (1), not yet (0), or no visit before `last` is left (-1).
@@ -168,11 +208,12 @@ def take_chunk(last, shared, search):
         if looks == _LOOKS:
             return 0
     low, high = search.chunks[visit[1]], search.chunks[visit[1] + 1]
-    frame = search.stack[0]
-    frame[LOW], frame[HIGH], frame[NEXT], frame[DEPTH] = low, high, 0, 0
-    frame[VARIABLE], frame[LEVEL], frame[PHASE] = -1, -1, OPEN
-    for i in range(low, high):
-        search.members[i] = i
+    push(0, low, high, 0, 0, -1, -1, OPEN, search)
+    if shared:
+        gather_alike(low, high, graphs[visit[0]], search)
+    else:
+        for i in range(low, high):
+            search.members[i] = i
     return 1
 
 

@@ -1,9 +1,9 @@
 """Grow and shrink the blankets of one variable for whole cohorts of contexts at once.
 
 A cohort is a set of contexts that hold the same blanket with the same values: they ask the same question
-of the same rows. A cohort splits only when a variable enters the blanket and its contexts differ in it,
-so that every distinct question is counted once. Variables are numbered in the order the learner visits
-them.
+of the same rows. It begins with contexts that hold the same blanket, is split by their values of it, and
+splits again only when a variable enters the blanket and its contexts differ in it, so that every distinct
+question is counted once. Variables are numbered in the order the learner visits them.
 
 The search is a depth-first walk with its stack in arrays of the caller's, so that a call may stop between
 two cohorts (to let the caller widen the memo, show progress or be interrupted) and be taken up again.
@@ -29,8 +29,10 @@ from unless.kernels.cohort_walk import (
     VARIABLE,
     borrowed_search,
     descend,
+    end_of_alike,
     finish_chunk,
     next_held,
+    push,
     split,
     take_chunk,
 )
@@ -192,20 +194,26 @@ def grow_shrink(
     n_asked, n_new, spent = 0, 0, 0
     while n_new < patience and spent < _EFFORT * patience:
         if top == 0:
-            top = take_chunk(last, shared, search)
+            top = take_chunk(last, shared, graphs, search)
             if top <= 0:
                 break
         node, initial = nodes[search.visit[0]], graphs[search.visit[0]]
         top -= 1
         frame = search.stack[top]
         low, high, depth, first_other = frame[LOW], frame[HIGH], frame[DEPTH], frame[NEXT]
-        spent += high - low + table.codes.shape[0]
+        is_open = frame[PHASE] == OPEN
         if frame[VARIABLE] >= 0:
             descend(depth, frame[VARIABLE], frame[LEVEL], table, keys, slices, search)
-        if frame[PHASE] == OPEN:
-            variable = next_held(members, low, high, first_other, initial)
+        elif is_open:
+            end = end_of_alike(members, low, high, initial)
+            if end < high:
+                push(top, end, high, 0, 0, -1, -1, OPEN, search)
+                top, high = top + 1, end
+        spent += high - low + table.codes.shape[0]
+        if is_open:
+            variable = next_held(members[low], first_other, initial)
             if variable >= 0:
-                top = split(top, low, high, depth, variable, OPEN, initial, table, search)
+                top = split(top, low, high, depth, variable, OPEN, table, search)
                 continue
             first_other = 0
         other, asked, new = _grow(
@@ -214,7 +222,7 @@ def grow_shrink(
         n_asked += asked * (high - low)
         n_new += new
         if other >= 0:
-            top = split(top, low, high, depth, other, GROW, initial, table, search)
+            top = split(top, low, high, depth, other, GROW, table, search)
             continue
         asked, new = _shrink(node, depth, table, rules, keys, memo, log, n_new, slices, crossing, search)
         n_asked += asked * (high - low)

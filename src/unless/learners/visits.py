@@ -13,7 +13,7 @@ from unless.counting.packed import PackedTable, pack_bits, words_of
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words
 from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import Search, begin
+from unless.kernels.cohort_walk import MOST_PILES, Search, begin
 from unless.kernels.cohorts import grow_shrink
 from unless.kernels.memo import Log
 from unless.kernels.slices import Crossing
@@ -226,7 +226,7 @@ def _arrays_of_contexts(n_contexts: int, n_words: int) -> dict[str, npt.NDArray[
     return {
         "members": np.empty(n_contexts, dtype=np.int32),
         "spare": np.empty(n_contexts, dtype=np.int32),
-        "groups": np.empty(n_contexts, dtype=np.int32),
+        "levels": np.empty(n_contexts, dtype=np.int32),
         "final": np.zeros((n_contexts, n_words), dtype=np.uint64),
     }
 
@@ -234,10 +234,11 @@ def _arrays_of_contexts(n_contexts: int, n_words: int) -> dict[str, npt.NDArray[
 def _arrays_of_a_thread(packed: PackedTable) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays that threads never share."""
     n, n_levels, words = len(packed.order), packed.n_levels, packed_words(len(packed.order))
-    arrays = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         "visit": np.full(2, -1, dtype=np.int64),
         "stack": np.empty((int(n_levels.sum()) + 2 * n + 2, 7), dtype=np.int64),
-        "buckets": np.empty(int(n_levels.max()) + 2, dtype=np.int64),
+        "buckets": np.empty(int(n_levels.max()) + 1, dtype=np.int64),
+        "piles": np.empty(MOST_PILES + 1, dtype=np.int32),
         "path": np.zeros((n + 1, 2), dtype=np.int64),
         "names": np.zeros((n + 1, 2), dtype=np.uint64),
         "held": np.zeros((n + 1, words), dtype=np.uint64),
