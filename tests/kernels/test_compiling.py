@@ -16,7 +16,7 @@ from unless.kernels.blankets import pack_pairs
 
 graphs = np.array([[[2]], [[1]]], np.uint64)
 packed = np.zeros((1, 1), np.uint8)
-pack_pairs(graphs, np.arange(2), True, packed, 0, 1)
+pack_pairs(graphs, np.arange(2), False, True, packed, 0, 1)
 print(packed[0, 0], pack_pairs.stats.cache_hits.total())
 """
 

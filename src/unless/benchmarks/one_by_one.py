@@ -81,6 +81,6 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     )
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     by_count = np.zeros_like(edges)
-    pack_pairs(graphs, np.array(packed.order), False, by_count, 0, m)
+    pack_pairs(graphs, np.array(packed.order), True, False, by_count, 0, m)
     edges[packed.row_order] = by_count
     return Learned(edges, int(n_asked), int(np.count_nonzero(memo[:, 1] & np.uint64(3))))

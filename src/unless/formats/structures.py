@@ -23,7 +23,7 @@ from unless.formats.wire import (
 from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import FeatureArrays
-from unless.structures.distinct import come_in_order, distinct_bytes, rows_increase
+from unless.structures.distinct import are_distinct, come_in_order, rows_increase
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph, Link
@@ -87,8 +87,7 @@ def _read_canonical(wire: WireCanonicalModel, domain: Domain, members: Members) 
     _check(rows_increase(rows), "contexts are not distinct and in order")
     _check_index(index, wire.n_graphs)
     _check(is_padded_with_zeros(packed, len(domain)), "bits after the last pair are set")
-    is_distinct = len(distinct_bytes(packed)[0]) == len(packed)
-    _check(is_distinct and come_in_order(index), "graphs are not distinct and in order")
+    _check(are_distinct(packed) and come_in_order(index), "graphs are not distinct and in order")
     return CanonicalModel(
         domain, rows.astype(np.uint16), counts.astype(np.int64), packed, index.astype(np.int32)
     )

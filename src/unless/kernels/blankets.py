@@ -21,11 +21,20 @@ def share_blankets(node, final, graphs, first, last):
                 changed &= changed - _ONE
 
 
+@inlined
+def _from_bit(bit):
+    """Return a word with all bits from one on, which may lie before or behind it."""
+    if bit >= 64:
+        return _ZERO
+    return ~_ZERO << np.uint64(max(bit, 0))
+
+
 @compiled
-def pack_pairs(graphs, columns, both, packed, first, last):
+def pack_pairs(graphs, columns, mirrored, both, packed, first, last):
     """Write the graphs of some contexts as one bit a pair, as itertools.combinations orders the columns.
 
-    `columns` gives each visited variable's column; with `both`, an edge needs the blankets of both its ends.
+    `columns` gives each visited variable's column. With `both`, an edge needs the blankets of both its ends;
+    where they are `mirrored` it is in both or in neither.
     """
     n = graphs.shape[0]
     pairs = np.empty(n, dtype=np.int64)
@@ -33,9 +42,13 @@ def pack_pairs(graphs, columns, both, packed, first, last):
         for other in range(n):
             low, high = min(columns[node], columns[other]), max(columns[node], columns[other])
             pairs[other] = low * (2 * n - low - 1) // 2 + high - low - 1
-        for context in range(first, last):
-            for word in range(graphs.shape[2]):
-                rest = graphs[node, context, word]
+        for word in range(graphs.shape[2]):
+            wanted = ~_ZERO
+            if mirrored or both:
+                # What one end tells of the pair is enough.
+                wanted = _from_bit(node + 1 - (word << 6))
+            for context in range(first, last):
+                rest = graphs[node, context, word] & wanted
                 while rest != _ZERO:
                     other = (word << 6) + np.int64(trailing_zeros(rest))
                     rest &= rest - _ONE

@@ -141,6 +141,6 @@ def _join(packed: PackedTable, strategy: Strategy, parts: Sequence[Arrays], work
     for part, (_, nodes) in zip(parts, work, strict=True):
         graphs[nodes.start : nodes.stop : nodes.step] = part["graphs"]
     by_count = np.zeros_like(edges)
-    pack_pairs(graphs, np.array(packed.order), strategy.join_both, by_count, 0, m)
+    pack_pairs(graphs, np.array(packed.order), False, strategy.join_both, by_count, 0, m)
     edges[packed.row_order] = by_count
     return edges

@@ -147,8 +147,8 @@ class _Visits:
         n_contexts, n = self.graphs.shape[1], len(self.packed.order)
         edges = np.zeros((n_contexts, packed_width(n)), dtype=np.uint8)
         ends = np.linspace(0, n_contexts, team.n_members + 1).astype(np.int64).tolist()
-        columns, both = np.array(self.packed.order), self.strategy.join_both
-        team.together(lambda k: pack_pairs(self.graphs, columns, both, edges, ends[k], ends[k + 1]))
+        columns, shared, both = np.array(self.packed.order), self.strategy.shared, self.strategy.join_both
+        team.together(lambda k: pack_pairs(self.graphs, columns, shared, both, edges, ends[k], ends[k + 1]))
         return edges
 
 

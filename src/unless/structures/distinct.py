@@ -10,29 +10,29 @@ from unless.data.ordering import code_order
 
 Matrix = npt.NDArray[Any]
 Positions = npt.NDArray[np.intp]
+Bytes = npt.NDArray[np.uint8]
 
 
 def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
     """Return the distinct rows, sorted, and for every row of the matrix its position among them."""
     first, group = _groups(matrix)
-    rows = matrix[first]
-    return _in_order(rows, group, row_order(rows))
+    return _in_order(matrix[first], group)
 
 
-def distinct_bytes(matrix: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], Positions]:
-    """Return the distinct rows as they come first, and for every row of the matrix its position among them.
+def distinct_bytes(matrix: Bytes) -> tuple[Bytes, Positions]:
+    """Return the distinct rows as they come first, and for every row its position among them."""
+    # Here, as kernels take their time to load, and not everyone who reads a structure needs them.
+    from unless.kernels.distinct import number_rows
 
-    To number them so takes a fraction of the time of sorting them.
-    """
-    width = matrix.shape[1]
-    padded = np.zeros((len(matrix), -(-width // 8) * 8), dtype=np.uint8)
-    padded[:, :width] = matrix
-    # Told apart eight bytes at a time.
-    some, group = _groups(padded.view(np.uint64))
-    first = np.empty_like(some)
-    # Of several values for one place the last stays.
-    first[group[::-1]] = np.arange(len(matrix))[::-1]
-    return _in_order(matrix[first], group, np.argsort(first))
+    first, numbers = np.empty((2, len(matrix)), dtype=np.intp)
+    places = np.full(1 << (2 * len(matrix)).bit_length(), -1, dtype=np.int32)
+    n_distinct = number_rows(_as_words(matrix), places, first, numbers)
+    return matrix[first[:n_distinct]], numbers
+
+
+def are_distinct(matrix: Bytes) -> bool:
+    """Tell whether no row is there twice."""
+    return len(_groups(_as_words(matrix))[0]) == len(matrix)
 
 
 def come_in_order(numbers: npt.NDArray[Any]) -> bool:
@@ -78,7 +78,16 @@ def rows_increase(matrix: Matrix) -> bool:
     return bool((np.take_along_axis(before, where, 1) < np.take_along_axis(after, where, 1)).all())
 
 
-def _in_order(rows: Matrix, group: Positions, order: Positions) -> tuple[Matrix, Positions]:
+def _as_words(matrix: Bytes) -> npt.NDArray[np.uint64]:
+    """Return bytes as words, eight at a time."""
+    width = matrix.shape[1]
+    padded = np.zeros((len(matrix), -(-width // 8) * 8), dtype=np.uint8)
+    padded[:, :width] = matrix
+    return padded.view(np.uint64)
+
+
+def _in_order(rows: Matrix, group: Positions) -> tuple[Matrix, Positions]:
+    order = row_order(rows)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return rows[order], rank[group]
