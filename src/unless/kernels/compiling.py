@@ -185,7 +185,10 @@ else:
 
     @intrinsic
     def prefetch(_typing_context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
-        """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory."""
+        """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory.
+
+        It is asked for to be written: most look-ups lead to an answer there, and another core may hold it.
+        """
 
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             address = _address_of_row(context, builder, signature.args[0], *arguments)
@@ -193,7 +196,7 @@ else:
             pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
             declared = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
             function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], declared)
-            builder.call(function, [pointer, word(0), word(3), word(1)])
+            builder.call(function, [pointer, word(1), word(3), word(1)])
             return context.get_dummy_value()
 
         return types.void(array, types.int64), build
