@@ -1,15 +1,23 @@
 """The database's own ways are translated at its door."""
 
+import gc
 import os
 import re
 import signal
 import threading
 import time
+import warnings
+import weakref
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from unless import read
+from unless.data import duck
 from unless.data.duck import Workshop
 from unless.data.progress import progress
+from unless.errors import DataError
 
 # Would take minutes.
 LONG = "select sum(hash(a.range, b.range)) from range(100000) a, range(1000000) b"
@@ -89,3 +97,86 @@ def test_the_folder_goes_with_the_workshop():
         shop.place(".csv").write_text("x")
         folder = shop.folder
     assert not folder.exists()
+
+
+RNG = np.random.default_rng(7)
+SMALL = {
+    "nasty": {
+        "a": ["x", None, "y", "x"],
+        "b": [1.5, float("nan"), 1.5, -0.0],
+        "c": [True, False, True, True],
+    },
+    "one row": {"a": np.array([3], dtype=np.uint8), "b": ["only"]},
+    "wide": {f"c{place}": RNG.permutation(64) / 7 for place in range(duck.SMALL_COLUMNS)},
+    "long": {"a": RNG.integers(0, 200, 2**16), "b": RNG.integers(0, 200, 2**16)},
+    "moments": {
+        "a": np.array(["2026-03-29T02:30", "2026-10-25"], dtype="datetime64[s]"),
+        "b": [2**60, 2**60 + 1],
+    },
+}
+
+
+@pytest.mark.parametrize("table", SMALL.values(), ids=SMALL)
+def test_small_tables_are_read_as_large_ones_are(table, monkeypatch):
+    monkeypatch.setattr(
+        "unless.data.duck.Workshop.folder", property(lambda _: pytest.fail("a database made"))
+    )
+    data = read(table, missing="level", max_levels=2000)
+    monkeypatch.undo()
+    monkeypatch.setattr("unless.data.duck.SMALL_BYTES", -1)
+    monkeypatch.setattr("unless.data.duck._beside_others", lambda: pytest.fail("not one of its own"))
+    alone = read(table, missing="level", max_levels=2000)
+    assert data == alone
+    assert data.notes == alone.notes
+    assert data.domain == alone.domain
+
+
+def test_small_tables_leave_nothing_to_the_next_and_have_no_way_out(tmp_path):
+    column = np.arange(3)
+    readable = tmp_path / "readable.txt"
+    readable.write_text("x")
+    with Workshop(2**30) as one, Workshop(2**30) as other:
+        one.register("given", {"a": column})
+        other.register("something", {"b": np.arange(3)})
+        one.run("create temp table made as select * from given")
+        for table in ("given", "made"):
+            with pytest.raises(DataError, match="does not exist"):
+                other.rows(f"select * from {table}")
+        for query in (
+            f"copy made to '{tmp_path / 'x.csv'}'",
+            f"select * from read_text('{readable}')",
+            f"attach '{tmp_path / 'x.db'}'",
+            "install httpfs",
+            "set enable_external_access = true",
+            f"set temp_directory = '{tmp_path}'",
+            f"set allowed_directories = ['{tmp_path}']",
+        ):
+            with pytest.raises(DataError, match=r"disabled|while database is running"):
+                one.run(query)
+    held = weakref.ref(column)
+    del column
+    gc.collect()
+    assert held() is None
+    assert list(tmp_path.iterdir()) == [readable]
+
+
+def test_the_database_of_small_tables_has_no_threads_and_survives_a_fork(monkeypatch):
+    monkeypatch.setattr("unless.data.duck._bench", threading.local())
+    threads = Path("/proc/self/task")
+    before = set(threads.iterdir())
+    with Workshop(2**30) as shop:
+        shop.register("given", {"a": np.arange(3)})
+        assert set(threads.iterdir()) <= before
+    table = {"a": ["x", "y"], "b": [1, 2]}
+    data = read(table)
+    with warnings.catch_warnings():
+        # The runner of the tests has threads of its own.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        equal = False
+        try:
+            equal = read(table) == data
+        finally:
+            os._exit(not equal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

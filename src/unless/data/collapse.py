@@ -96,6 +96,7 @@ def fetch_codes(
 ) -> tuple[list[list[str]], Rows, Counts]:
     """Pull the collapsed rows out: each column's values, positions into them (or NOTHING), and the counts."""
     table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
+    counts = np.empty(n_distinct, dtype=np.int64)
     values: list[list[str]] = []
     width = min(_BLOCK, max(1, _BLOCK_CELLS // max(1, n_distinct)))
     shop.stage("fetching columns", len(plans))
@@ -103,23 +104,26 @@ def fetch_codes(
         block = plans[start : start + width]
         values += _values(start, block, shop)
         wanted = [_code_sql(start + i, plan, values[start + i]) for i, plan in enumerate(block)]
-        found = shop.arrays(f"select {', '.join(wanted)} from collapsed")
+        found = shop.arrays(f"select {', '.join(wanted if start else [*wanted, 'n'])} from collapsed")
+        if not start:
+            counts[:] = found["n"]
         for place in range(start, start + len(block)):
             table[:, place] = found[f"v{place}"]
             shop.bar()
-    counts = shop.arrays("select n from collapsed")["n"]
-    return values, table, np.asarray(counts, dtype=np.int64)
+    return values, table, counts
 
 
 def _values(start: int, block: Sequence[Plan], shop: Workshop) -> list[list[str]]:
-    wanted = [
-        "null" if _is_direct(plan) else f"list_sort(list(distinct v{start + i}::VARCHAR))"
-        for i, plan in enumerate(block)
-    ]
-    found = shop.row(f"select {', '.join(wanted)} from collapsed")
+    listed = [place for place, plan in enumerate(block, start) if not _is_direct(plan)]
+    found: dict[int, list[str | None] | None] = {}
+    if listed:
+        wanted = ", ".join(f"list_sort(list(distinct v{place}::VARCHAR))" for place in listed)
+        found = dict(zip(listed, shop.row(f"select {wanted} from collapsed"), strict=True))
     return [
-        [str(code) for code in range(len(plan.field.labels))] if _is_direct(plan) else _checked(plan, listed)
-        for plan, listed in zip(block, found, strict=True)
+        _checked(plan, found[place])
+        if place in found
+        else [str(code) for code in range(len(plan.field.labels))]
+        for place, plan in enumerate(block, start)
     ]
 
 

@@ -3,12 +3,14 @@
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from unless.data.memory import show_memory
@@ -17,11 +19,24 @@ from unless.data.source import quoted
 from unless.data.waiting import aside
 from unless.errors import DataError, TooLarge
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 Made = TypeVar("Made")
 # The rest is for what is pulled out while the database still holds it: a fifth of what `check_rows` allows.
 DATABASE_SHARE = 0.8
 # Seconds a query is given to end after Ctrl-C; nearly all take some milliseconds.
 _GRACE = 0.5
+# DuckDB fetches extensions from the network unless told not to.
+_OFFLINE: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+# A table is small with at most so many bytes and columns. The database takes some 4 MiB for each column whose
+# values it lists, so what it may take is twice what it needs.
+SMALL_BYTES, SMALL_COLUMNS = 2**20, 32
+_SMALL_MEMORY = 2**28
+_bench = local()
 
 
 class Workshop:
@@ -32,28 +47,30 @@ class Workshop:
         self.bar = Bar() if bar is None else bar
 
     def __enter__(self) -> Self:
-        import duckdb
-
         self._n_places = 0
         self.title = "The table"
         self._stage, self._is_counted = "opening", False
         self._lock, self._is_asked, self._is_left = Lock(), False, False
-        self._owned = tempfile.TemporaryDirectory(prefix="unless-", ignore_cleanup_errors=True)
-        self.folder = Path(self._owned.name).resolve()
-        self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
-            ":memory:",
-            config={
-                # DuckDB fetches extensions from the network unless told not to.
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "temp_directory": str(self.folder / "spill"),
-                "memory_limit": f"{int(DATABASE_SHARE * self.max_memory) // 2**20}MiB",
-            },
-        )
-        # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked.
-        self.connection.execute("set enable_progress_bar_print = false")
-        self.connection.execute(f"set enable_progress_bar = {str(not self.bar.is_silent).lower()}")
+        self._owned: tempfile.TemporaryDirectory[str] | None = None
+        self._is_locked = False
         return self
+
+    @cached_property
+    def folder(self) -> Path:
+        """The temporary folder, made when it is first needed."""
+        self._owned = tempfile.TemporaryDirectory(prefix="unless-", ignore_cleanup_errors=True)
+        return Path(self._owned.name).resolve()
+
+    @cached_property
+    def connection(self) -> "DuckDBPyConnection":
+        """A database of our own, made when it is first needed, unless a small table came before."""
+        import duckdb
+
+        spill = str(self.folder / "spill")
+        limit = f"{int(DATABASE_SHARE * self.max_memory) // 2**20}MiB"
+        made = duckdb.connect(":memory:", config=_OFFLINE | {"temp_directory": spill, "memory_limit": limit})
+        _keep_quiet(made, is_watched=not self.bar.is_silent)
+        return made
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -66,8 +83,10 @@ class Workshop:
         self._close()
 
     def _close(self) -> None:
-        self.connection.close()
-        self._owned.cleanup()
+        if "connection" in vars(self):
+            self.connection.close()
+        if self._owned is not None:
+            self._owned.cleanup()
 
     def stage(self, name: str, n_steps: int | None = None) -> None:
         """Say what the next queries are for; without a number of steps, each shows how far it is."""
@@ -81,6 +100,8 @@ class Workshop:
 
     def lock(self, files: Iterable[Path] = ()) -> None:
         """Allow these files and the temporary folder, nothing else, from now on."""
+        if self._is_locked:
+            return
         allowed = ", ".join(quoted(str(path)) for path in files)
         self.connection.execute(f"set allowed_directories = [{quoted(str(self.folder))}]")
         if allowed:
@@ -92,6 +113,9 @@ class Workshop:
 
     def register(self, name: str, table: object) -> None:
         """Let the database read an object in place."""
+        may_take = DATABASE_SHARE * self.max_memory
+        if "connection" not in vars(self) and may_take >= _SMALL_MEMORY and _is_small(table):
+            self.connection, self._is_locked = _beside_others(), True
         with self._in_one_sentence():
             self.connection.register(name, table)
 
@@ -170,6 +194,45 @@ class Workshop:
             "collapsed; choose fewer columns with columns=, merge levels with bins= or rare=, or raise "
             "max_memory=."
         )
+
+
+def _is_small(table: object) -> bool:
+    if not isinstance(table, dict) or len(table) > SMALL_COLUMNS:
+        return False
+    columns = [
+        column for column in table.values() if isinstance(column, np.ndarray) and column.dtype != object
+    ]
+    return len(columns) == len(table) and sum(column.nbytes for column in columns) <= SMALL_BYTES
+
+
+def _beside_others() -> "DuckDBPyConnection":
+    """Connect to a database that stays, where nothing can be read but what is registered.
+
+    It takes some 20 ms to make one, most of what reading a small table would take. Each thread has its own,
+    in which no other thread works: nothing is in the middle of anything when the process is forked. What a
+    connection registers and makes is seen by no other and goes with it.
+    """
+    import duckdb
+
+    if not hasattr(_bench, "database"):
+        alone = {"threads": "1", "temp_directory": "", "memory_limit": f"{_SMALL_MEMORY // 2**20}MiB"}
+        database = duckdb.connect(":memory:", config=_OFFLINE | alone)
+        with suppress(duckdb.CatalogException):
+            # Threads that newer versions start for what is read from afar.
+            database.execute("set async_threads = 0")
+        database.execute("set global TimeZone = 'UTC'")
+        # Cannot be taken back, nor does it let any path be allowed again.
+        database.execute("set enable_external_access = false")
+        _bench.database = database
+    made: DuckDBPyConnection = _bench.database.cursor()
+    _keep_quiet(made, is_watched=False)
+    return made
+
+
+def _keep_quiet(connection: "DuckDBPyConnection", *, is_watched: bool) -> None:
+    # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked.
+    connection.execute("set enable_progress_bar_print = false")
+    connection.execute(f"set enable_progress_bar = {str(is_watched).lower()}")
 
 
 def _reason(error: Exception) -> str:
