@@ -293,8 +293,10 @@ def test_learning_is_quiet_and_leaves_the_global_generators_alone(learner, capsy
 def wide():
     """A table of many columns, some with many levels: no learner has to begin to see that it will not fit."""
     rng = np.random.default_rng(0)
-    codes = np.hstack([rng.integers(0, 2, (4000, 400)), rng.integers(0, 250, (4000, 10))])
-    return unless.read(pd.DataFrame(codes.astype(str)).rename(columns=str))
+    n_levels = [2] * 400 + [250] * 10
+    levels = [tuple(map(str, range(n))) for n in n_levels]
+    domain = unless.Domain(tuple(unless.Variable(str(column), one) for column, one in enumerate(levels)))
+    return unless.Dataset.from_codes(domain, rng.integers(0, n_levels, (4000, 410)))
 
 
 @EVERY

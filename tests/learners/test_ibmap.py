@@ -250,6 +250,7 @@ def test_no_rows_and_too_little_memory_are_refused():
     with pytest.raises(DataError, match="no rows"):
         IBMAPHC().fit(unless.Dataset.from_codes(domain, np.zeros((0, 2))))
     rng = np.random.default_rng(0)
-    wide = unless.read(pd.DataFrame(rng.integers(0, 2, (4000, 400)).astype(str)).rename(columns=str))
+    domain = unless.Domain(tuple(unless.Variable(str(column), ("0", "1")) for column in range(400)))
+    wide = unless.Dataset.from_codes(domain, rng.integers(0, 2, (4000, 400)))
     with pytest.raises(TooLarge, match="MiB"):
         IBMAPHC(max_memory="64 MB").fit(wide)
