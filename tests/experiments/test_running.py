@@ -27,7 +27,6 @@ from pathlib import Path
 sys.path.insert(0, {here!r})
 import matplotlib.backends.backend_svg, scipy.stats
 from test_running import PLAN
-from unless.experiments.measuring import measure
 from unless.experiments.paper import run_paper
 
 def start(folder, n_jobs):
@@ -38,18 +37,19 @@ def start(folder, n_jobs):
     run_paper(PLAN, Path(folder), n_jobs, False)
     os._exit(0)
 
-undisturbed, killed = sys.argv[1:]
-# Kernels are compiled or loaded here, once: in the runs that would take longer than their work.
-for cell in {{cell.contestant: cell for cell in PLAN.cells()}}.values():
-    measure(cell)
+undisturbed, killed, before = sys.argv[1:]
+# Kernels are compiled or loaded and numbers typeset here, once: in the runs that would take longer than their
+# work.
+run_paper(PLAN, Path(before), 1, False)
 begin = time.monotonic()
 code = os.waitpid(start(undisturbed, 1), 0)[1]
 seconds = time.monotonic() - begin
 rng = random.Random(5)
+# From before the first cell to the last of the figures, which take most of the time; the early ones first, so
+# that there are cells left to measure.
 for turn in range(10):
     child = start(killed, 2 if turn in (3, 6) else 1)
-    # From before the first cell to the last of the figures.
-    time.sleep(rng.uniform(0, seconds))
+    time.sleep(seconds * ((turn + rng.random()) / 10) ** 2)
     os.kill(child, 0)
     while os.getpgid(child) != child:
         time.sleep(0.001)
@@ -72,13 +72,13 @@ def files(folder):
 
 @pytest.fixture(scope="module")
 def undisturbed_and_killed(tmp_path_factory):
-    folders = [tmp_path_factory.mktemp(name) for name in ("undisturbed", "killed")]
+    folders = [tmp_path_factory.mktemp(name) for name in ("undisturbed", "killed", "before")]
     script = SCRIPT.format(here=str(Path(__file__).parent))
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, folders)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return folders
+    return folders[:2]
 
 
 def test_a_run_killed_ten_times_ends_with_the_same_files(undisturbed_and_killed):
