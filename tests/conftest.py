@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+from hypothesis import settings
+
 HERE = Path(__file__).parent
+# No test asserts a time: an example is slow where a kernel is compiled for it, or the machine is busy.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 # The first three compile most kernels, each of them others: what processes compile at once is compiled
 # several times. The next need few. Then come those that start processes of their own, and the documents, for
 # which all kernels had better be there.
