@@ -1,5 +1,6 @@
 """Work that is stopped again and again, at every point where something is kept, ends as if it never was."""
 
+import errno
 from contextlib import suppress
 from itertools import count
 
@@ -7,7 +8,7 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.errors import TooLarge
+from unless.errors import SettingError, TooLarge
 from unless.learners import (
     bookmarks,
     climbing,
@@ -15,6 +16,7 @@ from unless.learners import (
     selection,
     trees,
     working_sets,
+    workplace,
 )
 from unless.learners.halving import Search
 from unless.learners.working_sets import WorkingSets
@@ -106,7 +108,7 @@ def test_work_stopped_after_everything_it_keeps_ends_alike(name, table, tmp_path
     calls = counting(monkeypatch, WORK[name])
     plain = saved(MAKE[name]().fit(table), tmp_path)
     unbroken, calls[:] = sorted(calls), []
-    stopping(monkeypatch, Workplace, "keep")
+    stopping(monkeypatch, Workplace, "_write")
     est, n_stops = fit_until_done(MAKE[name], table, tmp_path / "work")
     assert n_stops > 1
     assert saved(est, tmp_path) == plain
@@ -185,3 +187,43 @@ def test_states_are_kept_now_and_then_only(table, tmp_path, monkeypatch):
     monkeypatch.setattr(bookmarks, "SECONDS", 60.0)
     unless.IBMAPHC(work_dir=tmp_path).fit(table)
     assert [path.stem.split("-", 1)[1] for path in tmp_path.glob("*.shard")] == ["answer"]
+
+
+@pytest.mark.parametrize("name", ["IBMAPHC", "GSSL"])
+def test_where_no_bookmark_can_be_written_the_work_goes_on_and_that_is_told_once(
+    name, table, tmp_path, monkeypatch
+):
+    plain = saved(MAKE[name]().fit(table), tmp_path)
+
+    def full(*_given, **_settings):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(workplace, "write_arrays", full)
+    monkeypatch.setattr(workplace, "save_record", full)
+    work = tmp_path / "work"
+    with pytest.warns(UserWarning, match="cannot be written") as told:
+        est = MAKE[name](work_dir=work).fit(table)
+    assert [str(one.message) for one in told] == [
+        f"work_dir={str(work)!r} cannot be written (No space left on device); the work goes on, but what is "
+        "not kept there is lost if it is stopped."
+    ]
+    assert saved(est, tmp_path) == plain
+    assert not list(work.glob("*.shard"))
+
+
+def test_a_stop_tells_bookmarks_from_finished_shards(table, tmp_path, monkeypatch):
+    def said(name, stop, folder):
+        with monkeypatch.context() as patch:
+            stopping(patch, *stop)
+            with pytest.raises(KeyboardInterrupt) as stopped:
+                MAKE[name](work_dir=tmp_path / folder).fit(table)
+        return str(stopped.value).replace(repr(str(tmp_path / folder)), "W")
+
+    go_on = "kept in work_dir=W: go on with resume=True."
+    assert said("IBMAPHC", STEPS["IBMAPHC"], "0") == (
+        "Stopped; nothing was finished yet in work_dir=W: begin again."
+    )
+    assert said("IBMAPHC", (bookmarks.Bookmark, "move"), "1") == f"Stopped; a bookmark {go_on}"
+    assert said("GSSL", (WorkingSets, "converge"), "2").endswith(f" finished shards and a bookmark {go_on}")
+    with pytest.raises(SettingError, match=r"holds a bookmark of this very work; go on from there with "):
+        MAKE["IBMAPHC"](work_dir=tmp_path / "1").fit(table)

@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 from contextlib import ExitStack, contextmanager
+from itertools import count
 
 import joblib
 import numpy as np
@@ -17,7 +18,7 @@ from joblib._parallel_backends import ThreadingBackend
 import unless
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
-from unless.learners import cohorts, gate_trees, grow_shrink, trees
+from unless.learners import cohorts, gate_trees, grow_shrink, trees, workplace
 from unless.learners.catalogue import LEARNERS
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
@@ -212,6 +213,28 @@ def test_a_folder_without_permission_is_refused_in_one_sentence(table, tmp_path,
     monkeypatch.setattr("unless.formats.atomic.os.open", refuse)
     with pytest.raises(SettingError, match=r"cannot be written \(Permission denied\); choose another folder"):
         unless.CSGS(work_dir=tmp_path / "work").fit(table)
+
+
+def test_a_full_disk_ends_work_in_shards_with_one_sentence_and_it_goes_on_later(table, tmp_path, monkeypatch):
+    write, n_written = workplace.write_arrays, count(1)
+
+    def write_two(*given, **settings):
+        if next(n_written) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*given, **settings)
+
+    work = tmp_path / "work"
+    with monkeypatch.context() as patch:
+        patch.setattr(workplace, "write_arrays", write_two)
+        with pytest.raises(SettingError) as told:
+            make("CSGS", work_dir=work).fit(table)
+    assert str(told.value) == (
+        f"work_dir={str(work)!r} cannot be written any more (No space left on device); mend that and go on "
+        "with resume=True."
+    )
+    assert len(shards(work)) == 2
+    again = make("CSGS", work_dir=work, resume=True).fit(table)
+    assert saved(again, tmp_path) == saved(make("CSGS").fit(table), tmp_path)
 
 
 def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):

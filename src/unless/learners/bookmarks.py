@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unless.learners.workplace import Arrays, Workplace
+from unless.learners.workplace import BOOKMARK, Arrays, Workplace
 
 # Seconds between two states that are kept: what a kill loses at most, beside the step it was at.
 SECONDS = 2.0
@@ -17,8 +17,8 @@ _PATIENCE = 20
 class Bookmark:
     """How far work has got, in one file that later states replace; without a folder nothing is kept."""
 
-    def __init__(self, place: Workplace | None = None, name: str = "bookmark") -> None:
-        self._place, self._name = place, name
+    def __init__(self, place: Workplace | None = None, name: str = "here") -> None:
+        self._place, self._name, self._file = place, name, f"{BOOKMARK}{name}"
         self._due = monotonic() + SECONDS
 
     @property
@@ -32,16 +32,19 @@ class Bookmark:
 
     def read(self) -> Arrays | None:
         """Return the last state, if one is there and whole."""
-        if self._place is None or not self._place.finished([self._name]):
+        if self._place is None or not self._place.finished([self._file]):
             return None
-        return self._place.shard(self._name)
+        return self._place.shard(self._file)
 
     def move(self, state: Callable[[], Arrays]) -> None:
-        """Keep a state in place of the last one, unless that was written a moment ago."""
+        """Keep a state in place of the last one, unless that was written a moment ago.
+
+        Where it cannot be written the work goes on, and the next state is tried again.
+        """
         began = monotonic()
         if self._place is None or began < self._due:
             return
-        self._place.keep(self._name, state())
+        self._place.try_to_keep(self._file, state())
         ended = monotonic()
         self._due = ended + max(SECONDS, _PATIENCE * (ended - began))
 
@@ -57,9 +60,8 @@ def once(
         return make()
     if not place.finished([name]):
         made = make()
-        if not is_final(made):
+        if not is_final(made) or not place.try_to_keep(name, made):
             return made
-        place.keep(name, made)
     return place.shard(name)
 
 
@@ -67,5 +69,7 @@ def settled_seed(place: Workplace | None, random_state: Any) -> Any:
     """Return a seed that is the same whenever the work goes on, if none was given."""
     if place is None or random_state is not None:
         return random_state
-    drawn = once(place, "seed", lambda: {"words": np.random.default_rng().integers(0, 2**32, size=4)})
+    drawn = once(
+        place, f"{BOOKMARK}seed", lambda: {"words": np.random.default_rng().integers(0, 2**32, size=4)}
+    )
     return drawn["words"].tolist()

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import interrupt_in
-from unless.learners.workplace import Arrays, ShardFile, TableFile, Workplace, load_once
+from unless.learners.shard_files import ShardFile
+from unless.learners.workplace import Arrays, TableFile, Workplace, load_once
 
 Made = TypeVar("Made")
 Step = Callable[[], object]

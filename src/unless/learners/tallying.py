@@ -15,8 +15,9 @@ from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import PRIVATE, Common, Log, add_words, note_common, sort_common
+from unless.learners.shard_files import ShardFile
 from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
-from unless.learners.workplace import Arrays, ShardFile
+from unless.learners.workplace import Arrays
 
 Begins = npt.NDArray[np.int64]
 # Questions that are counted in one go, those read at a time where there are too many for that, and how finely

@@ -4,11 +4,10 @@ import json
 import os
 import time
 import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -26,66 +25,17 @@ from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
 from unless.inference.priors import Prior
 from unless.learners.locking import holding
+from unless.learners.shard_files import UNREADABLE, ShardFile
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
-FORMAT = 4
+FORMAT = 5
+# How the names of shards begin that later ones replace.
+BOOKMARK = "bookmark-"
 _SUFFIX = ".shard"
 _ANSWER = "answer"
 # Seconds after which nobody goes on writing a draft.
 _OLD = 3600
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
-
-
-class ShardFile(Mapping[str, npt.NDArray[Any]]):
-    """The arrays of a file, each read, and proved by its checksum, when it is asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        with self._open() as content:
-            return np.asarray(content[name])
-
-    def __iter__(self) -> Iterator[str]:
-        with self._open() as content:
-            return iter(content.files)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def rows(self, name: str, begin: int, end: int) -> npt.NDArray[Any]:
-        """Read some rows of an array, and nothing else."""
-        try:
-            with zipfile.ZipFile(self.path) as archive, self.path.open("rb") as stream:
-                start = archive.getinfo(f"{name}.npy").header_offset
-                stream.seek(start)
-                # A local header of zip: 30 bytes, the last four of them the lengths of name and extra field.
-                header = stream.read(30)
-                stream.seek(
-                    int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:], "little"), 1
-                )
-                np.lib.format.read_magic(stream)
-                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-                width = int(np.prod(shape[1:]))
-                stream.seek(begin * width * dtype.itemsize, 1)
-                return np.fromfile(stream, dtype, (end - begin) * width).reshape(-1, *shape[1:])
-        except _UNREADABLE as error:
-            raise _damaged(self.path, error) from None
-
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        try:
-            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
-                yield content
-        except _UNREADABLE as error:
-            raise _damaged(self.path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> FileFormatError:
-    return FileFormatError(
-        f"{str(path)!r} is missing or damaged ({error}); delete it and go on with resume=True."
-    )
 
 
 @dataclass(frozen=True)
@@ -117,6 +67,7 @@ class Workplace:
 
     folder: Path
     stamp: str
+    _told: set[str] = field(default_factory=set, compare=False)
 
     @classmethod
     def enter(
@@ -132,7 +83,7 @@ class Workplace:
         own = place._files("*")
         if own and not resume:
             raise SettingError(
-                f"work_dir={str(folder)!r} holds {_count(len(own))} of this very work; go on from there with "
+                f"work_dir={str(folder)!r} holds {place._kept()} of this very work; go on from there with "
                 "resume=True, or choose another folder."
             )
         if resume and not own and any(place.folder.glob(f"*{_SUFFIX}")):
@@ -158,18 +109,35 @@ class Workplace:
         return sound
 
     def keep(self, name: str, content: Arrays) -> None:
-        """Write a shard."""
-        path = self.path(name)
-        # A spoiled one is noticed and computed again, so that no worker need wait for the disk.
-        write_arrays(path, {**content, "stamp": _bytes(path.name)}, lasting=False)
+        """Write a shard that is read again, or say in one sentence why that cannot be."""
+        try:
+            self._write(name, content)
+        except OSError as error:
+            raise SettingError(
+                f"work_dir={str(self.folder)!r} cannot be written any more ({error.strerror}); mend that "
+                "and go on with resume=True."
+            ) from None
 
-    def shard(self, name: str) -> "ShardFile":
+    def try_to_keep(self, name: str, content: Arrays) -> bool:
+        """Write a shard that only work which is stopped would need; tell once where that cannot be."""
+        try:
+            self._write(name, content)
+        except OSError as error:
+            self._go_on_without(error)
+            return False
+        return True
+
+    def shard(self, name: str) -> ShardFile:
         """Return a shard to read from."""
         return ShardFile(self.path(name))
 
     def keep_answer(self, structure: Structure, results: Mapping[str, Any]) -> None:
-        """Write a whole answer."""
-        save_record(Record(structure, settings={"stamp": self.stamp}, results=results), self.path(_ANSWER))
+        """Write a whole answer; where that cannot be, tell so."""
+        record = Record(structure, settings={"stamp": self.stamp}, results=results)
+        try:
+            save_record(record, self.path(_ANSWER))
+        except OSError as error:
+            self._go_on_without(error)
 
     def read_answer(self) -> Record | None:
         """Read a whole answer, if it is there."""
@@ -189,17 +157,43 @@ class Workplace:
     def keep_table(self, data: Dataset) -> TableFile:
         """Write the table, unless it is there, for workers to load."""
         path = self.folder / f"{self.stamp}-table-{digest(data)[:8]}.npz"
-        if not path.exists():
-            variables = json.dumps([[variable.name, variable.levels] for variable in data.domain])
+        if path.exists():
+            return TableFile(str(path))
+        variables = json.dumps([[variable.name, variable.levels] for variable in data.domain])
+        try:
             write_arrays(path, {"rows": data.rows, "counts": data.counts, "variables": _bytes(variables)})
+        except OSError as error:
+            raise self._unwritable(error) from None
         return TableFile(str(path))
 
     def how_to_go_on(self) -> str:
         """Say what is left of work that was stopped."""
-        n_kept = len(self._files("*"))
-        if not n_kept:
-            return f"Stopped; nothing was finished yet in work_dir={str(self.folder)!r}: begin again."
-        return f"Stopped; {_count(n_kept)} kept in work_dir={str(self.folder)!r}: go on with resume=True."
+        kept, folder = self._kept(), f"work_dir={str(self.folder)!r}"
+        if not kept:
+            return f"Stopped; nothing was finished yet in {folder}: begin again."
+        return f"Stopped; {kept} kept in {folder}: go on with resume=True."
+
+    def _kept(self) -> str:
+        """Say in words what there is of this work."""
+        n_files, n_bookmarks = len(self._files("*")), len(self._files(f"{BOOKMARK}*"))
+        n_shards = n_files - n_bookmarks
+        shards = [f"{n_shards:,} finished shard{'s' if n_shards != 1 else ''}"] if n_shards else []
+        return " and ".join([*shards, *(["a bookmark"] if n_bookmarks else [])])
+
+    def _write(self, name: str, content: Arrays) -> None:
+        path = self.path(name)
+        # A spoiled one is noticed and computed again, so that no worker need wait for the disk.
+        write_arrays(path, {**content, "stamp": _bytes(path.name)}, lasting=False)
+
+    def _go_on_without(self, error: OSError) -> None:
+        """Tell once that the disk is full, or gone: what was computed is worth more than its copy."""
+        if str(error.strerror) not in self._told:
+            self._told.add(str(error.strerror))
+            warnings.warn(
+                f"work_dir={str(self.folder)!r} cannot be written ({error.strerror}); the work goes on, but "
+                "what is not kept there is lost if it is stopped.",
+                stacklevel=3,
+            )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -243,7 +237,7 @@ class Workplace:
                     return True
                 else:
                     fault = "is damaged"
-        except _UNREADABLE:
+        except UNREADABLE:
             fault = "is damaged"
         _tell(path, fault)
         return False
@@ -340,7 +334,3 @@ def _plain(value: Any) -> Any:
 
 def _bytes(text: str) -> npt.NDArray[np.uint8]:
     return np.frombuffer(text.encode(), dtype=np.uint8)
-
-
-def _count(n_shards: int) -> str:
-    return f"{n_shards:,} finished shard{'s' if n_shards != 1 else ''}"
