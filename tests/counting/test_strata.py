@@ -140,3 +140,13 @@ def test_memory_grows_with_rows_columns_levels_and_workers():
 
     assert need(8, 3, 500, 1) < need(8, 3, 500, 2) < need(8, 3, 900, 2) < need(16, 3, 900, 2)
     assert need(4, 3, 500, 1) < need(4, 300, 500, 1)
+
+
+def test_cutting_beside_the_main_thread_changes_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    domain = Domain(tuple(Variable(name, ("0", "1", "2")) for name in "abcd"))
+    table = StrataTable.of(Dataset.from_codes(domain, rng.integers(0, 3, (60, 4))))
+    here = table.given([0, 2], table.desk())
+    monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
+    aside = table.given([0, 2], table.desk())
+    assert [np.array(one).tobytes() for one in aside] == [np.array(one).tobytes() for one in here]

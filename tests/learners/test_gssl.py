@@ -17,7 +17,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.kernels.generating import propose
-from unless.learners import generation
+from unless.learners import generation, working_sets
 from unless.learners.generation import Generated, generate_features
 from unless.learners.gssl import GSSL, default_draws
 from unless.learners.halving import successive_halving
@@ -159,6 +159,20 @@ def test_slopes_and_curvatures_are_those_of_the_laid_out_features(data, seed):
     scale = 1e-9 * data.n_rows
     assert slopes == pytest.approx(gradient, abs=scale)
     assert bends == pytest.approx(laid_out.diagonal(), abs=scale)
+
+
+@settings(max_examples=25, deadline=None)
+@given(datasets(), st.integers(1, 9))
+def test_residuals_of_a_few_rows_at_a_time_are_the_same_to_the_last_bit(data, at_once):
+    found = generate_features(data, [200], 0, PLENTY)
+    everything = found.chosen(200, 1)
+    here = Weighed(everything, np.random.default_rng(0).normal(size=len(everything)))
+    whole = WorkingSets(found).residuals(here)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(working_sets, "_NUMBERS_AT_ONCE", at_once)
+        patch.setattr(working_sets, "_WORK_AT_ONCE", 1)
+        parts = WorkingSets(found).residuals(here)
+    assert [one.tobytes() for one in parts] == [one.tobytes() for one in whole]
 
 
 @settings(max_examples=25, deadline=None)

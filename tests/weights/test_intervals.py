@@ -4,9 +4,10 @@ import pytest
 
 import unless
 from unless.errors import DataError, SettingError, TooLarge
+from unless.inference import conditionals
 from unless.inference.conditionals import Conditionals
 from unless.kernels.row_gradients import row_gradients
-from unless.weights import intervals
+from unless.weights import intervals, objective
 from unless.weights.intervals import weight_intervals
 from weights.naive_objective import random_case
 
@@ -39,11 +40,26 @@ def test_errors_are_those_of_the_sandwich():
     row_gradients(np.array(data.rows), offsets, *map(np.array, (*features.arrays, net.weights)), gradients)
     mean = data.counts @ gradients
     scatter = gradients.T @ (data.counts[:, None] * gradients) - np.outer(mean, mean) / data.n_rows
-    conditionals = Conditionals.of(features.arrays, data)
-    conditionals.value_and_gradient(np.array(net.weights), keep=True)
-    inverse = np.linalg.inv(conditionals.hessian() + np.eye(len(features)))
+    laid_out = Conditionals.of(features.arrays, data)
+    laid_out.value_and_gradient(np.array(net.weights), keep=True)
+    inverse = np.linalg.inv(laid_out.hessian() + np.eye(len(features)))
     expected = np.sqrt(np.diagonal(inverse @ scatter @ inverse))
     assert weight_intervals(net, data).standard_errors == pytest.approx(expected, rel=1e-8)
+
+
+def test_short_calls_change_no_bit_and_show_how_far_they_are(monkeypatch, capsys):
+    features, data, _ = random_case(63, [2, 3, 4, 2, 3], 80, 70)
+    net = unless.fit_weights(features, data)
+    whole = weight_intervals(net, data)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(intervals, "_AT_ONCE", 3 * len(features) ** 2)
+    monkeypatch.setattr(conditionals, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(objective, "_AT_ONCE", 1)
+    parts = weight_intervals(net, data, show_progress=True)
+    assert parts.standard_errors.tobytes() == whole.standard_errors.tobytes()
+    said = capsys.readouterr().err
+    for stretch in ("curvature", "factor", "inverse", "rows"):
+        assert f"weight_intervals, {stretch}: " in said
 
 
 def test_intervals_cover_as_often_as_they_say():

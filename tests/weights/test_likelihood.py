@@ -48,6 +48,15 @@ def test_values_and_gradients_equal_the_naive_ones(case, gates):
     assert gradient == pytest.approx(slope, rel=1e-9, abs=1e-9)
 
 
+def test_calls_beside_the_main_thread_and_few_rows_at_a_time_change_no_bit(case, gates, monkeypatch):
+    features, data, weights, _ = case
+    value, gradient = Expectations(features.arrays, data).value_and_gradient(weights)
+    monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
+    monkeypatch.setattr(expectations, "CONDITIONS_AT_ONCE", 7)
+    again = Expectations(features.arrays, data).value_and_gradient(weights)
+    assert (again[0], again[1].tobytes()) == (value, gradient.tobytes())
+
+
 def test_gradients_equal_finite_differences(case, gates):
     features, data, weights, rng = case
     loss = Expectations(features.arrays, data)

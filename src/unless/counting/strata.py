@@ -8,6 +8,7 @@ import numpy.typing as npt
 from scipy import special
 
 from unless.data.dataset import Dataset
+from unless.data.waiting import heard
 from unless.kernels.evidence import bayesian, bayesian_refined
 from unless.kernels.strata import Columns, Desk, Strata, chi_square, refine
 
@@ -17,6 +18,8 @@ Integers = npt.NDArray[np.int64]
 _MOST_FACTORIALS = 2**20
 # Rows read between two returns to Python: a few tenths of a second, so that Ctrl-C is heard.
 _PATIENCE = 25_000_000
+# What cutting a stratum does with a row, which may be anywhere in memory.
+_STEPS_OF_A_ROW = 50
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class StrataTable:
 
     def refined(self, strata: Strata, variable: int, desk: Desk) -> Strata:
         """Cut strata by one more variable."""
-        n_rows, n_strata, n_lone, n_ones = refine(variable, self.columns, strata, desk)
+        n_steps = _STEPS_OF_A_ROW * len(strata.rows)
+        cut = heard(lambda: refine(variable, self.columns, strata, desk), n_steps)
+        n_rows, n_strata, n_lone, n_ones = cut
         # Copies: the desk is written to again.
         return Strata(
             desk.rows[:n_rows].copy(), desk.starts[: n_strata + 1].copy(), desk.lone[:n_lone].copy(), n_ones

@@ -22,8 +22,19 @@ Floats = npt.NDArray[np.float64]
 _WORTH_SHARING = 500_000
 # Steps in one call of a kernel: some tens of milliseconds, after which Ctrl-C is heard.
 _AT_ONCE = 15_000_000
+# Rows of a matrix of thousands that numpy turns at once.
+_ROWS_AT_ONCE = 256
 _STEPS_OF_A_LOOK, _STEPS_OF_A_CHANCE = 4, 8
 _NOTHING = np.empty(0)
+
+
+def mirror(matrix: Floats) -> None:
+    """Write the lower triangle of a matrix over the upper one, some rows after another."""
+    for begin in range(0, len(matrix), _ROWS_AT_ONCE):
+        end = begin + _ROWS_AT_ONCE
+        corner = matrix[begin:end, begin:end]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        matrix[begin:end, end:] = matrix[end:, begin:end].T
 
 
 @dataclass
@@ -92,8 +103,8 @@ class Conditionals:
         self._sweep(DIAGONAL, np.zeros(self.n_features), sums, self._chances)
         return self._by_feature(sums)
 
-    def hessian(self) -> Floats:
-        """Return the whole Hessian at the weights that were kept."""
+    def hessian(self, step: Callable[[], object] = lambda: None) -> Floats:
+        """Return the whole Hessian at the weights that were kept; `step` is called after each variable."""
         from unless.kernels.curvature import add_hessian
 
         matrix = np.zeros((self.n_features, self.n_features))
@@ -104,7 +115,9 @@ class Conditionals:
             at_once = max(1, int(last * _AT_ONCE / max(steps[v], 1.0)))
             for begin in range(0, last, at_once):
                 add_hessian(v, begin, begin + at_once, *layout)
-        return matrix + np.tril(matrix, -1).T
+            step()
+        mirror(matrix)
+        return matrix
 
     def tallies(self) -> tuple[Floats, Floats]:
         """Return, for each feature, how often it could be true or false, and how often it then was true.

@@ -5,7 +5,7 @@ Planned and laid out once; new weights only fill the tables and pass messages.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory, show_memory
+from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.exact import ExactEngine
 from unless.inference.fit_report import Measure
-from unless.inference.forest import fill
+from unless.inference.forest import STEPS_OF_A_CELL, fill
+from unless.inference.model import CONDITIONS_AT_ONCE
 from unless.kernels.potentials import count_holding
 from unless.kernels.tables import sum_holding
 from unless.kernels.trees import collect, spread
@@ -55,8 +57,12 @@ class Expectations:
         self._check_steps()
         self.observed = np.zeros(self.n_features)
         # Copies, because numba would compile once more for arrays that cannot be written.
-        arrays = map(np.array, features)
-        count_holding(np.array(data.rows), data.counts.astype(np.float64), *arrays, self.observed)
+        arrays = [np.array(part) for part in features]
+        counts = data.counts.astype(np.float64)
+        at_once = max(1, CONDITIONS_AT_ONCE // max(1, len(features.variable)))
+        for begin in range(0, data.n_distinct, at_once):
+            some = slice(begin, begin + at_once)
+            count_holding(np.array(data.rows[some]), counts[some], *arrays, self.observed)
         self._work = np.empty(int(self._forest.cell_start[-1]))
         self._kept = np.zeros(self.n_features)
 
@@ -134,12 +140,16 @@ class Expectations:
         log_sums, share, active = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes, dtype=np.bool_)
         log_branch = np.empty(len(forest.branch_level))
         nothing = np.full(len(self._engine.n_levels), -1)
+        n_steps = STEPS_OF_A_CELL * len(self._work)
         for base, in_logs in ((tables.scaled, False), (tables.logs, True)):
+            if base is None:
+                continue
             up = (in_logs, self._work, message, log_sums, log_branch, active)
-            if base is not None and collect(nothing, forest, base, tables.scales, *up):
+            if heard(partial(collect, nothing, forest, base, tables.scales, *up), n_steps):
                 break
         inner, marginals = np.empty(self._engine.n_inner), np.empty(int(self._engine.slots[-1]))
-        spread(forest, self._work, message, log_sums, log_branch, active, share, inner, marginals)
+        down = (self._work, message, log_sums, log_branch, active, share, inner, marginals)
+        heard(lambda: spread(forest, *down), n_steps)
         return float(log_sums[-1]), self._gather(log_sums, log_branch, share)
 
     def _gather(self, log_sums: Floats, log_branch: Floats, share: Floats) -> Floats:
@@ -149,7 +159,8 @@ class Expectations:
             first, last = forest.cell_start[forest.node_start[empty : empty + 2]]
             self._work[first:last] = 0.0
         sums = np.empty(len(self._placed))
-        sum_holding(self._wiring, forest.cell_start, forest.n_low, self._work, sums)
+        given = (self._wiring, forest.cell_start, forest.n_low, self._work, sums)
+        heard(lambda: sum_holding(*given), self.work)
         node = np.repeat(np.arange(len(share)), np.diff(forest.branch_start))
         branches = share[node] * np.exp(log_branch - log_sums[node])
         which = np.concatenate([self._placed, self._always])

@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
 Memory = int | str | None
 # Conditions looked at in one call of a kernel, at most: about a tenth of a second.
-_CONDITIONS_AT_ONCE = 2**25
+CONDITIONS_AT_ONCE = 2**25
 # The names of the axes, and the table.
 Potential = tuple[tuple[str, ...], npt.ArrayLike]
 
@@ -83,7 +83,7 @@ class LogLinearModel:
         codes = checked_codes(self.domain, rows)
         given = [np.array(part) for part in (*features, weights)]
         # Some rows after another, so that Ctrl-C is heard.
-        at_once = max(1, _CONDITIONS_AT_ONCE // max(1, len(features.variable)))
+        at_once = max(1, CONDITIONS_AT_ONCE // max(1, len(features.variable)))
         parts = [
             log_potentials(codes[first : first + at_once], *given) for first in range(0, len(codes), at_once)
         ]

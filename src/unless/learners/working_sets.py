@@ -37,6 +37,8 @@ _CHEAP_PASS = 20_000_000
 _ROUGHLY = 1e-4
 # Rows times features in one call of a kernel: some tens of milliseconds.
 _WORK_AT_ONCE = 10_000_000
+# Levels times rows that numpy goes over at once: a few tens of milliseconds.
+_NUMBERS_AT_ONCE = 1 << 20
 # Features looked at before what was found is taken note of: a second or so.
 _LOOK_AT_ONCE = 1 << 16
 
@@ -197,19 +199,21 @@ class WorkingSets:
     def residuals(self, here: Weighed) -> tuple[Floats, Floats]:
         """Return, for each level and row, what weights predict beyond what there is, and its variance."""
         data = self.generated.data
-        excess = np.zeros(self.has.shape)
-        at_once = max(1, _WORK_AT_ONCE // data.n_distinct)
+        excess, spread = np.zeros(self.has.shape), np.empty(self.has.shape)
+        # The first to write to memory waits for it.
+        at_once = max(1, _WORK_AT_ONCE // (4 * data.n_distinct))
         for begin in range(0, len(here.features), at_once):
             some = slice(begin, begin + at_once)
             add_scores(here.features[some], here.weights[some], self.sheet, self.desk, excess)
-        for low, high in zip(self.first[:-1], self.first[1:], strict=True):
-            part = excess[low:high]
-            part -= part.max(axis=0)
-            np.exp(part, out=part)
-            part /= part.sum(axis=0)
-        spread = excess * (1.0 - excess) * data.counts
-        excess -= self.has
-        excess *= data.counts
+        for low, high in zip(self.first[:-1].tolist(), self.first[1:].tolist(), strict=True):
+            for rows in _spans(data.n_distinct, _NUMBERS_AT_ONCE // max(1, high - low)):
+                part, counts = excess[low:high, rows], data.counts[rows]
+                part -= part.max(axis=0)
+                np.exp(part, out=part)
+                part /= part.sum(axis=0)
+                spread[low:high, rows] = part * (1.0 - part) * counts
+                part -= self.has[low:high, rows]
+                part *= counts
         return excess, spread
 
     def slopes(self, features: Integers, excess: Floats, spread: Floats) -> tuple[Floats, Floats]:
@@ -226,6 +230,13 @@ class WorkingSets:
         arrays = self.generated.spelled(here.features)
         judge = Conditionals.of(arrays, data, **self.layout, once=True)
         return -float(judge.losses(here.weights).sum())
+
+
+def _spans(n_rows: int, at_once: int) -> list[slice]:
+    """Cut rows into even spans, of two rows at least: a single column numpy would add up in another order."""
+    n_spans = max(1, min(-(-n_rows // max(1, at_once)), n_rows // 2))
+    ends = [n_rows * span // n_spans for span in range(n_spans + 1)]
+    return [slice(*ends[span : span + 2]) for span in range(n_spans)]
 
 
 def _round(here: Weighed, nearby: Integers, n_taken: int, settled: bool) -> Arrays:

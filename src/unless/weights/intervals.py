@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import SettingError, TooLarge
-from unless.inference.conditionals import Conditionals
+from unless.inference.conditionals import Conditionals, mirror
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Prior
 from unless.inference.rows import rows_to_score
@@ -17,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
 # Numbers of the matrix of gradients held at once; more would keep Ctrl-C waiting.
 _BLOCK = 2**18
+# Multiplications in one call of a kernel: a tenth of a second.
+_AT_ONCE = 2**28
 # Columns of the inverse found at once.
 _COLUMNS = 64
 # A share of what a feature says, for rounding.
@@ -34,7 +37,12 @@ class WeightIntervals:
 
 
 def weight_intervals(
-    net: LogLinearModel, data: object, level: float = 0.95, *, prior: Prior | None = None
+    net: LogLinearModel,
+    data: object,
+    level: float = 0.95,
+    *,
+    prior: Prior | None = None,
+    show_progress: bool | None = None,
 ) -> WeightIntervals:
     """Return intervals for weights that were fitted to a table.
 
@@ -60,10 +68,13 @@ def weight_intervals(
     from scipy.special import ndtri
 
     table = rows_to_score(net.domain, data)
-    conditionals = Conditionals.of(net.features.arrays, table)
-    conditionals.value_and_gradient(np.array(net.weights), keep=True)
-    bend = conditionals.hessian() + used.precision * np.eye(len(net.features))
-    errors = np.sqrt(np.maximum(_variances(net, table, _inverse(bend)), 0.0))
+    with progress("weight_intervals", show_progress, after=PATIENCE) as bar:
+        conditionals = Conditionals.of(net.features.arrays, table)
+        conditionals.value_and_gradient(np.array(net.weights), keep=True)
+        bar.begin("curvature", table.n_variables)
+        bend = conditionals.hessian(bar)
+        bend[np.diag_indices_from(bend)] += used.precision
+        errors = np.sqrt(np.maximum(_variances(net, table, _inverse(bend, bar), bar), 0.0))
     reach = float(ndtri(0.5 + level / 2)) * errors
     return WeightIntervals(net.weights - reach, net.weights + reach, errors, float(level))
 
@@ -83,26 +94,30 @@ def _check(net: LogLinearModel, prior: Prior) -> None:
         )
 
 
-def _inverse(matrix: Floats) -> Floats:
+def _inverse(matrix: Floats, bar: Bar) -> Floats:
     """Invert by kernels, whose digits do not depend on the number of threads; the matrix is destroyed."""
     from unless.kernels.cholesky import substitute_all
 
+    bar.begin("factor", None, counted=False)
     before = matrix.diagonal().copy()
     # What the features before it say already leaves nothing of a feature's own, up to rounding.
-    if not factorise_in_calls(matrix) or (matrix.diagonal() ** 2 <= _NOTHING * before).any():
+    if not factorise_in_calls(matrix, bar) or (matrix.diagonal() ** 2 <= _NOTHING * before).any():
         raise SettingError(
             "Some features say the same, so that their weights are not determined; fit with a Gaussian prior."
         )
-    factor = np.tril(matrix) + np.tril(matrix, -1).T
+    mirror(matrix)
     inverse = np.empty_like(matrix)
-    for begin in range(0, len(matrix), _COLUMNS):
+    begins = range(0, len(matrix), _COLUMNS)
+    bar.begin("inverse", len(begins))
+    for begin in begins:
         columns = np.eye(len(matrix), min(_COLUMNS, len(matrix) - begin), -begin)
-        substitute_all(factor, columns)
+        substitute_all(matrix, columns)
         inverse[:, begin : begin + _COLUMNS] = columns
+        bar()
     return inverse
 
 
-def _variances(net: LogLinearModel, data: Dataset, inverse: Floats) -> Floats:
+def _variances(net: LogLinearModel, data: Dataset, inverse: Floats, bar: Bar) -> Floats:
     """Return the diagonal of H^-1 J H^-1: the scatter, over the rows, of H^-1 times their gradients."""
     from unless.kernels.products import add_product, add_spread
     from unless.kernels.row_gradients import row_gradients
@@ -112,12 +127,18 @@ def _variances(net: LogLinearModel, data: Dataset, inverse: Floats) -> Floats:
     arrays = tuple(map(np.array, (*net.features.arrays, net.weights)))
     total, mean, pull = np.zeros(n_features), np.zeros(n_features), np.zeros(n_features)
     step = max(1, _BLOCK // max(1, n_features))
-    for begin in range(0, data.n_distinct, step):
+    at_once = max(1, _AT_ONCE // max(1, n_features**2))
+    begins = range(0, data.n_distinct, step)
+    bar.begin("rows", len(begins))
+    for begin in begins:
         rows, counts = np.array(data.rows[begin : begin + step]), data.counts[begin : begin + step]
-        gradients = np.empty((len(rows), n_features))
+        gradients, worth = np.empty((len(rows), n_features)), counts.astype(np.float64)
         row_gradients(rows, offsets, *arrays, gradients)
-        add_spread(gradients, counts.astype(np.float64), inverse, total)
+        for first in range(0, len(rows), at_once):
+            some = slice(first, first + at_once)
+            add_spread(gradients[some], worth[some], inverse, total)
         mean += (counts[:, None] * gradients).sum(axis=0)
+        bar()
     # At the optimum the mean is what the prior pulls, which is no scatter.
     add_product(inverse, mean, pull)
     return np.asarray(total - pull**2 / data.n_rows)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.data.progress import Bar
 from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.expectations import Expectations
@@ -22,8 +23,8 @@ Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve in every Newton step, or even once.
 _MOST_DENSE = 2_000
 _MOST_DENSE_ONCE = 4_000
-# Multiplications in one call of a kernel: a tenth of a second or two.
-_AT_ONCE = 2**29
+# Multiplications in one call of a kernel: a tenth of a second.
+_AT_ONCE = 2**28
 
 
 class Loss(Protocol):
@@ -184,13 +185,14 @@ def factor_of(matrix: Floats) -> Floats | None:
     """Return Cholesky's factor, in the lower triangle, of a matrix that may be singular but for rounding."""
     largest = float(matrix.diagonal().max(initial=1e-300))
     for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
-        factor = matrix + ridge * largest * np.eye(len(matrix))
+        factor = matrix.copy()
+        factor[np.diag_indices_from(factor)] += ridge * largest
         if factorise_in_calls(factor):
             return factor
     return None
 
 
-def factorise_in_calls(matrix: Floats) -> bool:
+def factorise_in_calls(matrix: Floats, bar: Bar | None = None) -> bool:
     """Replace a matrix by its factor, in calls short enough that Ctrl-C is heard between them."""
     from unless.kernels.cholesky import PANEL, factorise, factorise_some
 
@@ -199,6 +201,10 @@ def factorise_in_calls(matrix: Floats) -> bool:
     if n <= at_once:
         return bool(factorise(matrix))
     panel = np.zeros((PANEL, n))
-    return all(
-        factorise_some(matrix, panel, begin, min(begin + at_once, n)) for begin in range(0, n, at_once)
-    )
+    for begin in range(0, n, at_once):
+        if not factorise_some(matrix, panel, begin, min(begin + at_once, n)):
+            return False
+        if bar is not None:
+            # What is left of a matrix is a smaller one.
+            bar.share(1 - ((n - begin - at_once) / n) ** 3)
+    return True
