@@ -199,9 +199,8 @@ class WorkingSets:
     def residuals(self, here: Weighed) -> tuple[Floats, Floats]:
         """Return, for each level and row, what weights predict beyond what there is, and its variance."""
         data = self.generated.data
-        excess, spread = np.zeros(self.has.shape), np.empty(self.has.shape)
-        # The first to write to memory waits for it.
-        at_once = max(1, _WORK_AT_ONCE // (4 * data.n_distinct))
+        excess, spread = _zeros(self.has.shape), _zeros(self.has.shape)
+        at_once = max(1, _WORK_AT_ONCE // data.n_distinct)
         for begin in range(0, len(here.features), at_once):
             some = slice(begin, begin + at_once)
             add_scores(here.features[some], here.weights[some], self.sheet, self.desk, excess)
@@ -230,6 +229,15 @@ class WorkingSets:
         arrays = self.generated.spelled(here.features)
         judge = Conditionals.of(arrays, data, **self.layout, once=True)
         return -float(judge.losses(here.weights).sum())
+
+
+def _zeros(shape: tuple[int, ...]) -> Floats:
+    """Write zeros some lines after another: memory is there once it is written to, and that takes long."""
+    made = np.empty(shape)
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, shape[1]))
+    for begin in range(0, shape[0], at_once):
+        made[begin : begin + at_once] = 0.0
+    return made
 
 
 def _spans(n_rows: int, at_once: int) -> list[slice]:

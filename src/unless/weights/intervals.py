@@ -21,7 +21,7 @@ _BLOCK = 2**18
 # Multiplications in one call of a kernel: a tenth of a second.
 _AT_ONCE = 2**28
 # Columns of the inverse found at once.
-_COLUMNS = 64
+_COLUMNS = 32
 # A share of what a feature says, for rounding.
 _NOTHING = 1e-10
 
