@@ -39,7 +39,7 @@ def test_short_calls_beside_the_main_thread_change_no_bit(net, monkeypatch):
     monkeypatch.setattr("unless.inference.exact._CELLS_AT_ONCE", 1)
     monkeypatch.setattr("unless.inference.gibbs._AT_ONCE", 1_000)
     monkeypatch.setattr("unless.inference.sampling.NUMBERS_AT_ONCE", 7)
-    monkeypatch.setattr("unless.inference.model.CONDITIONS_AT_ONCE", 7)
+    monkeypatch.setattr("unless.inference.sums.CONDITIONS_AT_ONCE", 7)
     assert answers(net) == expected
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import monotonic
 from typing import Any
 
@@ -16,6 +16,10 @@ _PAUSE = 0.1
 # Spinners that give way to a bar: how each is stopped, and started again.
 _spinners: list[tuple[Callable[[], object], Callable[[], object]]] = []
 _bars: list[Any] = []
+# Work that is to be quiet, and with it all that it calls.
+_silences: list[str] = []
+# Told which share of some work is done.
+Look = Callable[[float], object]
 
 
 class Bar:
@@ -98,7 +102,8 @@ class Bar:
 def progress(title: str, show: bool | None, total: int | None = None, after: float = 0.0) -> Iterator[Bar]:
     """Yield a bar; `show=None` means: where somebody is looking, if the work takes more than some seconds."""
     if not is_shown(show):
-        yield Bar()
+        with _silence(title) if show is not None else nullcontext():
+            yield Bar()
         return
     drawn: list[Any] = []
 
@@ -128,6 +133,32 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
 
 
 @contextmanager
+def showing_share(title: str, show: bool | None, stretch: str) -> Iterator[Look]:
+    """Yield what is to be told the share that is done, of work that nobody counts in steps."""
+    with progress(title, show, after=PATIENCE) as bar:
+        bar.begin(stretch, None, counted=False)
+        yield bar.share
+
+
+def unseen(share: float) -> None:
+    """Look at nothing."""
+
+
+def within(look: Look, begin: float, end: float) -> Look:
+    """Return what a part of the work, from one share of the whole to another, tells its own share."""
+    return unseen if look is unseen else lambda share: look(begin + share * (end - begin))
+
+
+@contextmanager
+def _silence(title: str) -> Iterator[None]:
+    _silences.append(title)
+    try:
+        yield
+    finally:
+        _silences.remove(title)
+
+
+@contextmanager
 def giving_way(stop: Callable[[], object], start: Callable[[], object]) -> Iterator[None]:
     """Stop a spinner while a bar is drawn."""
     _spinners.append((stop, start))
@@ -138,10 +169,13 @@ def giving_way(stop: Callable[[], object], start: Callable[[], object]) -> Itera
 
 
 def is_shown(show: bool | None) -> bool:
-    """Tell whether a bar would be drawn: where it is asked for, or somebody looks and sees no other yet."""
+    """Tell whether a bar would be drawn: where it is asked for, or somebody looks and sees no other yet.
+
+    What is called by work that is to be quiet is quiet as well, unless it is asked for.
+    """
     if show is not None:
         return bool(show)
-    return not _bars and ("ipykernel" in sys.modules or _is_terminal(sys.stderr))
+    return not _bars and not _silences and ("ipykernel" in sys.modules or _is_terminal(sys.stderr))
 
 
 def _is_terminal(stream: Any) -> bool:

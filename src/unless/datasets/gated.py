@@ -117,6 +117,7 @@ class GatedDomain(LogLinearModel):
         method: Method = "auto",
         max_memory: Memory = None,
         backend: None = None,
+        show_progress: bool | None = None,
     ) -> Dataset: ...
 
     @overload
@@ -129,6 +130,7 @@ class GatedDomain(LogLinearModel):
         method: Method = "auto",
         max_memory: Memory = None,
         backend: str | None = None,
+        show_progress: bool | None = None,
     ) -> Any: ...
 
     def sample(
@@ -140,19 +142,14 @@ class GatedDomain(LogLinearModel):
         method: Method = "auto",
         max_memory: Memory = None,
         backend: str | None = None,
+        show_progress: bool | None = None,
     ) -> Any:
         """Draw rows, exactly, as a Dataset, or as the kind of frame that `backend` names."""
+        how: dict[str, Any] = {"evidence": evidence, "method": method, "max_memory": max_memory}
         if backend is not None:
-            return super().sample(
-                n,
-                random_state,
-                evidence=evidence,
-                method=method,
-                max_memory=max_memory,
-                backend=backend,
-            )
+            return super().sample(n, random_state, **how, backend=backend, show_progress=show_progress)
         if evidence or method != "auto":
-            return self.sample_codes(n, random_state, evidence=evidence, method=method, max_memory=max_memory)
+            return self.sample_codes(n, random_state, **how, show_progress=show_progress)
         return self._dataset(n, random_state)
 
     def _dataset(self, n: int, random_state: RandomState) -> Dataset:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
+from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import SettingError
 from unless.evaluation.boxes import Counting, Work
 from unless.inference.interactions import domain_of, side_of
@@ -103,7 +104,13 @@ class StructureComparison:
 
 
 def compare_structures(
-    a: Any, b: Any, *, by: By = "graphs", contexts: Contexts = None, weighted: bool = False
+    a: Any,
+    b: Any,
+    *,
+    by: By = "graphs",
+    contexts: Contexts = None,
+    weighted: bool = False,
+    show_progress: bool | None = None,
 ) -> StructureComparison:
     """Compare a learned structure b with a true one a: which pairs interact in which contexts.
 
@@ -135,12 +142,13 @@ def compare_structures(
     domain = domain_of(a)
     check_same(domain, domain_of(b), "structures")
     sides = side_of(a, by, domain), side_of(b, by, domain)
-    if contexts is None:
-        if weighted:
-            raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
-        counts, n_contexts, n_left_out = _in_all(domain, sides)
-    else:
-        counts, n_contexts, n_left_out = _in_some(_observed(contexts, domain), sides, weighted)
+    if contexts is None and weighted:
+        raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
+    with progress("Comparing", show_progress, after=PATIENCE) as bar:
+        if contexts is None:
+            counts, n_contexts, n_left_out = _in_all(domain, sides, bar)
+        else:
+            counts, n_contexts, n_left_out = _in_some(_observed(contexts, domain), sides, weighted, bar)
     return _comparison(by, domain, counts, n_contexts, n_left_out)
 
 
@@ -156,45 +164,51 @@ def _comparison(
     return StructureComparison(by, tp, fp, fn, tn, n_contexts, n_left_out, dict(sorted(named)))
 
 
-def _in_all(domain: Domain, sides: _Sides) -> tuple[_Found, int, int]:
+def _in_all(domain: Domain, sides: _Sides, bar: Bar) -> tuple[_Found, int, int]:
     n_contexts = prod(domain.n_levels.tolist())
     known = [side.contexts for side in sides if isinstance(side, ByContexts)]
     if known:
         rows = known[0][_answered(known[0], sides)]
-        return _in_rows(_blocks(rows), sides), len(rows), n_contexts - len(rows)
+        return _in_rows(_blocks(rows), sides, bar, len(rows)), len(rows), n_contexts - len(rows)
     if n_contexts <= MAX_CONTEXTS:
-        return _in_rows(_all_blocks(domain, n_contexts), sides), n_contexts, 0
+        return _in_rows(_all_blocks(domain, n_contexts), sides, bar, n_contexts), n_contexts, 0
     first, second = (side.boxes() for side in sides if not isinstance(side, ByContexts))
-    return _in_boxes(domain, first, second, n_contexts), n_contexts, 0
+    return _in_boxes(domain, first, second, n_contexts, bar), n_contexts, 0
 
 
-def _in_some(data: Dataset, sides: _Sides, weighted: bool) -> tuple[_Found, int, int]:
+def _in_some(data: Dataset, sides: _Sides, weighted: bool, bar: Bar) -> tuple[_Found, int, int]:
     kept = _answered(data.rows, sides)
     rows, counts = data.rows[kept], data.counts[kept]
     if not weighted:
-        return _in_rows(_blocks(rows), sides), len(rows), len(data.rows) - len(rows)
+        return _in_rows(_blocks(rows), sides, bar, len(rows)), len(rows), len(data.rows) - len(rows)
     n_contexts = int(counts.sum())
-    return _in_rows(_blocks(rows, counts), sides), n_contexts, data.n_rows - n_contexts
+    return _in_rows(_blocks(rows, counts), sides, bar, len(rows)), n_contexts, data.n_rows - n_contexts
 
 
 def _in_boxes(
-    domain: Domain, first: dict[int, list[Box]], second: dict[int, list[Box]], n_contexts: int
+    domain: Domain, first: dict[int, list[Box]], second: dict[int, list[Box]], n_contexts: int, bar: Bar
 ) -> _Found:
     work = Work(n_pairs(len(domain)), n_contexts)
     counting = Counting(domain.n_levels, work)
     found = []
+    bar.begin("pairs", work.n_pairs)
     for pair in range(work.n_pairs):
         found.append(counting.count(first.get(pair, []), second.get(pair, [])))
         work.n_done += 1
+        bar()
     return found
 
 
-def _in_rows(blocks: Iterable[_Block], sides: _Sides) -> _Found:
+def _in_rows(blocks: Iterable[_Block], sides: _Sides, bar: Bar, n_rows: int) -> _Found:
     """Count in rows that both sides know."""
+    bar.begin("contexts", None, counted=False)
     found: Any = 0
+    n_done = 0
     for rows, counts in blocks:
         first, second = (side.links(rows) for side in sides)
         found = found + np.stack([_total(links, counts) for links in (first, second, first & second)], axis=1)
+        n_done += len(rows)
+        bar.share(n_done / max(1, n_rows))
     return [(one, two, both) for one, two, both in found.tolist()]
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
+from unless.data.progress import Look, showing_share, within
 from unless.errors import SettingError
 from unless.inference.model import LogLinearModel, Memory
 from unless.inference.queries import impossible
@@ -55,6 +57,7 @@ def kl_divergence(
     n_samples: int | None = None,
     random_state: RandomState = None,
     max_memory: Memory = None,
+    show_progress: bool | None = None,
 ) -> Divergence:
     """Return KL(truth || net) = E_truth[log truth(x) - log net(x)], in nats.
 
@@ -69,19 +72,28 @@ def kl_divergence(
     total, net_total = _total(truth, max_memory), _total(net, max_memory)
     totals = total - net_total
     if n_samples is None and float(np.prod(truth.domain.n_levels.astype(np.float64))) <= MAX_STATES:
-        return _by_states(truth, net, codes, total, net_total)
+        with showing_share("Comparing", show_progress, "states") as look:
+            return _by_states(truth, net, codes, total, net_total, look)
     if n_samples is None and _n_steps(truth, net) <= MAX_STEPS:
-        return Divergence(_by_expectations(truth, net, codes, totals), method="expectations")
-    sample = truth.sample_codes(n_samples or N_SAMPLES, random_state, method="exact", max_memory=max_memory)
-    return _by_sampling(truth, net, codes, totals, sample)
+        with showing_share("Comparing", show_progress, "features") as look:
+            return Divergence(_by_expectations(truth, net, codes, totals, look), method="expectations")
+    how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
+    sample = truth.sample_codes(n_samples or N_SAMPLES, random_state, method="exact", **how)
+    with showing_share("Comparing", show_progress, "rows") as look:
+        return _by_sampling(truth, net, codes, totals, sample, look)
 
 
 def _by_states(
-    truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], total: float, net_total: float
+    truth: LogLinearModel,
+    net: LogLinearModel,
+    codes: list[Integers],
+    total: float,
+    net_total: float,
+    look: Look,
 ) -> Divergence:
     from unless.kernels.products import dot
 
-    expected = 0.0
+    expected, n_done, n_states = 0.0, 0, int(np.prod(truth.domain.n_levels))
     for rows in _states(truth.domain):
         logs = truth.log_potentials(rows) - total
         possible = logs > -np.inf
@@ -90,6 +102,8 @@ def _by_states(
             # However improbable: what is possible may round to a probability of zero.
             return Divergence(np.inf, method="states")
         expected += dot(np.exp(logs[possible]), logs[possible] - others)
+        n_done += len(rows)
+        look(n_done / n_states)
     return Divergence(max(expected, 0.0), method="states")
 
 
@@ -99,8 +113,14 @@ def _by_sampling(
     codes: list[Integers],
     totals: float,
     sample: Dataset,
+    look: Look,
 ) -> Divergence:
-    gaps = truth.log_potentials(sample.rows) - _potentials(net, codes, truth.domain, sample.rows) - totals
+    gaps = np.empty(len(sample.rows))
+    for low in range(0, len(gaps), _AT_ONCE):
+        rows = sample.rows[low : low + _AT_ONCE]
+        some = truth.log_potentials(rows) - _potentials(net, codes, truth.domain, rows) - totals
+        gaps[low : low + _AT_ONCE] = some
+        look((low + len(rows)) / len(gaps))
     mean = float(np.average(gaps, weights=sample.counts))
     if mean == np.inf:
         return Divergence(mean, method="sampling")
@@ -109,18 +129,21 @@ def _by_sampling(
 
 
 def _by_expectations(
-    truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], totals: float
+    truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], totals: float, look: Look
 ) -> float:
     unknown = [{v: int(level)} for v, code in enumerate(codes) for level in np.flatnonzero(code < 0)]
     same = [np.arange(len(code)) for code in codes]
     if _is_possible(truth, unknown) or _allows_what_is_forbidden(truth, net, codes):
         return float("inf")
-    own = _expected_potential(truth, truth, same)
-    other = _expected_potential(truth, net, codes)
+    share = len(truth.features) / max(1, len(truth.features) + len(net.features))
+    own = _expected_potential(truth, truth, same, within(look, 0.0, share))
+    other = _expected_potential(truth, net, codes, within(look, share, 1.0))
     return max(own - other - totals, 0.0)
 
 
-def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: list[Integers]) -> float:
+def _expected_potential(
+    truth: LogLinearModel, model: LogLinearModel, codes: list[Integers], look: Look
+) -> float:
     """Return the expectation under the truth of the log potential of a model."""
     from unless.kernels.products import dot
 
@@ -128,7 +151,7 @@ def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: lis
     # What may happen at all has been seen to; no sum meets an infinity here.
     weights = np.where(np.isneginf(weights), 0.0, weights)
     chances = np.zeros(len(weights))
-    plain, rows = [], []
+    plain, rows, n_done = [], [], 0
     for number, fits in enumerate(_fits(truth, model, arrays, codes)):
         if not weights[number]:
             continue
@@ -138,9 +161,13 @@ def _expected_potential(truth: LogLinearModel, model: LogLinearModel, codes: lis
         elif all(fit.any() for fit in fits.values()):
             _, table = truth.exact.joint(list(fits), {})
             chances[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
+            n_done += 1
+            look(n_done / len(weights))
     total = truth.exact.posteriors(truth.exact.codes({}), marginals=False)[0][0]
     for low in range(0, len(rows), _AT_ONCE):
-        logs, _ = truth.exact.posteriors(np.stack(rows[low : low + _AT_ONCE]), marginals=False)
+        some = np.stack(rows[low : low + _AT_ONCE])
+        part = within(look, (n_done + low) / len(weights), (n_done + low + len(some)) / len(weights))
+        logs, _ = truth.exact.posteriors(some, marginals=False, look=part)
         chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
     return float(dot(chances, weights))
 

@@ -70,7 +70,7 @@ def _weighed(learned: Learned, table: Table, reading: Reading) -> Record:
         show_progress=False,
     )
     try:
-        divergence = kl_divergence(table.truth, net, random_state=0)
+        divergence = kl_divergence(table.truth, net, random_state=0, show_progress=False)
     except TooLarge:
         return {**found, "why": "exact inference does not fit"}
     report = net.fit_report
@@ -89,9 +89,9 @@ def _rounded(number: float) -> float:
 def _compared(learned: Learned, table: Table, n_variables: int) -> Record:
     """Count right and wrong interactions: by graphs in the contexts of the table, by features in all."""
     truth, data, found = table.truth, table.data, learned.structure
-    by_graphs = compare_structures(truth, found, by="graphs", contexts=data)
     everywhere = None if n_variables <= MAX_VARIABLES_COMPARED else data
-    by_features = compare_structures(truth, found, by="features", contexts=everywhere)
+    by_graphs = compare_structures(truth, found, by="graphs", contexts=data, show_progress=False)
+    by_features = compare_structures(truth, found, by="features", contexts=everywhere, show_progress=False)
     return {**_counts("graphs", by_graphs), **_counts("features", by_features)}
 
 

@@ -21,13 +21,17 @@ def run_cells(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | 
     missing = [cell for cell in plan.cells() if not store.has(cell)]
     if not missing:
         return 0
-    # Kernels are compiled once, by the first cells, before several processes would all compile them.
     by_contestant = {cell.contestant: cell for cell in reversed(missing)}
-    measure_cells(list(by_contestant.values()), folder)
     tables = [list(cells) for _, cells in groupby(missing, key=lambda cell: cell.site)]
     # The long ones last a while: begun first, they do not hold up the end.
     tables.sort(key=lambda cells: -cells[0].site.size * cells[0].site.n_variables)
-    with progress("tables", show_progress, len(tables)) as step:
+    with progress("Measuring", show_progress) as step:
+        step.begin("first cells", len(by_contestant))
+        # Kernels are compiled once, by the first cells, before several processes would all compile them.
+        for cell in by_contestant.values():
+            measure_cells([cell], folder)
+            step()
+        step.begin("tables", len(tables))
         run = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
         for _ in run(delayed(measure_cells)(cells, folder) for cells in tables):
             step()

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code
+from unless.data.progress import Look, showing_share, unseen, within
 from unless.inference.cells import HOLE, Cells, read_cells, with_levels
 from unless.inference.frames import values
 from unless.inference.model import LogLinearModel, Memory
@@ -15,48 +16,73 @@ from unless.inference.parts import first_best, parts_of, patterns, refuse_forbid
 Floats = npt.NDArray[np.float64]
 
 
-def predict_proba(model: LogLinearModel, table: object, target: str, *, max_memory: Memory = None) -> Floats:
+def predict_proba(
+    model: LogLinearModel,
+    table: object,
+    target: str,
+    *,
+    max_memory: Memory = None,
+    show_progress: bool | None = None,
+) -> Floats:
     """Return, for each row, the probabilities of the levels of a target given all else the row shows.
 
     What a row does not show, holes or columns the table has not, is summed over.
     """
     position = model.domain.index(target)
-    cells = read_cells(model.domain, table)
+    cells = read_cells(model.domain, table, show_progress)
     cells[:, position] = HOLE
-    return hidden_marginals(model, cells, [position], max_memory=max_memory)[0]
+    with showing_share("Predicting", show_progress, "rows") as look:
+        return hidden_marginals(model, cells, [position], max_memory=max_memory, look=look)[0]
 
 
 def hidden_marginals(
-    model: LogLinearModel, cells: Cells, positions: Sequence[int], *, max_memory: Memory = None
+    model: LogLinearModel,
+    cells: Cells,
+    positions: Sequence[int],
+    *,
+    max_memory: Memory = None,
+    look: Look = unseen,
 ) -> list[Floats]:
     """Return, for each of some variables that all rows hide, the probabilities of its levels in each row."""
     answers = [np.empty((len(cells), int(model.domain.n_levels[position]))) for position in positions]
+    n_done = 0
     for rows, hidden in patterns(cells == HOLE):
         # A row may be impossible for reasons that the variables asked about have no part in.
         doubtful = refuse_forbidden(model, cells, rows, hidden)
-        for part in parts_of(model, hidden, [*positions, *doubtful], max_memory):
-            found = part.each(cells, rows, part.marginals)
+        parts = list(parts_of(model, hidden, [*positions, *doubtful], max_memory))
+        for number, part in enumerate(parts):
+            found = part.each(cells, rows, part.marginals, _of(cells, look, n_done, rows, number, len(parts)))
             for answer, position in zip(answers, positions, strict=True):
                 if position in part.columns:
                     answer[rows] = found[:, part.columns[position]]
+        n_done += len(rows)
     return answers
 
 
 def predict(
-    model: LogLinearModel, table: object, target: str, *, max_memory: Memory = None
+    model: LogLinearModel,
+    table: object,
+    target: str,
+    *,
+    max_memory: Memory = None,
+    show_progress: bool | None = None,
 ) -> npt.NDArray[Any]:
     """Return, for each row, the most probable level of a target; of equals the first."""
-    best = first_best(predict_proba(model, table, target, max_memory=max_memory))
+    chances = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
+    best = first_best(chances)
     return values(model.domain[target], best.astype(Code))
 
 
-def impute(model: LogLinearModel, table: object, *, max_memory: Memory = None) -> Any:
+def impute(
+    model: LogLinearModel, table: object, *, max_memory: Memory = None, show_progress: bool | None = None
+) -> Any:
     """Return a copy of a table whose holes hold their most probable values given the rest of the row.
 
     The holes of a row are filled together, by their joint mode; of equals by the first level.
     """
-    cells = read_cells(model.domain, table)
-    filled = fill_cells(model, cells, max_memory=max_memory)
+    cells = read_cells(model.domain, table, show_progress)
+    with showing_share("Imputing", show_progress, "rows") as look:
+        filled = fill_cells(model, cells, max_memory=max_memory, look=look)
     changes = {}
     for position, variable in enumerate(model.domain):
         rows = np.flatnonzero(cells[:, position] == HOLE)
@@ -65,12 +91,24 @@ def impute(model: LogLinearModel, table: object, *, max_memory: Memory = None) -
     return with_levels(table, model.domain, changes)
 
 
-def fill_cells(model: LogLinearModel, cells: Cells, *, max_memory: Memory = None) -> Cells:
+def fill_cells(
+    model: LogLinearModel, cells: Cells, *, max_memory: Memory = None, look: Look = unseen
+) -> Cells:
     """Replace the holes of each row by their most probable codes given the rest of the row."""
     filled = cells.copy()
+    n_done = 0
     for rows, hidden in patterns(cells == HOLE):
         if hidden.any():
             refuse_forbidden(model, cells, rows, hidden)
-        for part in parts_of(model, hidden, np.flatnonzero(hidden).tolist(), max_memory):
-            filled[np.ix_(rows, part.hidden)] = part.each(cells, rows, part.most_probable)
+        parts = list(parts_of(model, hidden, np.flatnonzero(hidden).tolist(), max_memory))
+        for number, part in enumerate(parts):
+            told = _of(cells, look, n_done, rows, number, len(parts))
+            filled[np.ix_(rows, part.hidden)] = part.each(cells, rows, part.most_probable, told)
+        n_done += len(rows)
     return filled
+
+
+def _of(cells: Cells, look: Look, n_done: int, rows: Cells, number: int, n_parts: int) -> Look:
+    """Return what one of several parts of some rows tells its share; so many rows were done before."""
+    share = len(rows) / n_parts
+    return within(look, (n_done + number * share) / len(cells), (n_done + (number + 1) * share) / len(cells))

@@ -3,11 +3,14 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.memory import show_memory
+from unless.data.progress import Look, showing_share, unseen, within
+from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.diagnostics import BeliefReport, Floats
 from unless.inference.distribution import Distribution
@@ -20,6 +23,9 @@ from unless.structures.conditions import FeatureArrays, Literal
 Integers = npt.NDArray[np.int64]
 Scope = tuple[int, ...]
 MAX_CELLS = 2**26
+# What an iteration does with a cell of a factor, in steps, and the steps of one call: a tenth of a second.
+_STEPS_OF_A_CELL = 10
+_AT_ONCE = 2e7
 # A joint table is put together from one run for each state of all its variables but the last.
 MAX_RUNS = 4_096
 
@@ -32,6 +38,7 @@ def belief_query(
     damping: float | None = None,
     tolerance: float = 1e-10,
     max_iterations: int = 2_000,
+    show_progress: bool | None = None,
 ) -> Distribution:
     """Pass messages for the joint distribution of some variables (positions) given codes of others.
 
@@ -47,7 +54,8 @@ def belief_query(
         )
     run = _Run(model, damping, tolerance, max_iterations)
     table = np.zeros(shape)
-    run.fill(table, list(variables), dict(evidence))
+    with showing_share("Passing messages", show_progress, "states") as look:
+        run.fill(table, list(variables), dict(evidence), look)
     return _answer(model, variables, evidence, table, run.report)
 
 
@@ -58,10 +66,12 @@ def belief_marginals(
     damping: float | None = None,
     tolerance: float = 1e-10,
     max_iterations: int = 2_000,
+    show_progress: bool | None = None,
 ) -> list[Distribution]:
     """Pass messages for the marginal of every variable, given codes of some, in one run."""
     run = _Run(model, damping, tolerance, max_iterations)
-    tables = run.marginals(dict(evidence))
+    with showing_share("Passing messages", show_progress, "iterations") as look:
+        tables = run.marginals(dict(evidence), look)
     return [_answer(model, [v], evidence, table, run.report) for v, table in enumerate(tables)]
 
 
@@ -80,18 +90,21 @@ class _Run:
         self.damping, self.tolerance, self.max_iterations = damping, tolerance, max_iterations
         self.report = BeliefReport(0, 0.0, is_converged=True, is_tree=True)
 
-    def fill(self, table: Floats, variables: list[int], evidence: dict[int, int]) -> None:
+    def fill(self, table: Floats, variables: list[int], evidence: dict[int, int], look: Look) -> None:
         """Fill a joint table, axis by axis."""
         first, rest = variables[0], variables[1:]
-        shares = self.marginals(evidence)[first]
+        shares = self.marginals(evidence, look if not rest else unseen)[first]
         if not rest:
             table[...] = shares
+            look(1.0)
             return
-        for level in np.flatnonzero(shares).tolist():
-            self.fill(table[level], rest, {**evidence, first: level})
+        levels = np.flatnonzero(shares).tolist()
+        for place, level in enumerate(levels):
+            part = within(look, place / len(levels), (place + 1) / len(levels))
+            self.fill(table[level], rest, {**evidence, first: level}, part)
             table[level] *= shares[level]
 
-    def marginals(self, evidence: dict[int, int]) -> list[Floats]:
+    def marginals(self, evidence: dict[int, int], look: Look = unseen) -> list[Floats]:
         """Return the belief about every variable."""
         try:
             graph = factor_graph(self.arrays, self.weights, self.model.domain.n_levels, evidence)
@@ -102,13 +115,29 @@ class _Run:
         messages = -np.log(np.repeat(lengths, lengths).astype(np.float64))
         damping = (0.0 if graph.is_tree else 0.5) if self.damping is None else self.damping
         beliefs = np.zeros(len(graph.unary))
-        n_iterations, change = propagate(
-            graph.unary, factors, messages, damping, self.tolerance, self.max_iterations, beliefs
-        )
+        n_iterations, change = self._propagate(graph, messages, damping, beliefs, look)
         if change < 0:
             raise impossible(self.model, evidence)
         self._note(n_iterations, change, graph.is_tree)
         return np.split(np.exp(beliefs), factors.offset[1:])
+
+    def _propagate(
+        self, graph: "FactorGraph", messages: Floats, damping: float, beliefs: Floats, look: Look
+    ) -> tuple[int, float]:
+        """Pass messages in calls short enough to hear Ctrl-C; return the iterations and the last change."""
+        n_steps = _STEPS_OF_A_CELL * max(1, len(graph.factors.values))
+        # An even number: every other iteration goes through the factors backwards.
+        at_once = 2 * max(1, int(_AT_ONCE // (2 * n_steps)))
+        n_done, change, begun = 0, np.inf, 0.0
+        while n_done < self.max_iterations and not change <= self.tolerance:
+            n_more = min(at_once, self.max_iterations - n_done)
+            given = (graph.factors, messages, damping, self.tolerance, n_more, beliefs)
+            n_taken, change = heard(partial(propagate, graph.unary, *given), n_more * n_steps)
+            n_done += n_taken
+            begun = begun or change
+            # Changes fall about geometrically.
+            look(_share_of_fall(begun, change, self.tolerance))
+        return n_done, change
 
     def _note(self, n_iterations: int, change: float, is_tree: bool) -> None:
         before = self.report
@@ -118,6 +147,12 @@ class _Run:
             is_converged=before.is_converged and change <= self.tolerance,
             is_tree=before.is_tree and is_tree,
         )
+
+
+def _share_of_fall(begun: float, change: float, tolerance: float) -> float:
+    if not 0 < tolerance < change < begun:
+        return -1.0
+    return math.log(begun / change) / math.log(begun / tolerance)
 
 
 @dataclass(frozen=True)

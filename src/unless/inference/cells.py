@@ -25,7 +25,7 @@ Cells = npt.NDArray[np.int64]
 HOLE = -1
 
 
-def read_cells(domain: Domain, table: object) -> Cells:
+def read_cells(domain: Domain, table: object, show_progress: bool | None = None) -> Cells:
     """Read a table, row by row, as codes of a domain, and holes where it shows nothing.
 
     A Dataset, which knows no order of rows, gives its distinct ones.
@@ -33,7 +33,7 @@ def read_cells(domain: Domain, table: object) -> Cells:
     if isinstance(table, Dataset):
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
-    with progress("Reading", None, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
+    with progress("Reading", show_progress, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
         source = open_source(_without_blank(table), shop, how)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.memory import LEAST, parse_memory, show_memory
+from unless.data.progress import Look, unseen, within
 from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.conditioning import PATIENCE, Branch, Conjunctions, Floats, Ints, Planner, Tree
@@ -108,7 +109,9 @@ class ExactEngine:
             row[position] = code
         return row
 
-    def posteriors(self, evidence: npt.ArrayLike, *, marginals: bool = True) -> tuple[Floats, Floats]:
+    def posteriors(
+        self, evidence: npt.ArrayLike, *, marginals: bool = True, look: Look = unseen
+    ) -> tuple[Floats, Floats]:
         """Return, for each row of evidence, the log partition function and all marginals side by side.
 
         The levels of variable v are the columns from `slots[v]` to `slots[v + 1]`. Where evidence is
@@ -120,16 +123,16 @@ class ExactEngine:
         answers = np.zeros((len(rows), int(self.n_levels.sum()) if marginals else 0))
         trusted = np.zeros(len(rows), dtype=np.bool_)
         if tables.scaled is not None:
-            trusted = self._posteriors(rows, tables.scaled, False, sums, answers)
+            trusted = self._posteriors(rows, tables.scaled, False, sums, answers, look)
         again = np.flatnonzero(~trusted)
         if len(again):
             sums_again, answers_again = np.empty(len(again)), answers[again]
-            self._posteriors(rows[again], tables.logs, True, sums_again, answers_again)
+            self._posteriors(rows[again], tables.logs, True, sums_again, answers_again, look)
             sums[again], answers[again] = sums_again, answers_again
         return sums, answers
 
     def _posteriors(
-        self, rows: Ints, base: Floats, in_logs: bool, sums: Floats, answers: Floats
+        self, rows: Ints, base: Floats, in_logs: bool, sums: Floats, answers: Floats, look: Look
     ) -> npt.NDArray[np.bool_]:
         """Fill in some rows after another, so that Ctrl-C is heard; return where they can be trusted."""
         forest, tables = self.laid_out
@@ -143,6 +146,7 @@ class ExactEngine:
         for begin in range(0, len(rows), at_once):
             some = slice(begin, begin + at_once)
             trusted[some] = heard(partial(fill_in, some), STEPS_OF_A_CELL * len(base))
+            look(min(1.0, some.stop / len(rows)))
         return trusted
 
     @cached_property
@@ -150,7 +154,9 @@ class ExactEngine:
         """Where the levels of each variable begin among all marginals."""
         return np.append(0, np.cumsum(self.n_levels))
 
-    def joint(self, variables: list[int], evidence: Mapping[int, int]) -> tuple[float, Floats]:
+    def joint(
+        self, variables: list[int], evidence: Mapping[int, int], look: Look = unseen
+    ) -> tuple[float, Floats]:
         """Return the log partition function and the joint probabilities of variables, one axis for each.
 
         All but one variable are fixed in turn, and the marginal of that one is read off.
@@ -167,7 +173,8 @@ class ExactEngine:
             rows = np.tile(self.codes(evidence), (len(numbers), 1))
             agrees = ((rows[:, fixed] < 0) | (rows[:, fixed] == states)).all(axis=1)
             rows[:, fixed] = states
-            sums, answers = self.posteriors(rows[agrees])
+            part = within(look, first / n_states, (first + len(numbers)) / n_states)
+            sums, answers = self.posteriors(rows[agrees], look=part)
             logs[numbers[agrees]], table[numbers[agrees]] = sums, answers[:, begin:end]
         top = float(logs.max(initial=-np.inf))
         log_partition = top
@@ -181,7 +188,7 @@ class ExactEngine:
             table.reshape(*shape, -1), [axes.index(variable) for variable in variables]
         )
 
-    def most_probable(self, evidence: npt.ArrayLike) -> tuple[Floats, Ints]:
+    def most_probable(self, evidence: npt.ArrayLike, look: Look = unseen) -> tuple[Floats, Ints]:
         """Return, for each row of evidence, the log potential and the codes of a most probable state.
 
         Where evidence is impossible the first is -inf and the second means nothing.
@@ -192,8 +199,8 @@ class ExactEngine:
         forest, tables = self.laid_out
         states = np.zeros_like(rows)
         n_steps = STEPS_OF_A_CELL * len(tables.logs)
-        values = [
-            heard(partial(most_probable, row, forest, tables.logs, state), n_steps)
-            for row, state in zip(rows, states, strict=True)
-        ]
-        return np.array(values, dtype=np.float64), states
+        values = np.empty(len(rows))
+        for place, (row, state) in enumerate(zip(rows, states, strict=True)):
+            values[place] = heard(partial(most_probable, row, forest, tables.logs, state), n_steps)
+            look((place + 1) / len(rows))
+        return values, states

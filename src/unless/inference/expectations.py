@@ -18,7 +18,7 @@ from unless.errors import TooLarge
 from unless.inference.exact import ExactEngine
 from unless.inference.fit_report import Measure
 from unless.inference.forest import STEPS_OF_A_CELL, fill
-from unless.inference.model import CONDITIONS_AT_ONCE
+from unless.inference.sums import row_spans
 from unless.kernels.potentials import count_holding
 from unless.kernels.tables import sum_holding
 from unless.kernels.trees import collect, spread
@@ -59,9 +59,7 @@ class Expectations:
         # Copies, because numba would compile once more for arrays that cannot be written.
         arrays = [np.array(part) for part in features]
         counts = data.counts.astype(np.float64)
-        at_once = max(1, CONDITIONS_AT_ONCE // max(1, len(features.variable)))
-        for begin in range(0, data.n_distinct, at_once):
-            some = slice(begin, begin + at_once)
+        for some in row_spans(data.n_distinct, features):
             count_holding(np.array(data.rows[some]), counts[some], *arrays, self.observed)
         self._work = np.empty(int(self._forest.cell_start[-1]))
         self._kept = np.zeros(self.n_features)

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy.typing as npt
 from unless.data.dataset import Rows
 from unless.data.domain import Code
 from unless.data.memory import parse_memory, show_memory
+from unless.data.progress import Look, showing_share, unseen
+from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.diagnostics import Floats, GibbsReport, Trace, report_on, standard_errors
 from unless.inference.distribution import Distribution
@@ -26,7 +30,8 @@ N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
 _N_BATCHES = 100
 # Mentions of variables that one call looks at: about a tenth of a second.
 _AT_ONCE = 10_000_000
-_N_TRIES = 10_000
+# Sweeps in search of a state to begin with; penalties rise over some of them, again and again.
+_N_TRIES, _TRIES_AT_ONCE = 10_000, 100
 # For each chain, batch and cell: sums and squares, means, and the spectra that errors are estimated from.
 _BYTES = 80
 
@@ -53,6 +58,7 @@ def gibbs_query(
     n_draws: int = N_DRAWS,
     burn_in: int = BURN_IN,
     max_memory: int | str | None = None,
+    show_progress: bool | None = None,
 ) -> Distribution:
     """Estimate the joint distribution of some variables (positions) given codes of others.
 
@@ -63,7 +69,9 @@ def gibbs_query(
     shape = tuple(int(walk.n_levels[variable]) for variable in variables)
     free = [variable for variable in variables if variable not in evidence]
     if free:
-        sampled = _sample_joint(walk, variables, shape, pivot=max(free, key=lambda v: int(walk.n_levels[v])))
+        pivot = max(free, key=lambda v: int(walk.n_levels[v]))
+        with walk.shown(show_progress):
+            sampled = _sample_joint(walk, variables, shape, pivot)
     else:
         sampled = _certain(walk, shape, [evidence[variable] for variable in variables])
     return _answer(model, variables, evidence, sampled)
@@ -78,6 +86,7 @@ def gibbs_marginals(
     n_draws: int = N_DRAWS,
     burn_in: int = BURN_IN,
     max_memory: int | str | None = None,
+    show_progress: bool | None = None,
 ) -> list[Distribution]:
     """Estimate the marginal of every variable, given codes of some, from one run of chains."""
     _check_room(int(model.domain.n_levels.sum()), n_chains, max_memory)
@@ -85,19 +94,20 @@ def gibbs_marginals(
     ends = np.cumsum(walk.n_levels)
     offsets = ends - walk.n_levels
     sums, squares = walk.room(int(ends[-1]))
-    for chain, start in enumerate(walk.starts()):
-        for some in walk.batches_after_burning_in(start):
-            run_marginals(
-                walk.free,
-                start.codes,
-                start.unmet,
-                walk.mentions,
-                walk.n_sweeps,
-                offsets,
-                sums[chain, some],
-                squares[chain, some],
-                start.random,
-            )
+    with walk.shown(show_progress):
+        for chain, start in enumerate(walk.starts()):
+            for some in walk.batches_after_burning_in(start):
+                run_marginals(
+                    walk.free,
+                    start.codes,
+                    start.unmet,
+                    walk.mentions,
+                    walk.n_sweeps,
+                    offsets,
+                    sums[chain, some],
+                    squares[chain, some],
+                    start.random,
+                )
     answers = []
     for variable, (low, high) in enumerate(zip(offsets.tolist(), ends.tolist(), strict=True)):
         part = Trace(sums[..., low:high], squares[..., low:high], walk.n_sweeps)
@@ -114,6 +124,7 @@ def gibbs_sample(
     n_chains: int = N_CHAINS,
     burn_in: int = BURN_IN,
     n_between: int = 10,
+    show_progress: bool | None = None,
 ) -> Rows:
     """Draw rows of codes from several chains, `n_between` sweeps apart, in random order.
 
@@ -122,10 +133,11 @@ def gibbs_sample(
     walk = _Walk(model, evidence, random_state, n_chains, _N_BATCHES, burn_in)
     rows = np.zeros((n_rows, len(model.domain)), dtype=Code)
     shares = np.array_split(rows, n_chains)
-    for share, start in zip(shares, walk.starts(), strict=True):
-        walk.burn_in_chain(start)
-        for some in walk.pieces(len(share), n_between):
-            walk.fill(start, share[some], n_between)
+    with walk.shown(show_progress, n_rows * n_between):
+        for share, start in zip(shares, walk.starts(), strict=True):
+            walk.burn_in_chain(start)
+            for some in walk.pieces(len(share), n_between):
+                walk.fill(start, share[some], n_between)
     return walk.rng.permutation(rows)
 
 
@@ -152,6 +164,8 @@ class _Walk:
         self.burn_in = burn_in
         self.n_sweeps = -(-n_draws // _N_BATCHES)
         self.evidence = evidence
+        self._n_done = 0
+        self._look: Look = unseen
         self.free: Integers = np.array(
             [variable for variable in range(len(self.n_levels)) if variable not in evidence], dtype=np.int64
         )
@@ -163,11 +177,24 @@ class _Walk:
             self.n_levels,
         )
 
+    @contextmanager
+    def shown(self, show: bool | None, n_kept: int | None = None) -> Iterator[None]:
+        """Show how many of all sweeps are done: those of burning in, and those that something is kept of."""
+        kept = self.n_chains * _N_BATCHES * self.n_sweeps if n_kept is None else n_kept
+        with showing_share("Sampling", show, "sweeps") as look:
+            self._n_done, n_all = 0, max(1, kept + self.n_chains * self.burn_in)
+            self._look = lambda n_done: look(n_done / n_all)
+            yield
+
     def pieces(self, n: int, n_sweeps: int) -> Iterator[slice]:
         """Cut n times so many sweeps into calls short enough to hear Ctrl-C between them."""
         steps = max(1, n_sweeps) * max(1, len(self.mentions.feature))
         at_once = max(1, _AT_ONCE // steps)
-        return (slice(begin, begin + at_once) for begin in range(0, n, at_once))
+        for begin in range(0, n, at_once):
+            end = min(begin + at_once, n)
+            yield slice(begin, end)
+            self._n_done += (end - begin) * n_sweeps
+            self._look(self._n_done)
 
     def burn_in_chain(self, start: _Start) -> None:
         """Let a chain forget where it began."""
@@ -204,7 +231,9 @@ class _Walk:
     def _avoid_the_forbidden(self, codes: Integers, random: npt.NDArray[np.uint64]) -> None:
         unmet = np.zeros(len(self._forbidden.weights), dtype=np.int64)
         settle(codes, unmet, self._forbidden)
-        if not find_start(self.free, codes, unmet, self._forbidden, _N_TRIES, random):
+        n_steps = _TRIES_AT_ONCE * len(self._forbidden.feature)
+        trying = partial(find_start, self.free, codes, unmet, self._forbidden, _TRIES_AT_ONCE, random)
+        if not any(heard(trying, n_steps) for _ in range(_N_TRIES // _TRIES_AT_ONCE)):
             raise ImpossibleEvidence(
                 f"No state of positive probability was found in {_N_TRIES:,} sweeps, so Gibbs sampling "
                 "cannot start; drop some of the evidence, which features of weight -inf contradict or nearly "

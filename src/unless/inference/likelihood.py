@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.memory import show_memory
+from unless.data.progress import showing_share, within
 from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
 from unless.inference.cells import HOLE, read_cells
@@ -38,16 +39,24 @@ def score(model: LogLinearModel, X: object, *, max_memory: int | str | None = No
     return float(np.average(logs, weights=data.counts))
 
 
-def log_likelihoods(model: LogLinearModel, X: object, *, max_memory: int | str | None = None) -> Floats:
+def log_likelihoods(
+    model: LogLinearModel,
+    X: object,
+    *,
+    max_memory: int | str | None = None,
+    show_progress: bool | None = None,
+) -> Floats:
     """Return the log-likelihood of each row of a table, in its order; what a row hides is summed over.
 
     A Dataset, which knows no order of rows, gives those of its distinct ones.
     """
-    cells = read_cells(model.domain, X)
+    cells = read_cells(model.domain, X, show_progress)
     total = _log_partition(model, max_memory)
-    logs, _ = model.exact.posteriors(cells, marginals=False)
     whole = (cells != HOLE).all(axis=1)
+    logs = np.empty(len(cells))
     logs[whole] = model.log_potentials(cells[whole])
+    with showing_share("Scoring", show_progress, "rows") as look:
+        logs[~whole], _ = model.exact.posteriors(cells[~whole], marginals=False, look=look)
     return logs - total
 
 
@@ -58,6 +67,7 @@ def conditional_marginal_log_likelihood(
     evidence: Iterable[str] | None = None,
     *,
     max_memory: int | str | None = None,
+    show_progress: bool | None = None,
 ) -> ConditionalScore:
     """Return the mean over rows of sum_q log P(x_q | x_E), q in the query and E the evidence.
 
@@ -71,15 +81,18 @@ def conditional_marginal_log_likelihood(
     groups = np.array_split(columns, _N_GROUPS) if query is None else [_positions(model, query)]
     shown = None if evidence is None else set(_positions(model, evidence).tolist())
     sums: dict[str, float] = {}
-    for group in groups:
-        cells = data.rows.astype(np.int64)
-        hidden = group if shown is None else [v for v in columns.tolist() if v not in shown or v in group]
-        cells[:, hidden] = HOLE
-        found = hidden_marginals(model, cells, group.tolist(), max_memory=max_memory)
-        for position, marginals in zip(group.tolist(), found, strict=True):
-            chances = marginals[np.arange(len(cells)), data.rows[:, position]]
-            with np.errstate(divide="ignore"):
-                sums[model.domain.names[position]] = float(np.average(np.log(chances), weights=data.counts))
+    with showing_share("Scoring", show_progress, "rows") as look:
+        for number, group in enumerate(groups):
+            cells = data.rows.astype(np.int64)
+            hidden = group if shown is None else [v for v in columns.tolist() if v not in shown or v in group]
+            cells[:, hidden] = HOLE
+            part = within(look, number / len(groups), (number + 1) / len(groups))
+            found = hidden_marginals(model, cells, group.tolist(), max_memory=max_memory, look=part)
+            for position, marginals in zip(group.tolist(), found, strict=True):
+                chances = marginals[np.arange(len(cells)), data.rows[:, position]]
+                with np.errstate(divide="ignore"):
+                    mean = float(np.average(np.log(chances), weights=data.counts))
+                sums[model.domain.names[position]] = mean
     return ConditionalScore(float(sum(sums.values())), sums, data.n_rows)
 
 

@@ -17,6 +17,7 @@ from unless.inference.marginals import Marginals
 from unless.inference.queries import Method, MostProbable
 from unless.inference.randomness import RandomState
 from unless.inference.rows import checked_codes
+from unless.inference.sums import sums_of_weights
 from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
 Memory = int | str | None
-# Conditions looked at in one call of a kernel, at most: about a tenth of a second.
-CONDITIONS_AT_ONCE = 2**25
+Show = bool | None
 # The names of the axes, and the table.
 Potential = tuple[tuple[str, ...], npt.ArrayLike]
 
@@ -38,7 +38,8 @@ class LogLinearModel:
 
     Immutable. Weight k belongs to feature k in the order of `features`. A weight of -inf makes the states in
     which its feature holds impossible; one of +inf those in which it does not. Evidence names variables and
-    gives their labels, or the values the labels were made from.
+    gives their labels, or the values the labels were made from. `show_progress` shows how far a long answer
+    is: where somebody looks (None), always or never.
     """
 
     def __init__(self, features: FeatureSet, weights: npt.ArrayLike, *, report: Any = None) -> None:
@@ -76,18 +77,7 @@ class LogLinearModel:
 
     def log_potentials(self, rows: Rows) -> Floats:
         """Return the log of the unnormalised probability of each row of codes."""
-        from unless.kernels.potentials import log_potentials
-
-        # Copies, because numba would compile once more for arrays that cannot be written.
-        features, weights = self.plain
-        codes = checked_codes(self.domain, rows)
-        given = [np.array(part) for part in (*features, weights)]
-        # Some rows after another, so that Ctrl-C is heard.
-        at_once = max(1, CONDITIONS_AT_ONCE // max(1, len(features.variable)))
-        parts = [
-            log_potentials(codes[first : first + at_once], *given) for first in range(0, len(codes), at_once)
-        ]
-        return np.concatenate([np.zeros(0), *parts])
+        return sums_of_weights(checked_codes(self.domain, rows), *self.plain)
 
     @cached_property
     def plain(self) -> tuple[FeatureArrays, Floats]:
@@ -109,6 +99,7 @@ class LogLinearModel:
         method: Method = "auto",
         max_memory: Memory = None,
         random_state: RandomState = None,
+        show_progress: Show = None,
     ) -> Distribution:
         """Return the distribution of a variable, or the joint one of several, given evidence.
 
@@ -124,6 +115,7 @@ class LogLinearModel:
             method=method,
             max_memory=max_memory,
             random_state=random_state,
+            show_progress=show_progress,
         )
 
     def marginals(
@@ -133,13 +125,19 @@ class LogLinearModel:
         method: Method = "auto",
         max_memory: Memory = None,
         random_state: RandomState = None,
+        show_progress: Show = None,
     ) -> Marginals:
         """Return the distributions of all single variables given evidence, found in one run.
 
         The settings are those of `query`.
         """
         return queries.marginals(
-            self, self._codes(evidence), method=method, max_memory=max_memory, random_state=random_state
+            self,
+            self._codes(evidence),
+            method=method,
+            max_memory=max_memory,
+            random_state=random_state,
+            show_progress=show_progress,
         )
 
     def map_query(
@@ -173,11 +171,11 @@ class LogLinearModel:
         self.exact.check(max_memory, "raise max_memory=")
         return queries.probability(self, self.domain.encode(context), self._codes(evidence))
 
-    def log_likelihood(self, X: object, *, max_memory: Memory = None) -> Floats:
+    def log_likelihood(self, X: object, *, max_memory: Memory = None, show_progress: Show = None) -> Floats:
         """Return the log probability of each row of a table of labels; what a row hides is summed over."""
         from unless.inference.likelihood import log_likelihoods
 
-        return log_likelihoods(self, X, max_memory=max_memory)
+        return log_likelihoods(self, X, max_memory=max_memory, show_progress=show_progress)
 
     def log_likelihood_codes(self, rows: npt.ArrayLike, *, max_memory: Memory = None) -> Floats:
         """Return the log probability of each row of codes, the positions of levels in their variables."""
@@ -201,6 +199,7 @@ class LogLinearModel:
         evidence: Iterable[str] | None = None,
         *,
         max_memory: Memory = None,
+        show_progress: Show = None,
     ) -> "ConditionalScore":
         """Return the mean over rows of sum_q log P(x_q | evidence), with what each variable adds to it.
 
@@ -209,7 +208,8 @@ class LogLinearModel:
         """
         from unless.inference.likelihood import conditional_marginal_log_likelihood
 
-        return conditional_marginal_log_likelihood(self, X, query, evidence, max_memory=max_memory)
+        how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
+        return conditional_marginal_log_likelihood(self, X, query, evidence, **how)
 
     def pseudo_log_likelihood(self, X: object, *, max_memory: Memory = None) -> "ConditionalScore":
         """Return the mean over rows of sum_v log P(x_v | all others), with what each variable adds to it."""
@@ -230,29 +230,33 @@ class LogLinearModel:
 
         return to_potentials(self)
 
-    def predict_proba(self, X: object, target: str, *, max_memory: Memory = None) -> Floats:
+    def predict_proba(
+        self, X: object, target: str, *, max_memory: Memory = None, show_progress: Show = None
+    ) -> Floats:
         """Return, for each row, the probabilities of the levels of a target given all else the row shows.
 
         Missing values are holes that are summed over, even where the model has a level for them.
         """
         from unless.inference.batch import predict_proba
 
-        return predict_proba(self, X, target, max_memory=max_memory)
+        return predict_proba(self, X, target, max_memory=max_memory, show_progress=show_progress)
 
-    def predict(self, X: object, target: str, *, max_memory: Memory = None) -> npt.NDArray[Any]:
+    def predict(
+        self, X: object, target: str, *, max_memory: Memory = None, show_progress: Show = None
+    ) -> npt.NDArray[Any]:
         """Return, for each row, the most probable value of a target; of equals the first."""
         from unless.inference.batch import predict
 
-        return predict(self, X, target, max_memory=max_memory)
+        return predict(self, X, target, max_memory=max_memory, show_progress=show_progress)
 
-    def impute(self, X: object, *, max_memory: Memory = None) -> Any:
+    def impute(self, X: object, *, max_memory: Memory = None, show_progress: Show = None) -> Any:
         """Return a copy of a table, of the same kind, whose holes hold their most probable values.
 
         A column whose type cannot hold such a value comes back as text.
         """
         from unless.inference.batch import impute
 
-        return impute(self, X, max_memory=max_memory)
+        return impute(self, X, max_memory=max_memory, show_progress=show_progress)
 
     def sample(
         self,
@@ -263,6 +267,7 @@ class LogLinearModel:
         method: Method = "auto",
         max_memory: Memory = None,
         backend: str | None = None,
+        show_progress: Show = None,
     ) -> Any:
         """Draw rows as a frame whose columns are of the kinds they were read as.
 
@@ -274,7 +279,7 @@ class LogLinearModel:
         """
         from unless.inference.frames import to_frame
 
-        codes, way = self._draw(n, random_state, evidence, method, max_memory)
+        codes, way = self._draw(n, random_state, evidence, method, max_memory, show_progress)
         return to_frame(self.domain, codes, backend, way)
 
     def sample_codes(
@@ -285,18 +290,25 @@ class LogLinearModel:
         evidence: Evidence = None,
         method: Method = "auto",
         max_memory: Memory = None,
+        show_progress: Show = None,
     ) -> Dataset:
         """Draw rows as a Dataset, whose notes say which way; the order of the draws is forgotten."""
-        codes, way = self._draw(n, random_state, evidence, method, max_memory)
+        codes, way = self._draw(n, random_state, evidence, method, max_memory, show_progress)
         note = "Drawn exactly." if way == "exact" else "Drawn by Gibbs sampling."
         return Dataset.from_codes(self.domain, codes, notes=[note])
 
     def _draw(
-        self, n: int, random_state: RandomState, evidence: Evidence, method: Method, max_memory: Memory
+        self,
+        n: int,
+        random_state: RandomState,
+        evidence: Evidence,
+        method: Method,
+        max_memory: Memory,
+        show: Show,
     ) -> tuple[Rows, str]:
         way = queries.choose_method(self, method, max_memory, draws=True)
-        given = self._codes(evidence)
-        return queries.sample_codes(self, n, random_state, given, method=way, max_memory=max_memory), way
+        how: dict[str, Any] = {"method": way, "max_memory": max_memory, "show_progress": show}
+        return queries.sample_codes(self, n, random_state, self._codes(evidence), **how), way
 
     def _log_partition_of_all(self, max_memory: Memory) -> float:
         self.exact.check(max_memory, "raise max_memory=")

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code, Domain, shorten
+from unless.data.progress import Look, unseen, within
 from unless.errors import ImpossibleEvidence
 from unless.inference.cells import HOLE, Cells
 from unless.inference.exact import ExactEngine
 from unless.inference.model import LogLinearModel, Memory
-from unless.kernels.potentials import log_potentials
+from unless.inference.sums import sums_of_weights
 from unless.structures.conditions import FeatureArrays, Literal
 from unless.structures.distinct import distinct_rows
 
@@ -64,24 +65,30 @@ class Part:
         spans = (slice(*span) for span in pairwise(ends))
         return dict(zip(self.hidden.tolist(), spans, strict=True))
 
-    def each(self, cells: Cells, rows: Cells, answer: Callable[[Cells], Floats]) -> Floats:
+    def each(
+        self, cells: Cells, rows: Cells, answer: Callable[[Cells, Look], Floats], look: Look = unseen
+    ) -> Floats:
         """Answer every distinct assignment of the shown variables once; the others are holes to it."""
         distinct, place = _distinct(cells[np.ix_(rows, self.shown)])
         asked = np.full((len(distinct), len(self.domain)), HOLE)
         asked[:, self.shown] = distinct
         widest = max(min(self.n_states, MAX_STATES), len(self.arrays.variable), len(self.domain))
         at_once = max(1, int(_MOST_AT_ONCE // widest))
-        parts = [answer(asked[low : low + at_once]) for low in range(0, len(asked), at_once)]
+        parts = []
+        for low in range(0, len(asked), at_once):
+            high = min(low + at_once, len(asked))
+            parts.append(answer(asked[low:high], within(look, low / len(asked), high / len(asked))))
+            look(high / len(asked))
         answers = np.concatenate(parts)
         impossible = np.asarray(np.isnan(answers).any(axis=1))[place]
         if impossible.any():
             raise nothing_follows(int(rows[impossible][0]), (self.domain.names[v] for v in self.hidden))
         return np.asarray(answers[place])
 
-    def marginals(self, rows: Cells) -> Floats:
+    def marginals(self, rows: Cells, look: Look = unseen) -> Floats:
         """Return the distributions of the hidden variables, side by side; not numbers where none are."""
         if not self.is_small:
-            return self._exact_marginals(rows)
+            return self._exact_marginals(rows, look)
         potentials = self._potentials(rows)
         every = tuple(range(1, potentials.ndim))
         with np.errstate(invalid="ignore"):
@@ -92,10 +99,10 @@ class Part:
             [chances.sum(axis=tuple(axis for axis in every if axis != one)) for one in every], axis=1
         )
 
-    def most_probable(self, rows: Cells) -> Floats:
+    def most_probable(self, rows: Cells, look: Look = unseen) -> Floats:
         """Return the most probable codes of the hidden variables in each row; not numbers where none are."""
         if not self.is_small:
-            return self._exact_best(rows)
+            return self._exact_best(rows, look)
         potentials = self._potentials(rows).reshape(len(rows), -1)
         best = np.column_stack(np.unravel_index(first_best(potentials), self.shape)).astype(np.float64)
         best[np.isneginf(potentials.max(axis=1))] = np.nan
@@ -108,9 +115,7 @@ class Part:
         states = np.indices(self.shape).reshape(len(self.hidden), -1).T
         every = np.repeat(rows.astype(Code), len(states), axis=0)
         every[:, self.hidden] = np.tile(states, (len(rows), 1))
-        # Copies, because numba would compile once more for arrays that cannot be written.
-        sums = log_potentials(every, *map(np.array, (*self.arrays, self.weights)))
-        return np.asarray(sums).reshape(len(rows), *self.shape)
+        return sums_of_weights(every, self.arrays, self.weights).reshape(len(rows), *self.shape)
 
     def _added_up(self, rows: Cells) -> Floats:
         """Add up, scope by scope, the weights of the features that fit what the rows show."""
@@ -162,14 +167,14 @@ class Part:
         engine.check(self.max_memory, "show more of the row, or raise max_memory=")
         return engine
 
-    def _exact_marginals(self, rows: Cells) -> Floats:
-        logs, answers = self._engine.posteriors(rows)
+    def _exact_marginals(self, rows: Cells, look: Look) -> Floats:
+        logs, answers = self._engine.posteriors(rows, look=look)
         slots = self._engine.slots
         columns = np.concatenate([np.arange(slots[v], slots[v + 1]) for v in self.hidden])
         return np.where(np.isneginf(logs)[:, None], np.nan, answers[:, columns])
 
-    def _exact_best(self, rows: Cells) -> Floats:
-        logs, states = self._engine.most_probable(rows)
+    def _exact_best(self, rows: Cells, look: Look) -> Floats:
+        logs, states = self._engine.most_probable(rows, look)
         return np.where(np.isneginf(logs)[:, None], np.nan, states[:, self.hidden])
 
 
@@ -219,7 +224,7 @@ def refuse_forbidden(model: LogLinearModel, cells: Cells, rows: Cells, hidden: B
     feature = np.repeat(np.arange(n_features), np.diff(forbidden.start))
     open_ones = np.bincount(feature, hidden[forbidden.variable], n_features) > 0
     shown = forbidden.take(~open_ones)
-    counts = log_potentials(cells[rows].astype(Code), *map(np.array, shown), np.ones(int((~open_ones).sum())))
+    counts = sums_of_weights(cells[rows].astype(Code), shown, np.ones(int((~open_ones).sum())))
     if counts.any():
         names = (model.domain.names[v] for v in np.flatnonzero(hidden))
         raise nothing_follows(int(rows[np.argmax(counts > 0)]), names)

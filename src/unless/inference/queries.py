@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Context
 from unless.data.memory import parse_memory, show_memory
+from unless.data.progress import showing_share
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
@@ -75,6 +76,7 @@ def query(
     method: str,
     max_memory: int | str | None,
     random_state: RandomState,
+    show_progress: bool | None = None,
 ) -> Distribution:
     """Answer a query about positions given codes, one way or another."""
     check_joint(model, variables)
@@ -82,12 +84,13 @@ def query(
     if way == "gibbs":
         from unless.inference.gibbs import gibbs_query
 
-        return gibbs_query(model, variables, evidence, random_state=random_state, max_memory=max_memory)
+        how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
+        return gibbs_query(model, variables, evidence, random_state=random_state, **how)
     if way == "belief":
         from unless.inference.belief import belief_query
 
-        return belief_query(model, variables, evidence)
-    return exact_query(model, variables, evidence)
+        return belief_query(model, variables, evidence, show_progress=show_progress)
+    return exact_query(model, variables, evidence, show_progress)
 
 
 def check_joint(model: "LogLinearModel", variables: list[int]) -> None:
@@ -104,10 +107,13 @@ def check_joint(model: "LogLinearModel", variables: list[int]) -> None:
         raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
 
 
-def exact_query(model: "LogLinearModel", variables: list[int], evidence: Codes) -> Distribution:
+def exact_query(
+    model: "LogLinearModel", variables: list[int], evidence: Codes, show_progress: bool | None = None
+) -> Distribution:
     """Answer a query exactly."""
     domain = model.domain
-    log_partition, table = model.exact.joint(variables, evidence)
+    with showing_share("Answering", show_progress, "states") as look:
+        log_partition, table = model.exact.joint(variables, evidence, look)
     if log_partition == -np.inf:
         raise impossible(model, evidence)
     chosen = tuple(domain.variables[variable] for variable in variables)
@@ -121,18 +127,21 @@ def marginals(
     method: str,
     max_memory: int | str | None,
     random_state: RandomState,
+    show_progress: bool | None = None,
 ) -> Marginals:
     """Return the marginals of all variables, found one way or another."""
     way = choose_method(model, method, max_memory) if len(model.domain) else "exact"
     if way == "gibbs":
         from unless.inference.gibbs import gibbs_marginals
 
-        answers = gibbs_marginals(model, evidence, random_state=random_state, max_memory=max_memory)
+        how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
+        answers = gibbs_marginals(model, evidence, random_state=random_state, **how)
         return Marginals.of(model.domain, answers, evidence)
     if way == "belief":
         from unless.inference.belief import belief_marginals
 
-        return Marginals.of(model.domain, belief_marginals(model, evidence), evidence)
+        answers = belief_marginals(model, evidence, show_progress=show_progress)
+        return Marginals.of(model.domain, answers, evidence)
     return exact_marginals(model, evidence)
 
 
@@ -185,6 +194,7 @@ def sample_codes(
     *,
     method: str,
     max_memory: int | str | None,
+    show_progress: bool | None = None,
 ) -> npt.NDArray[np.uint16]:
     """Draw rows of codes, exactly where the estimate fits, else by Gibbs sampling."""
     from unless.inference.sampling import sample_exact
@@ -196,8 +206,9 @@ def sample_codes(
     if choose_method(model, method, max_memory, draws=True) == "gibbs":
         from unless.inference.gibbs import gibbs_sample
 
-        return gibbs_sample(model, size, evidence, random_state)
-    rows = sample_exact(model.exact, size, random_state, evidence)
+        return gibbs_sample(model, size, evidence, random_state, show_progress=show_progress)
+    with showing_share("Sampling", show_progress, "rows") as look:
+        rows = sample_exact(model.exact, size, random_state, evidence, look)
     if rows is None:
         raise impossible(model, evidence)
     return rows

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
+from unless.data.progress import Look, unseen
 from unless.data.waiting import heard
 from unless.inference.exact import ExactEngine
 from unless.inference.forest import STEPS_OF_A_CELL
@@ -20,7 +21,11 @@ NUMBERS_AT_ONCE = 2**20
 
 
 def sample_exact(
-    engine: ExactEngine, n: int, random_state: RandomState, evidence: Mapping[int, int]
+    engine: ExactEngine,
+    n: int,
+    random_state: RandomState,
+    evidence: Mapping[int, int],
+    look: Look = unseen,
 ) -> Rows | None:
     """Draw n rows of codes given evidence; None if the evidence is impossible.
 
@@ -52,4 +57,5 @@ def sample_exact(
     for first in range(0, n, at_once):
         some = rows[first : first + at_once]
         draw(rng.random(some.shape), forest, work, log_sums, log_branch, some)
+        look((first + len(some)) / n)
     return rows

@@ -8,7 +8,7 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.likelihood import ConditionalScore
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import rows_to_score
-from unless.kernels.potentials import log_potentials
+from unless.inference.sums import sums_of_weights
 from unless.structures.conditions import FeatureArrays
 
 Bools = npt.NDArray[np.bool_]
@@ -81,6 +81,6 @@ def _excluded(model: LogLinearModel, data: Dataset) -> Bools:
     for variable in np.unique(forbidden.variable).tolist() if len(rows) else ():
         speaks = np.bincount(feature, forbidden.variable == variable, len(forbidden.start) - 1) > 0
         some = forbidden.take(speaks)
-        sums = log_potentials(rows, *map(np.array, some), np.full(int(speaks.sum()), -1.0))
+        sums = sums_of_weights(rows, some, np.full(int(speaks.sum()), -1.0))
         excluded[variable] = sums.min() < 0
     return excluded
