@@ -7,7 +7,7 @@ from tqdm.auto import tqdm
 
 import unless
 from unless.data import progress as drawing
-from unless.data.progress import giving_way, progress
+from unless.data.progress import giving_way, progress, unseen, within
 
 
 def test_a_bar_is_drawn_only_where_asked_for_or_watched(capsys):
@@ -86,6 +86,31 @@ def test_there_is_one_indicator_at_a_time(capsys, monkeypatch):
     assert "inner" not in capsys.readouterr().err
     assert not drawing._bars
     assert not drawing._spinners
+
+
+def test_what_quiet_work_calls_is_quiet_unless_it_is_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with pytest.raises(ValueError, match="no"), progress("silent", False, 3):
+        raise ValueError("no")
+    with progress("outer", False, 3):
+        with progress("inner", None, 3):
+            pass
+        assert capsys.readouterr().err == ""
+        with progress("wanted", True, 3):
+            pass
+    assert "wanted" in capsys.readouterr().err
+    with progress("after", None, 3):
+        pass
+    assert "after" in capsys.readouterr().err
+
+
+def test_a_part_of_the_work_tells_its_share_of_the_whole():
+    told = []
+    half = within(told.append, 0.5, 1.0)
+    within(half, 0.0, 0.5)(1.0)
+    half(1.0)
+    assert told == [0.75, 1.0]
+    assert within(unseen, 0.0, 0.5) is unseen
 
 
 def test_a_bar_goes_with_what_failed(capsys):
