@@ -80,6 +80,7 @@ ASK = {
     "Passing messages, iterations": lambda net, **how: net.marginals(method="belief", **how),
     "Scoring, rows": lambda net, **how: net.log_likelihood(HOLES, **how),
     "Scoring, rows: ": lambda net, **how: net.conditional_marginal_log_likelihood(HOLES.dropna(), **how),
+    "Scoring, variables": lambda net, **how: net.pseudo_log_likelihood(HOLES.dropna(), **how),
     "Predicting, rows": lambda net, **how: net.predict(HOLES, "x2", **how),
     "Imputing, rows": lambda net, **how: net.impute(HOLES, **how),
     "Comparing, states": lambda net, **how: unless.kl_divergence(net, net, **how),

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.memory import show_memory
+from unless.data.progress import Look, unseen
 from unless.errors import TooLarge
 from unless.kernels.cases import Cases, Conditions, Slots, list_cases
 from unless.structures.conditions import FeatureArrays
@@ -58,7 +59,9 @@ def lay_out_slots(features: FeatureArrays, n_variables: int) -> Slots:
     )
 
 
-def lay_out_cases(features: FeatureArrays, data: Dataset, slots: Slots, max_bytes: int) -> tuple[Cases, int]:
+def lay_out_cases(
+    features: FeatureArrays, data: Dataset, slots: Slots, max_bytes: int, look: Look = unseen
+) -> tuple[Cases, int]:
     """Collapse the rows for each variable; returns the cases and the bytes that are left."""
     codes = np.ascontiguousarray(data.rows.T)
     levels = data.domain.n_levels
@@ -75,6 +78,7 @@ def lay_out_cases(features: FeatureArrays, data: Dataset, slots: Slots, max_byte
         used += sum(array.nbytes for array in table[1:]) + words.n_new * 8
         # While they are put together the parts stand beside the whole.
         _check(2 * used, len(features.start) - 1, data, max_bytes)
+        look((variable + 1) / len(blankets))
     sizes = np.array([len(table.observed) for table in tables], dtype=np.int64)
     observed = np.concatenate([table.observed for table in tables])
     cases = Cases(

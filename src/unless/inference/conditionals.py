@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.memory import parse_memory
+from unless.data.progress import Look, unseen
 from unless.inference.cases import Call, lay_out_cases, lay_out_slots, list_slots, short_calls
 from unless.inference.fit_report import Measure
 from unless.kernels.cases import Cases, Conditions, Slots
@@ -68,20 +69,21 @@ class Conditionals:
         n_jobs: int | None = None,
         max_memory: int | str | None = None,
         once: bool = False,
+        look: Look = unseen,
     ) -> "Conditionals":
         """Lay out features over a table of their domain; `once` saves the lists that only pay when reused."""
         # Copies, because numba would compile once more for arrays that cannot be written.
         conditions = Conditions(*map(np.array, features))
         max_bytes = parse_memory(max_memory)
         slots = lay_out_slots(features, data.n_variables)
-        cases, left = lay_out_cases(features, data, slots, max_bytes)
+        cases, left = lay_out_cases(features, data, slots, max_bytes, look)
         made = cls(conditions, cases, slots, n_jobs)
         made.slots = list_slots(conditions, cases, slots, 0 if once else left)
         return made
 
-    def losses(self, weights: Floats) -> Floats:
+    def losses(self, weights: Floats, look: Look = unseen) -> Floats:
         """Return, for each variable, minus the sum of the logs of its conditional probabilities."""
-        return self._sweep(VALUE, weights, _NOTHING)
+        return self._sweep(VALUE, weights, _NOTHING, look=look)
 
     def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return the loss of all variables and its gradient; `keep` remembers the probabilities."""
@@ -184,11 +186,13 @@ class Conditionals:
         columns = np.where(levels == 2, 1, levels)
         return np.concatenate([[0], np.cumsum(np.diff(self.cases.start) * columns)])
 
-    def _sweep(self, mode: int, weights: Floats, sums: Floats, chances: Floats = _NOTHING) -> Floats:
+    def _sweep(
+        self, mode: int, weights: Floats, sums: Floats, chances: Floats = _NOTHING, look: Look = unseen
+    ) -> Floats:
         values = np.zeros(len(self.cases.n_levels))
         layout = (self.conditions, self.cases, self.slots)
         given = np.array(weights, dtype=np.float64)
-        self._each(lambda call: sweep(mode, *call, given, self._kept, chances, *layout, values, sums))
+        self._each(lambda call: sweep(mode, *call, given, self._kept, chances, *layout, values, sums), look)
         return values
 
     @cached_property
@@ -200,12 +204,13 @@ class Conditionals:
         steps = self._entering + _STEPS_OF_A_LOOK * looks + _STEPS_OF_A_CHANCE * chances
         return short_calls(steps, -(-n_cases // cases.block), _AT_ONCE)
 
-    def _each(self, make: Callable[[Call], object]) -> None:
+    def _each(self, make: Callable[[Call], object], look: Look) -> None:
         """Make all calls of a pass, in threads those of each variable apart."""
         if self._pool is None:
-            for calls in self._short_calls:
+            for place, calls in enumerate(self._short_calls):
                 for call in calls:
                     make(call)
+                look((place + 1) / len(self._short_calls))
             return
         from joblib import delayed
 

@@ -211,11 +211,13 @@ class LogLinearModel:
         how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
         return conditional_marginal_log_likelihood(self, X, query, evidence, **how)
 
-    def pseudo_log_likelihood(self, X: object, *, max_memory: Memory = None) -> "ConditionalScore":
+    def pseudo_log_likelihood(
+        self, X: object, *, max_memory: Memory = None, show_progress: Show = None
+    ) -> "ConditionalScore":
         """Return the mean over rows of sum_v log P(x_v | all others), with what each variable adds to it."""
         from unless.inference.scoring import pseudo_log_likelihood
 
-        return pseudo_log_likelihood(self, X, max_memory=max_memory)
+        return pseudo_log_likelihood(self, X, max_memory=max_memory, show_progress=show_progress)
 
     @classmethod
     def from_potentials(cls, domain: Domain, tables: Iterable[Potential]) -> "LogLinearModel":

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import PATIENCE, progress
+from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import DataError, SettingError
 from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
@@ -78,11 +78,10 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     table, begin = _rows(features, data), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=PATIENCE) as bar:
-        bar.begin("iterations", None, counted=False)
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.score).prior
-        weights, report = fit(features, make_loss(features, table, **layout), best, begin, **settings)
+        weights, report = fit(features, _laid_out(features, table, layout, bar), best, begin, **settings)
     candidates = tried if len(tried) > 1 else ()
     return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
 
@@ -128,6 +127,14 @@ def _rows(features: FeatureSet, data: object) -> Dataset:
     if not table.n_rows:
         raise DataError("The table has no rows; there is nothing to fit weights to.")
     return table
+
+
+def _laid_out(features: FeatureSet, data: Dataset, layout: Settings, bar: Bar) -> Loss:
+    bar.begin("layout", None, counted=False)
+    loss = make_loss(features, data, **layout, look=bar.share)
+    # How many there will be shows only at the end.
+    bar.begin("iterations", None, counted=False)
+    return loss
 
 
 def _judged(

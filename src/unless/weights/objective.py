@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
+from unless.data.progress import Bar, Look, unseen
 from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.expectations import Expectations
@@ -76,13 +76,14 @@ def make_loss(
     n_jobs: int | None = None,
     max_memory: int | str | None = None,
     once: bool = False,
+    look: Look = unseen,
 ) -> Loss:
     """Lay out what data say against weights; `once` saves what only pays when weights are tried often."""
     if objective == "likelihood":
         return Expectations(features.arrays, data, max_memory=max_memory)
     if objective != "pseudo":
         raise SettingError(f"objective={objective!r} is not known; use 'pseudo' or 'likelihood'.")
-    return Conditionals.of(features.arrays, data, n_jobs=n_jobs, max_memory=max_memory, once=once)
+    return Conditionals.of(features.arrays, data, n_jobs=n_jobs, max_memory=max_memory, once=once, look=look)
 
 
 class Objective:

@@ -43,8 +43,6 @@ def choose_prior(
             scores[place] += score
             bar()
         n_rows += unseen.n_rows
-    # How many iterations the last fit takes shows only at its end.
-    bar.begin("iterations", None, counted=False)
     return tuple(Candidate(prior, float(score) / n_rows) for prior, score in zip(tried, scores, strict=True))
 
 
