@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import time
+import warnings
 
 import pytest
 
@@ -155,6 +156,18 @@ def test_ctrl_c_says_how_to_go_on(unless, broken):
     result = unless("datasets")
     assert result.exit_code == 130
     assert result.stderr.endswith("2 finished shards kept in --work-dir 'w': go on with --resume.\n")
+
+
+def test_a_warning_is_a_sentence_in_options(unless, monkeypatch):
+    def warn(*_, **__):
+        warnings.warn("work_dir='w' cannot be written (No space left on device).", stacklevel=1)
+        warnings.warn("somebody else's", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setattr("unless.cli.commands.datasets._list", warn)
+    with pytest.warns(DeprecationWarning, match="somebody else's"):
+        result = unless("datasets")
+    assert result.exit_code == 0
+    assert result.stderr == "unless: --work-dir 'w' cannot be written (No space left on device).\n"
 
 
 def test_ctrl_c_that_a_kernel_hid_stops(unless, broken):

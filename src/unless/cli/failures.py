@@ -4,6 +4,10 @@ import os
 import re
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -55,6 +59,22 @@ def answer(failure: BaseException) -> int:
         return _bug(failure)
     click.echo(f"unless: {sentence}", err=True)
     return REFUSED
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show what the library warns of as a sentence, and what others do as Python would."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def tell(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if category is UserWarning:
+                click.echo(f"unless: {in_options(_line(str(message)))}", err=True)
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = tell
+        yield
 
 
 def in_options(sentence: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import click
 
 from unless import __version__
-from unless.cli.failures import answer
+from unless.cli.failures import answer, plain_warnings
 
 # What `unless --help` lists: written here, because looking into the commands would import them.
 COMMANDS = {
@@ -62,7 +62,8 @@ class Program(click.Group):
                 stream.reconfigure(errors="backslashreplace")
         try:
             # Left to itself, click would write its own messages.
-            code = super().main(*args, **{**extra, "standalone_mode": False})
+            with plain_warnings():
+                code = super().main(*args, **{**extra, "standalone_mode": False})
         except (Exception, KeyboardInterrupt, SystemExit) as failure:
             code = answer(failure)
         sys.exit(code or 0)
