@@ -17,8 +17,10 @@ Links = npt.NDArray[np.bool_]
 Gains = npt.NDArray[np.float64]
 Flip = tuple[int, int]
 Task = tuple[int, tuple[int, ...], int | None, list[int]]
-# Tasks that each worker does before what they found is taken note of.
+# Tasks that each worker does before what they found is taken note of, and fewer where they are large: rows
+# read for all of them, about a second's work.
 _AT_ONCE = 8
+_ROWS_AT_ONCE = 2**27
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,10 @@ class Scorer:
             self.bar.begin("looking at all flips", n_tasks)
         # Workers that do not share this memory get the table with every batch.
         in_batches = self.note is not None and shares_memory()
+        n_rows = self.table.n_distinct * self.table.n_variables**2
+        at_once = self.n_workers * max(1, min(_AT_ONCE, _ROWS_AT_ONCE // max(1, n_rows)))
         try:
-            for batch in _batches(tasks, _AT_ONCE * self.n_workers if in_batches else n_tasks):
+            for batch in _batches(tasks, at_once if in_batches else n_tasks):
                 yield self._spread(batch, pulse)
         finally:
             # Threads that are still at work after Ctrl-C would go on to the end.
