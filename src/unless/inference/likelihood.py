@@ -74,7 +74,7 @@ def conditional_marginal_log_likelihood(
     The evidence is by default all that is not asked about. Without a query every quarter of the variables, in
     column order, is asked about in turn.
     """
-    data = rows_to_score(model.domain, X)
+    data = rows_to_score(model.domain, X, show_progress)
     if query is None and evidence is not None:
         raise SettingError("Evidence is given but no query; name the variables to ask about with query=.")
     columns = np.arange(len(model.domain))

@@ -15,7 +15,7 @@ from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 _MISSING_LABELS = {"missing", "(missing)"}
 
 
-def read_rows(domain: Domain, X: object) -> Dataset:
+def read_rows(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
     """Read a Dataset, a frame or a file as rows of a domain; columns it does not know are left out.
 
     Missing values are the level "missing" of a variable that has it, as reading with missing="level" made it;
@@ -29,9 +29,10 @@ def read_rows(domain: Domain, X: object) -> Dataset:
     with of_the_model():
         if len(domain) == 1:
             # A table of one column is nothing to learn from, but can be compared with a model.
-            return _read_column(domain, X)
+            return _read_column(domain, X, show_progress)
+        how: dict[str, Any] = {"missing": "level" if has_level else "error", "show_progress": show_progress}
         try:
-            data = read(X, columns=domain.names, levels=domain, missing="level" if has_level else "error")
+            data = read(X, columns=domain.names, levels=domain, **how)
         except MissingValues as error:
             raise _no_holes(str(error).partition("; ")[0]) from None
     strange = [one.name for one, said in zip(data.domain, domain, strict=True) if one != said]
@@ -40,9 +41,9 @@ def read_rows(domain: Domain, X: object) -> Dataset:
     return data
 
 
-def rows_to_score(domain: Domain, X: object) -> Dataset:
+def rows_to_score(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
     """Read a table that has at least one row."""
-    data = read_rows(domain, X)
+    data = read_rows(domain, X, show_progress)
     if not data.n_rows:
         raise DataError("The table has no rows; there is nothing to score.")
     return data
@@ -73,10 +74,10 @@ def checked_codes(domain: Domain, rows: npt.ArrayLike) -> Rows:
     return np.ascontiguousarray(codes, dtype=Code)
 
 
-def _read_column(domain: Domain, X: object) -> Dataset:
+def _read_column(domain: Domain, X: object, show_progress: bool | None) -> Dataset:
     from unless.inference.cells import HOLE, read_cells
 
-    cells = read_cells(domain, X)
+    cells = read_cells(domain, X, show_progress)
     holes = cells == HOLE
     label = next((label for label in domain.variables[0].levels if label in _MISSING_LABELS), None)
     if holes.any() and label is None:

@@ -30,7 +30,7 @@ def pseudo_log_likelihood(
     Needs no partition function, so it is cheap for every model. A row that the model excludes gives -inf, to
     all the variables of what excludes it.
     """
-    data = rows_to_score(model.domain, X)
+    data = rows_to_score(model.domain, X, show_progress)
     features, weights = model.plain
     finite = np.maximum(weights, -_HUGE)
     with showing_share("Scoring", show_progress, "variables") as look:

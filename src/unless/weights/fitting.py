@@ -75,7 +75,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     True
     """
     _check(features, limits := Limits(tolerance, max_iterations, relative_tolerance))
-    table, begin = _rows(features, data), _start(features, start)
+    table, begin = _rows(features, data, show_progress), _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=PATIENCE) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
@@ -122,8 +122,8 @@ def fit(
     )
 
 
-def _rows(features: FeatureSet, data: object) -> Dataset:
-    table = read_rows(features.domain, data)
+def _rows(features: FeatureSet, data: object, show_progress: bool | None) -> Dataset:
+    table = read_rows(features.domain, data, show_progress)
     if not table.n_rows:
         raise DataError("The table has no rows; there is nothing to fit weights to.")
     return table

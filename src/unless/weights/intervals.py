@@ -67,7 +67,7 @@ def weight_intervals(
         )
     from scipy.special import ndtri
 
-    table = rows_to_score(net.domain, data)
+    table = rows_to_score(net.domain, data, show_progress)
     with progress("weight_intervals", show_progress, after=PATIENCE) as bar:
         conditionals = Conditionals.of(net.features.arrays, table)
         conditionals.value_and_gradient(np.array(net.weights), keep=True)
