@@ -5,7 +5,14 @@ import math
 import numpy as np
 
 from unless.kernels.compiling import compiled
-from unless.kernels.slices import count, cross, take_all
+from unless.kernels.slices import (
+    borrowed_crossing,
+    borrowed_slices,
+    borrowed_table,
+    count,
+    cross,
+    take_all,
+)
 
 # Fixed point: sums of integers do not depend on their order, so neither does the ranking.
 FIXED_POINT = float(2**40)
@@ -14,6 +21,7 @@ FIXED_POINT = float(2**40)
 @compiled
 def association_sums(table, slices, crossing):
     """Return for each variable the sum of its mutual informations with all others, in nats as fixed point."""
+    table, slices, crossing = borrowed_table(table), borrowed_slices(slices), borrowed_crossing(crossing)
     n = table.codes.shape[0]
     sums = np.zeros(n, dtype=np.int64)
     take_all(0, table, slices)

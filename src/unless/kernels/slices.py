@@ -59,11 +59,13 @@ def popcount_and(left, right, n_words):
 
 
 @inlined
-def _weighed_and(left, right, shifts):
-    """Count the ones that two bitmaps share, each word worth more by its shift."""
+def _weighed_and(left, right, first, shifts):
+    """Count the ones that two bitmaps share from a word on, each word worth more by its shift."""
     ones = _ZERO
     for word in range(shifts.shape[0]):
-        ones += popcount(left[word] & right[word]) << shifts[word]
+        # Unsigned: of another number it would be asked whether it counts from the end, in no vector loop.
+        place = np.uint64(first + word)
+        ones += popcount(left[place] & right[place]) << shifts[word]
     return np.int64(ones)
 
 
@@ -85,10 +87,11 @@ def _list_rows(slot, slices, n_words):
     slices.sizes[slot] = size
 
 
-@compiled
+@inlined
 def take_all(slot, table, slices):
     """Make a slot hold every row."""
-    slices.wide[slot, :] = table.root
+    for word in range(table.root.shape[0]):
+        slices.wide[slot, word] = table.root[word]
     slices.sizes[slot] = -1
     if table.codes.shape[1] < slices.listed.shape[1]:
         _list_rows(slot, slices, _row_words(table))
@@ -107,9 +110,10 @@ def _cross_words(left, right, both, n_words):
 
 
 @inlined
-def _and_words(left, right, both):
-    for word in range(both.shape[0]):
-        both[word] = left[word] & right[word]
+def _and_words(left, right, both, first):
+    for word in range(both.shape[0] - first):
+        place = np.uint64(first + word)
+        both[place] = left[place] & right[place]
 
 
 @inlined
@@ -127,7 +131,7 @@ def narrow(source, target, variable, level, table, slices):
     bitmap, n_words = table.bitmaps[table.offsets[variable] + level], _row_words(table)
     wide, both = slices.wide[source], slices.wide[target]
     size = _cross_words(wide, bitmap, both, n_words)
-    _and_words(wide[n_words:], bitmap[n_words:], both[n_words:])
+    _and_words(wide, bitmap, both, n_words)
     slices.sizes[target] = -1
     if size < slices.listed.shape[1]:
         _list_rows(target, slices, n_words)
@@ -172,8 +176,8 @@ def cross(slot, node, n_a, table, slices, crossing):
     for i in range(n_a):
         bitmap, bits = table.bitmaps[table.offsets[node] + i], crossing.bits[i]
         ones = _cross_words(wide, bitmap, bits, n_plain)
-        _and_words(wide[n_plain:], bitmap[n_plain:], bits[n_plain:])
-        crossing.totals[i] = ones + _weighed_and(wide[n_plain:], bitmap[n_plain:], table.shifts)
+        _and_words(wide, bitmap, bits, n_plain)
+        crossing.totals[i] = ones + _weighed_and(wide, bitmap, n_plain, table.shifts)
         total += crossing.totals[i]
     return total
 
@@ -196,7 +200,7 @@ def count(slot, other, n_a, n_b, table, slices, crossing):
             for j in range(n_b - 1):
                 bitmap = table.bitmaps[table.offsets[other] + j]
                 joint = popcount_and(bits, bitmap, n_plain)
-                joint += _weighed_and(bits[n_plain:], bitmap[n_plain:], table.shifts)
+                joint += _weighed_and(bits, bitmap, n_plain, table.shifts)
                 cells[i * n_b + j] = joint
                 rest -= joint
             cells[i * n_b + n_b - 1] = rest
@@ -238,6 +242,8 @@ def borrowed_crossing(crossing):
 @compiled
 def count_slice(a, b, conditions, table, slices, crossing):
     """Count a against b on the rows that meet all conditions (variable, level); returns the cells."""
+    counted = crossing.cells
+    table, slices, crossing = borrowed_table(table), borrowed_slices(slices), borrowed_crossing(crossing)
     take_all(0, table, slices)
     for i in range(conditions.shape[0]):
         narrow(i, i + 1, conditions[i, 0], conditions[i, 1], table, slices)
@@ -246,4 +252,4 @@ def count_slice(a, b, conditions, table, slices, crossing):
     n_b = table.offsets[b + 1] - table.offsets[b]
     cross(slot, a, n_a, table, slices, crossing)
     count(slot, b, n_a, n_b, table, slices, crossing)
-    return crossing.cells[: n_a * n_b]
+    return counted[: n_a * n_b]
