@@ -23,10 +23,11 @@ function beforePrint() {
   state.theme = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
   forgetPalette();
-  state.unfolded = [...document.querySelectorAll("#found > ol > li > details:not([open])")];
-  for (const details of state.unfolded) {
+  const findings = [...document.querySelectorAll("#found > ol > li > details")];
+  state.unfolded = findings.filter((details) => !details.open);
+  for (const details of findings) {
     details.open = true;
-    // The browser tells of the fold only when the pages are already laid out.
+    // The browser tells of a fold later, perhaps only when the pages are already laid out.
     fillFinding(details);
   }
   redraw();
