@@ -101,7 +101,7 @@ def read_like(
     if given.keys() <= {"missing", "header", "max_memory"} and _is_libra(domain, files, model):
         return _read_libra(domain, files, given.get("missing", "error"))
     if len(domain) == 1 and not given:
-        return read_rows(domain, found_files(files))
+        return read_rows(domain, found_files(files), _shown(quiet))
     rare = given.get("rare", {})
     # Labels that are about to be merged are no levels yet.
     merged = set(domain.names if isinstance(rare, int) else rare)

@@ -103,7 +103,7 @@ class Stability:
         from joblib import Parallel, delayed
 
         self._check()
-        data = _read(X)
+        data = _read(X, self.show_progress)
         self.estimator_ = _again(self.estimator).fit(data)
         said = self.estimator_.statements_
         sides = [_sides(one) for one in said]
@@ -164,10 +164,10 @@ class Stability:
         return f"Stability({', '.join(shown)})"
 
 
-def _read(X: object) -> Dataset:
+def _read(X: object, show_progress: bool | None) -> Dataset:
     from unless.data.read import read
 
-    data = X if isinstance(X, Dataset) else read(X)
+    data = X if isinstance(X, Dataset) else read(X, show_progress=show_progress)
     if not data.n_rows:
         raise DataError("The table has no rows; there is nothing to learn from.")
     return data

@@ -74,7 +74,7 @@ def explain(  # noqa: PLR0913 (one argument a setting)
     """
     levels = Levels(alpha, fdr, effect)
     settings = _settings(levels, correction, max_gate, n_bootstrap, random_state)
-    table, presence, held = _seen(structure, data, context, max_memory)
+    table, presence, held = _seen(structure, data, context, max_memory, show_progress)
     places = _gate_places(table.domain, gates, forbidden_gates, target)
     if (note := _nothing_to_say(table)) or presence is None:
         return Statements(note=note, settings=settings)
@@ -96,12 +96,16 @@ def explain_as_learned(
 
 
 def _seen(
-    structure: Any, data: object, context: Mapping[str, object] | None, max_memory: int | str | None
+    structure: Any,
+    data: object,
+    context: Mapping[str, object] | None,
+    max_memory: int | str | None,
+    show_progress: bool | None,
 ) -> tuple[Dataset, Presence | None, dict[int, int]]:
     """Return the table, what the structure links in its rows, and what the context holds fixed."""
     domain = domain_of(structure)
     # By name: the order of the columns decides nothing, not even the rounding.
-    table = read_rows(domain, data).select(sorted(domain.names))
+    table = read_rows(domain, data, show_progress).select(sorted(domain.names))
     held = table.domain.encode(context)
     if held:
         inside = observed(table, held)

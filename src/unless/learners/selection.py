@@ -101,7 +101,7 @@ class FeatureLearner(Estimator):
 
     def _learn(self, data: Dataset, validation: object = None) -> None:
         # Read with the columns in their own order, in which a table without names would have them.
-        unseen = None if validation is None else read_rows(data.domain, validation)
+        unseen = None if validation is None else read_rows(data.domain, validation, self.show_progress)
         if unseen is not None and not unseen.n_rows:
             raise DataError("The table to judge settings by has no rows.")
         self._place = self._workplace(data, *(() if unseen is None else (unseen,)))
