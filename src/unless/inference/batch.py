@@ -1,6 +1,6 @@
 """Answers for whole tables: a target predicted, or holes filled, row by row; like rows are answered once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from unless.data.progress import Look, showing_share, unseen, within
 from unless.inference.cells import HOLE, Cells, read_cells, with_levels
 from unless.inference.frames import values
 from unless.inference.model import LogLinearModel, Memory
-from unless.inference.parts import first_best, parts_of, patterns, refuse_forbidden
+from unless.inference.parts import Part, first_best, parts_of, patterns, refuse_forbidden
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,8 +50,8 @@ def hidden_marginals(
         # A row may be impossible for reasons that the variables asked about have no part in.
         doubtful = refuse_forbidden(model, cells, rows, hidden)
         parts = list(parts_of(model, hidden, [*positions, *doubtful], max_memory))
-        for number, part in enumerate(parts):
-            found = part.each(cells, rows, part.marginals, _of(cells, look, n_done, rows, number, len(parts)))
+        for told, part in _in_turn(parts, cells, look, n_done, rows):
+            found = part.each(cells, rows, part.marginals, told)
             for answer, position in zip(answers, positions, strict=True):
                 if position in part.columns:
                     answer[rows] = found[:, part.columns[position]]
@@ -101,14 +101,21 @@ def fill_cells(
         if hidden.any():
             refuse_forbidden(model, cells, rows, hidden)
         parts = list(parts_of(model, hidden, np.flatnonzero(hidden).tolist(), max_memory))
-        for number, part in enumerate(parts):
-            told = _of(cells, look, n_done, rows, number, len(parts))
+        for told, part in _in_turn(parts, cells, look, n_done, rows):
             filled[np.ix_(rows, part.hidden)] = part.each(cells, rows, part.most_probable, told)
         n_done += len(rows)
     return filled
 
 
-def _of(cells: Cells, look: Look, n_done: int, rows: Cells, number: int, n_parts: int) -> Look:
-    """Return what one of several parts of some rows tells its share; so many rows were done before."""
-    share = len(rows) / n_parts
-    return within(look, (n_done + number * share) / len(cells), (n_done + (number + 1) * share) / len(cells))
+def _in_turn(
+    parts: list[Part], cells: Cells, look: Look, n_done: int, rows: Cells
+) -> Iterator[tuple[Look, Part]]:
+    """Give each part with what it tells its share of some rows; so many rows were done before.
+
+    They are taken out: the tables of one go before those of the next are made.
+    """
+    n_parts = len(parts)
+    share = len(rows) / max(1, n_parts)
+    for number in range(n_parts):
+        begin, end = n_done + number * share, n_done + (number + 1) * share
+        yield within(look, begin / len(cells), end / len(cells)), parts.pop(0)
