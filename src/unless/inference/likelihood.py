@@ -12,7 +12,8 @@ from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
 from unless.inference.cells import HOLE, read_cells
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import rows_to_score
+from unless.inference.rows import checked_codes, rows_to_score
+from unless.inference.sums import sums_of_weights
 
 Floats = npt.NDArray[np.float64]
 # Davis and Domingos (2010) ask about a quarter of the variables at a time.
@@ -53,10 +54,12 @@ def log_likelihoods(
     cells = read_cells(model.domain, X, show_progress)
     total = _log_partition(model, max_memory)
     whole = (cells != HOLE).all(axis=1)
-    logs = np.empty(len(cells))
-    logs[whole] = model.log_potentials(cells[whole])
+    logs, share = np.empty(len(cells)), np.count_nonzero(whole) / max(1, len(cells))
     with showing_share("Scoring", show_progress, "rows") as look:
-        logs[~whole], _ = model.exact.posteriors(cells[~whole], marginals=False, look=look)
+        codes = checked_codes(model.domain, cells[whole])
+        logs[whole] = sums_of_weights(codes, *model.plain, within(look, 0.0, share))
+        rest = within(look, share, 1.0)
+        logs[~whole], _ = model.exact.posteriors(cells[~whole], marginals=False, look=rest)
     return logs - total
 
 
