@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined
+from unless.kernels.compiling import compiled, inlined, trailing_zeros
 
 _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
@@ -22,12 +22,14 @@ def number_rows(words, places, first, numbers):
     `places` has two for every row, a power of two, all -1.
     """
     n_known, mask = 0, np.uint64(places.shape[0] - 1)
+    shift = np.uint64(64) - np.uint64(trailing_zeros(np.uint64(places.shape[0])))
     for row in range(words.shape[0]):
         mixed = np.uint64(0)
         for word in range(words.shape[1]):
             mixed = (mixed ^ words[row, word]) * _ODD
             mixed ^= mixed >> _SHIFT
-        place = mixed & mask
+        # The upper bits, which follow from all bits of the last word; the lower ones do not.
+        place = mixed >> shift
         while places[place] >= 0 and not _are_equal(words, row, first[places[place]]):
             place = (place + np.uint64(1)) & mask
         if places[place] < 0:
