@@ -50,8 +50,9 @@ from unless.kernels.slices import (
 
 # How many questions ahead the memo is fetched from memory.
 _AHEAD = 4
-# What a new answer costs at most, in contexts sorted or known answers looked up.
-_EFFORT = 200
+# What a new answer costs at most, in contexts sorted or known answers looked up; more, if its table has more
+# cells than these.
+_EFFORT, _FEW_CELLS = 200, 2**8
 
 
 @inlined
@@ -172,6 +173,13 @@ def _shrink(node, depth, table, rules, keys, memo, log, n_logged, slices, crossi
     return n_asked, n_new
 
 
+@inlined
+def _more_effort(node, table, search):
+    """Return what an answer about a node costs beside others if its table has as many cells as may be."""
+    most_levels = search.buckets.shape[0] - 1
+    return (table.offsets[node + 1] - table.offsets[node]) * most_levels // _FEW_CELLS * _EFFORT
+
+
 @compiled
 def grow_shrink(
     nodes, last, shared, graphs, table, rules, keys, memo, log, slices, crossing, search, top, patience
@@ -221,12 +229,14 @@ def grow_shrink(
         )
         n_asked += asked * (high - low)
         n_new += new
+        spent += new * _more_effort(node, table, search)
         if other >= 0:
             top = split(top, low, high, depth, other, GROW, table, search)
             continue
         asked, new = _shrink(node, depth, table, rules, keys, memo, log, n_new, slices, crossing, search)
         n_asked += asked * (high - low)
         n_new += new
+        spent += new * _more_effort(node, table, search)
         for i in range(low, high):
             for word in range(final.shape[1]):
                 final[members[i], word] = search.blanket[0, word]

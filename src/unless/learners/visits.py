@@ -26,7 +26,7 @@ from unless.structures.pairs import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
 # New answers between two returns to Python: some milliseconds, so that Ctrl-C is heard.
-_PATIENCE, _FEW_CELLS = 2**13, 2**8
+_PATIENCE = 2**13
 # Nodes are visited with one memo as long as they are expected to have fewer answers, half a cache, in all.
 _ANSWERS_AT_ONCE = 2**15
 # With more where threads take whole nodes: each time they wait for the last of them.
@@ -165,10 +165,7 @@ class _Hand:
         # Slots 0..n for the search, as many for the shrink phase, two to scribble on.
         self.slices = packed.slices(2 * n + 4, limit)
         self.crossing = Crossing(*map(_apart, packed.crossing(limit)))
-        # A table of many cells takes as long as many small ones.
-        largest = int(np.sort(packed.n_levels)[-2:].prod())
-        self.patience = max(1, _PATIENCE // (1 + largest // _FEW_CELLS))
-        self.room = self.patience + 2 * n
+        self.room = _PATIENCE + 2 * n
         self.log = make_log(self.room)
         self.n_asked = self.n_new = 0
         self.search = search._replace(**_arrays_of_a_thread(packed))
@@ -197,7 +194,7 @@ class _Hand:
                     self.crossing,
                     self.search,
                     top,
-                    self.patience,
+                    _PATIENCE,
                 )
             self.n_asked += asked
             n_logged += guest.n_new
