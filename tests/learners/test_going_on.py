@@ -211,6 +211,16 @@ def test_where_no_bookmark_can_be_written_the_work_goes_on_and_that_is_told_once
     assert not list(work.glob("*.shard"))
 
 
+def test_work_whose_seed_cannot_be_kept_does_not_begin(table, tmp_path, monkeypatch):
+    def full(*_given, **_settings):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(workplace, "write_arrays", full)
+    with pytest.raises(SettingError, match=r"cannot be written any more \(No space left on device\)"):
+        unless.GSSL(random_state=None, work_dir=tmp_path / "work").fit(table)
+    assert not list((tmp_path / "work").glob("*.shard"))
+
+
 def test_a_stop_tells_bookmarks_from_finished_shards(table, tmp_path, monkeypatch):
     def said(name, stop, folder):
         with monkeypatch.context() as patch:

@@ -114,9 +114,10 @@ def push(top, low, high, first, depth, variable, level, phase, search):
 
 @inlined
 def gather_alike(low, high, initial, search):
-    """Bring contexts together that hold the same blanket; now and then a few are kept apart by others.
+    """Bring contexts together that hold the same blanket; a few are kept apart by others in their pile.
 
-    A cohort holds one blanket, so that it need not be looked for variable after variable who holds what.
+    With as many blankets as piles it is more than a few, but then hardly two contexts are alike. A cohort
+    holds one blanket, so that it need not be looked for variable after variable who holds what.
     """
     members, piles = search.members, search.piles
     n_bits = 1

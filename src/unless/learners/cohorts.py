@@ -78,7 +78,7 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     graphs = n * m * packed_words(n) * 8 * min(n_workers, 2) + 6 * m * packed_width(n)
     table = levels * words * 8 + 4 * n * m
     # Lists of rows are a few times longer than there are words.
-    scratch = (2 * n + 3) * words * 32 + most * words * 16 + most * most * 8
+    scratch = (2 * n + 4) * words * 32 + most * words * 16 + most * most * 8
     # What is known of each context while it is searched.
     scratch += m * (12 + 8 * packed_words(n))
     return graphs + table + n_workers * scratch
