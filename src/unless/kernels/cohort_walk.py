@@ -219,6 +219,14 @@ def take_chunk(last, shared, graphs, search):
 
 
 @inlined
+def write_blanket(low, high, search):
+    """Write down the blanket that a cohort has found."""
+    for i in range(low, high):
+        for word in range(search.final.shape[1]):
+            search.final[search.members[i], word] = search.blanket[0, word]
+
+
+@inlined
 def finish_chunk(node, shared, graphs, search):
     """Write the blankets of a chunk into its graphs, and let others visit it."""
     visit, final = search.visit, search.final

@@ -35,6 +35,7 @@ from unless.kernels.cohort_walk import (
     push,
     split,
     take_chunk,
+    write_blanket,
 )
 from unless.kernels.compiling import borrowed, compiled, inlined
 from unless.kernels.memo import Keys, Log, expect, keep, known_answer, note
@@ -198,7 +199,6 @@ def grow_shrink(
     keys = Keys(borrowed(keys.conditions), borrowed(keys.asked))
     log = Log(borrowed(log.answers), borrowed(log.others))
     search = borrowed_search(search)
-    members, final = search.members, search.final
     n_asked, n_new, spent = 0, 0, 0
     while n_new < patience and spent < _EFFORT * patience:
         if top == 0:
@@ -213,13 +213,13 @@ def grow_shrink(
         if frame[VARIABLE] >= 0:
             descend(depth, frame[VARIABLE], frame[LEVEL], table, keys, slices, search)
         elif is_open:
-            end = end_of_alike(members, low, high, initial)
+            end = end_of_alike(search.members, low, high, initial)
             if end < high:
                 push(top, end, high, 0, 0, -1, -1, OPEN, search)
                 top, high = top + 1, end
         spent += high - low + table.codes.shape[0]
         if is_open:
-            variable = next_held(members[low], first_other, initial)
+            variable = next_held(search.members[low], first_other, initial)
             if variable >= 0:
                 top = split(top, low, high, depth, variable, OPEN, table, search)
                 continue
@@ -237,9 +237,7 @@ def grow_shrink(
         n_asked += asked * (high - low)
         n_new += new
         spent += new * _more_effort(node, table, search)
-        for i in range(low, high):
-            for word in range(final.shape[1]):
-                final[members[i], word] = search.blanket[0, word]
+        write_blanket(low, high, search)
         if top == 0:
             finish_chunk(node, shared, graphs, search)
     return top, n_asked, n_new
