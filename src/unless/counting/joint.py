@@ -12,8 +12,9 @@ from struct import Struct
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import pack_bits
+from unless.counting.packed import pack_bits, whole_words
 from unless.data.dataset import Dataset
+from unless.kernels.bitsets import packed_words
 from unless.kernels.joint import BLOCK, WORDS, ask_by_bits, ask_by_rows
 
 Floats = npt.NDArray[np.float64]
@@ -32,7 +33,6 @@ _FEW_CELLS, _CELLS_A_ROW = 2**12, 4
 # of the rows: it has to be summed up for each of them.
 _MOST_JOINT, _ROWS_A_CELL = 2**14, 2
 _MOST_LEVELS, _TOO_MANY = 2**8, 2**40
-_STRIDE = 16
 # Others in one call of a kernel, and rows read in it: a tenth of a second, so that Ctrl-C is heard.
 _MOST_OTHERS, _PATIENCE = 2**8, 100_000_000
 # Cells are counted with 32 bits.
@@ -63,7 +63,7 @@ class JointTable:
         is_narrow = n_used <= _MOST_LEVELS
         n_bits = [max(int(size) - 1, 0).bit_length() if size <= _MOST_LEVELS else 0 for size in n_used]
         first = np.concatenate([[0], np.cumsum(n_bits)])
-        n_words, n_planes = _whole(n_rows), int(falling[0]).bit_length() if n_rows else 0
+        n_words, n_planes = whole_words(packed_words(n_rows)), int(falling[0]).bit_length() if n_rows else 0
         narrow = np.zeros(codes.shape, dtype=np.uint8)
         planes = np.zeros((first[-1] + n_planes, n_words), dtype=np.uint64)
         for variable in np.flatnonzero(is_narrow):
@@ -76,7 +76,9 @@ class JointTable:
             is_set = (falling >> bit) & 1 != 0
             planes[first[-1] + bit] = pack_bits(is_set, n_words)
             # Counts fall along the rows, so high planes end early.
-            layout[3, bit] = _whole(int(np.flatnonzero(is_set)[-1]) + 1 if is_set.any() else 0)
+            layout[3, bit] = whole_words(
+                packed_words(int(np.flatnonzero(is_set)[-1]) + 1 if is_set.any() else 0)
+            )
         return cls(narrow, falling[falling > 1].astype(np.int32), layout, planes, int(falling.sum()))
 
 
@@ -149,11 +151,6 @@ class JointCounter:
                     ask_by_rows(self._slip, *self._rows_desk)
                 answers[part] = self._answers[: len(part)]
         return answers, ways[2]
-
-
-def _whole(n_rows: int) -> int:
-    """Return the words of a bitmap, in whole strides of the vector loops: what is over is counted slowly."""
-    return -(-n_rows // (64 * _STRIDE)) * _STRIDE
 
 
 def bytes_to_join(data: Dataset, n_workers: int) -> int:

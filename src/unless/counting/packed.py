@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
-from unless.kernels.slices import STRIDE, Crossing, Slices, Table, count_slice
+from unless.kernels.bitmaps import STRIDE
+from unless.kernels.bitsets import packed_words
+from unless.kernels.slices import Crossing, Slices, Table, count_slice
 
 Words = npt.NDArray[np.uint64]
 # The time of one popcounted word in units of one listed row: flat around its optimum.
@@ -84,7 +86,7 @@ def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
     bitmaps = np.zeros((offsets[-1], layout.n_words), dtype=np.uint64)
     at_once = max(1, _COMPARED_AT_ONCE // max(1, len(rows)))
     for variable, column in enumerate(codes):
-        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1], : words_of(len(rows))]
+        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1], : packed_words(len(rows))]
         for first in range(0, len(bitmaps_of), at_once):
             levels = np.arange(first, min(first + at_once, len(bitmaps_of)), dtype=column.dtype)
             bitmaps_of[first : first + at_once] = pack_bits(column == levels[:, None], bitmaps_of.shape[1])
@@ -95,12 +97,7 @@ def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
     return Table(codes, np.ascontiguousarray(counts), offsets, bitmaps, root, layout.shifts)
 
 
-def words_of(n_rows: int) -> int:
-    """Return how many words have one bit for every row."""
-    return (n_rows + 63) // 64
-
-
-def packed_words_of(counts: Counts) -> int:
+def bitmap_words(counts: Counts) -> int:
     """Return how many words a packed bitmap has for rows with these counts."""
     return _Layout.of(counts).n_words
 
@@ -122,15 +119,16 @@ class _Layout:
         """Lay out rows with these counts."""
         n_bits = (int(counts.max(initial=1)) - 1).bit_length()
         # Rows fall in their counts, and those whose count is larger may have the bit.
-        sizes = [words_of(int(np.count_nonzero(counts > 2**bit))) for bit in range(n_bits)]
-        n_plain = _whole(words_of(len(counts))) + _whole(sum(sizes[:1]))
-        begins = [_whole(words_of(len(counts))), *(n_plain + np.cumsum([0, *sizes[1:-1]])).tolist()]
-        shifts = np.zeros(_whole(sum(sizes[1:])), dtype=np.uint64)
+        sizes = [packed_words(int(np.count_nonzero(counts > 2**bit))) for bit in range(n_bits)]
+        n_plain = whole_words(packed_words(len(counts))) + whole_words(sum(sizes[:1]))
+        begins = [whole_words(packed_words(len(counts))), *(n_plain + np.cumsum([0, *sizes[1:-1]])).tolist()]
+        shifts = np.zeros(whole_words(sum(sizes[1:])), dtype=np.uint64)
         shifts[: sum(sizes[1:])] = np.repeat(np.arange(1, max(n_bits, 1), dtype=np.uint64), sizes[1:])
         return cls(begins[:n_bits], sizes, n_plain + len(shifts), shifts)
 
 
-def _whole(n_words: int) -> int:
+def whole_words(n_words: int) -> int:
+    """Return as many words in whole strides of the vector loops."""
     return -(-n_words // STRIDE) * STRIDE
 
 

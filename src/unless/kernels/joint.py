@@ -6,6 +6,7 @@ share the strata, and the rows of a in them.
 
 import numpy as np
 
+from unless.kernels.bitmaps import meet, popcount_and
 from unless.kernels.compiling import borrowed, compiled, helper, inlined, popcount, trailing_zeros
 from unless.kernels.judging import judge
 
@@ -13,26 +14,6 @@ _ZERO = np.uint64(0)
 # Bitmaps are counted in parts of so many words, rows in parts of so many: what is derived stays in cache.
 WORDS = 512
 BLOCK = 2048
-
-
-@inlined
-def _count_shared(left, right, n_words):
-    """Count the rows that two bitmaps share."""
-    ones = _ZERO
-    for word in range(n_words):
-        ones += popcount(left[word] & right[word])
-    return np.int64(ones)
-
-
-@inlined
-def _meet(left, right, both, n_words):
-    """Write the rows that two bitmaps share; return their number."""
-    ones = _ZERO
-    for word in range(n_words):
-        shared = left[word] & right[word]
-        both[word] = shared
-        ones += popcount(shared)
-    return np.int64(ones)
 
 
 @inlined
@@ -49,7 +30,7 @@ def _count_pair(node, low, high, n_words):
 
 @inlined
 def _meet_and_count(left, right, both, bitmap, n_words):
-    """Do what `_meet` does, and count what is shared with one more, in one run."""
+    """Do what `meet` does, and count what is shared with one more, in one run."""
     ones, with_bit = _ZERO, _ZERO
     for word in range(n_words):
         shared = left[word] & right[word]
@@ -61,7 +42,7 @@ def _meet_and_count(left, right, both, bitmap, n_words):
 
 @inlined
 def _meet_and_count_pair(left, right, both, low, high, n_words):
-    """Do what `_meet` and `_count_pair` do, in one run."""
+    """Do what `meet` and `_count_pair` do, in one run."""
     ones, with_low, with_high, with_both = _ZERO, _ZERO, _ZERO, _ZERO
     for word in range(n_words):
         shared = left[word] & right[word]
@@ -89,11 +70,9 @@ def _add_other(cell, first_plane, n_bits, node, n_nodes, first, n_words, shift, 
         depth = np.int64(popcount(np.uint64(rest)))
         plane = planes[first_plane + lowest, first:]
         left = node if rest == 0 else room[depth - 1]
-        if lowest == 0:
-            # Nothing is derived from this one.
-            ones = _count_shared(left, plane, n_words)
-        else:
-            ones = _meet(left, plane, room[depth], n_words)
+        # Nothing is derived from the lowest.
+        is_last = lowest == 0
+        ones = popcount_and(left, plane, n_words) if is_last else meet(left, plane, room[depth], n_words)
         cells[cell + bits * n_nodes] += ones << shift
 
 
@@ -153,7 +132,7 @@ def _count_nodes(others, n_others, n_nodes, step, listed, layout, planes, room, 
                         planes, cells,
                     )  # fmt: skip
                     continue
-                ones = _meet(left, added, node, n_words)
+                ones = meet(left, added, node, n_words)
                 for i in range(n_others):
                     cell, b = i * step + place, others[i]
                     cells[cell] += ones << plane

@@ -3,19 +3,18 @@
 A slice (the rows that agree with some conditions) is a packed bitmap while it is wide and a list of row
 numbers once it is narrow. Rows are distinct and sorted by falling count, so that those with bit k in what
 their count is above one are among the first. A bitmap has one bit for every row, then one bit for each of
-these first rows, bit k after bit k: a weighted count is one popcount along all of it, with the words after
-the rows worth more.
+these first rows, bit k after bit k: a weighted count is one popcount along all of it, with words for bit k
+worth 2 ** k.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from unless.kernels.bitmaps import STRIDE, meet, popcount_and
 from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-# Words come in whole strides of the vector loops: what is over would be counted slowly.
-STRIDE = 16
 
 
 class Table(NamedTuple):
@@ -47,15 +46,6 @@ class Crossing(NamedTuple):
     cells: Any  # int64 (largest table,)
     columns: Any  # int64 (most levels,)
     inverses: Any  # float64 (most levels,)
-
-
-@inlined
-def popcount_and(left, right, n_words):
-    """Count the ones that two bitmaps share."""
-    ones = _ZERO
-    for word in range(n_words):
-        ones += popcount(left[word] & right[word])
-    return np.int64(ones)
 
 
 @inlined
@@ -98,18 +88,6 @@ def take_all(slot, table, slices):
 
 
 @inlined
-def _cross_words(left, right, both, n_words):
-    # Arrays of one dimension, from their first word on, the written one apart: only so is it compiled into
-    # vector instructions.
-    ones = _ZERO
-    for word in range(n_words):
-        shared = left[word] & right[word]
-        both[word] = shared
-        ones += popcount(shared)
-    return np.int64(ones)
-
-
-@inlined
 def _and_words(left, right, both, first):
     for word in range(both.shape[0] - first):
         place = np.uint64(first + word)
@@ -130,7 +108,7 @@ def narrow(source, target, variable, level, table, slices):
         return
     bitmap, n_words = table.bitmaps[table.offsets[variable] + level], _row_words(table)
     wide, both = slices.wide[source], slices.wide[target]
-    size = _cross_words(wide, bitmap, both, n_words)
+    size = meet(wide, bitmap, both, n_words)
     _and_words(wide, bitmap, both, n_words)
     slices.sizes[target] = -1
     if size < slices.listed.shape[1]:
@@ -175,7 +153,7 @@ def cross(slot, node, n_a, table, slices, crossing):
     wide, n_plain = slices.wide[slot], table.root.shape[0] - table.shifts.shape[0]
     for i in range(n_a):
         bitmap, bits = table.bitmaps[table.offsets[node] + i], crossing.bits[i]
-        ones = _cross_words(wide, bitmap, bits, n_plain)
+        ones = meet(wide, bitmap, bits, n_plain)
         _and_words(wide, bitmap, bits, n_plain)
         crossing.totals[i] = ones + _weighed_and(wide, bitmap, n_plain, table.shifts)
         total += crossing.totals[i]

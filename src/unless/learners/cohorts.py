@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unless.counting.packed import PackedTable, packed_words_of
+from unless.counting.packed import PackedTable, bitmap_words
 from unless.data.dataset import Dataset
 from unless.data.ordering import code_order
 from unless.kernels.bitsets import packed_words
@@ -72,7 +72,7 @@ def learn_by_cohorts(
 
 def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     """Estimate the memory that learning needs besides the memo of answers."""
-    n, m, words = data.n_variables, data.n_distinct, packed_words_of(data.counts)
+    n, m, words = data.n_variables, data.n_distinct, bitmap_words(data.counts)
     levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
     # Graphs while they are learned and joined, then one bit a pair, sorted and compared.
     graphs = n * m * packed_words(n) * 8 * min(n_workers, 2) + 6 * m * packed_width(n)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, pack, packed_words_of, words_of
+from unless.counting.packed import PackedTable, bitmap_words, pack
 from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.kernels.answers import Rules
@@ -46,7 +46,7 @@ class Shard:
         if len(contexts) < table.codes.shape[1]:
             ones = np.ones(len(contexts), dtype=np.int64)
             table = pack(table.codes[:, contexts].T, ones, packed.n_levels)
-        codes, bitmaps = table.codes, np.ascontiguousarray(table.bitmaps[:, : words_of(len(contexts))])
+        codes, bitmaps = table.codes, np.ascontiguousarray(table.bitmaps[:, : packed_words(len(contexts))])
         # One variable's levels are shown by all contexts together, one each.
         everyone = np.bitwise_or.reduce(bitmaps[: table.offsets[1]], axis=0)
         return cls(contexts, codes, bitmaps, np.where(linked[:, None], everyone, np.uint64(0)))
@@ -143,7 +143,7 @@ def learn_by_pc(
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:
     """Estimate the memory that learning needs besides the memo of answers."""
-    n, m, words = data.n_variables, data.n_distinct, packed_words_of(data.counts)
+    n, m, words = data.n_variables, data.n_distinct, bitmap_words(data.counts)
     levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
     # The table and the shards cut from it; links by pair, then one bit a pair, sorted and compared.
     tables = 2 * (levels * words * 8 + 4 * n * m)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, pack_bits, words_of
+from unless.counting.packed import PackedTable, pack_bits
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words
 from unless.kernels.blankets import pack_pairs
@@ -263,4 +263,4 @@ def rows_outside(contexts: Contexts, n_rows: int) -> Words:
         return np.zeros(0, dtype=np.uint64)
     is_outside = np.ones(n_rows, dtype=bool)
     is_outside[contexts] = False
-    return pack_bits(is_outside, words_of(n_rows))
+    return pack_bits(is_outside, packed_words(n_rows))
