@@ -11,7 +11,7 @@ from unless.errors import TooLarge
 from unless.kernels.memo import PRIVATE, Log
 from unless.learners import graphs, visits
 from unless.learners.memo import Memo, Waiting
-from unless.learners.tallying import Ledger, count_distinct, count_parts
+from unless.learners.tallying import Ledger, Tally, count_parts
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,8 @@ def test_parts_are_counted_whatever_is_counted_at_once(at_once, n_jobs, monkeypa
     assert count_parts(parts, n_jobs) == 36
     empty = {"questions": words(), "begins": np.zeros(4, dtype=np.int64), "n_private": 0}
     assert count_parts([empty, empty], n_jobs) == 0
-    assert count_distinct([words(1, 2), words(2), words()]) == 2
+    tally = Tally()
+    assert [tally.count([words(1, 2), words(last), words()]) for last in (2, 3, 1)] == [2, 3, 2]
 
 
 def test_more_questions_than_fit_memory_are_counted_in_slices(monkeypatch):
@@ -90,18 +91,23 @@ def test_more_questions_than_fit_memory_are_counted_in_slices(monkeypatch):
 
 
 def test_questions_of_other_parts_are_noted_within_their_memory():
-    ledger = Ledger(3, 2_000)
+    ledger = Ledger(4, 1_000)
+    ledger.begin_kind()
+    ledger.begin_kind()
     for first in range(1, 60, 10):
-        ledger.add(Log(answers(*range(first, first + 10)), np.full(10, 2, dtype=np.int32)), 1)
+        others = np.arange(10, dtype=np.int32)
+        ledger.add(answers(*range(first, first + 4)))
+        ledger.add_closed(Log(answers(*range(first + 4, first + 14)), others), 6)
     handed_in = ledger.hand_in(70)
     assert handed_in["questions"].tolist() == words(*range(1, 61)).tolist()
-    assert handed_in["begins"].tolist() == [0, 0, 0, 60]
+    assert handed_in["begins"].tolist() == [0, 0, 60, 60, 60]
     assert handed_in["n_private"] == 10
     private = answers(*range(1, 500)) | np.array([0, PRIVATE], dtype=np.uint64)
-    ledger.add(Log(private, np.zeros(499, dtype=np.int32)), 1)
+    ledger.add(private)
+    ledger.add_closed(Log(private, np.zeros(499, dtype=np.int32)), 1)
     assert ledger.n_noted == 60
-    with pytest.raises(TooLarge, match=r"count 100 questions once .* max_memory="):
-        ledger.add(Log(answers(*range(1, 41)), np.zeros(40, dtype=np.int32)), 1)
+    with pytest.raises(TooLarge, match=r"count 141 questions once .* max_memory="):
+        ledger.add(answers(*range(1, 81)))
 
 
 def test_a_memo_begins_anew_with_what_is_known():

@@ -37,13 +37,6 @@ class Log(NamedTuple):
     others: Any  # int32 (room,)
 
 
-class Common(NamedTuple):
-    """Questions that other parts of the work may ask, too: half of their keys, and their kinds."""
-
-    words: Any  # uint64 (room,)
-    kinds: Any  # int32 (room,)
-
-
 @inlined
 def expect(memo, first):
     """Fetch the place where a key will be looked for."""
@@ -140,26 +133,24 @@ def merge(memo, other):
 
 
 @compiled
-def note_common(log, node, common, n_noted):
-    """Write half of the keys of the answers that are not private after the `n_noted` before them.
-
-    The kind of a question is the later of its variables. Returns how many have been noted in all.
-    """
-    for i in range(log.others.shape[0]):
-        if log.answers[i, 1] & PRIVATE == _ZERO:
-            common.words[n_noted] = log.answers[i, 0]
-            common.kinds[n_noted] = max(log.others[i], node)
-            n_noted += 1
+def note_common(answers, words, n_noted):
+    """Write half of the keys of answers that are not private after `n_noted`; returns how many are there."""
+    answers, words = borrowed(answers), borrowed(words)
+    for i in range(answers.shape[0]):
+        # Written in any case, and written over where it does not count: there is nothing to guess.
+        words[n_noted] = answers[i, 0]
+        n_noted += 1 if answers[i, 1] & PRIVATE == _ZERO else 0
     return n_noted
 
 
 @compiled
-def sort_common(common, begins, words):
-    """Sort what was noted by kind; `begins` says where each kind begins."""
-    ends = begins.copy()
-    for i in range(words.shape[0]):
-        words[ends[common.kinds[i]]] = common.words[i]
-        ends[common.kinds[i]] += 1
+def note_closed(log, node, words, n_noted):
+    """Do so with those answers of a log that are about variables before a node."""
+    answers, others, words = borrowed(log.answers), borrowed(log.others), borrowed(words)
+    for i in range(others.shape[0]):
+        words[n_noted] = answers[i, 0]
+        n_noted += 1 if others[i] < node and answers[i, 1] & PRIVATE == _ZERO else 0
+    return n_noted
 
 
 @compiled

@@ -20,9 +20,9 @@ from unless.structures.pairs import Packed, packed_width
 Part = tuple[list[Contexts], range]
 # Pairs of variables times contexts in a shard that is kept: about a second.
 SHARD_SIZE = 2**24
-# Where workers take many parts in turn, these fall from one and a half to half of their mean: the last should
-# be waited for as little as can be.
-_FALL, _MANY = 0.5, 8
+# Where workers take many parts in turn, these fall from seven quarters to a quarter of their mean: the last
+# should be waited for as little as can be.
+_FALL, _MANY = 0.75, 8
 # How far from where parts would have these sizes a cut may be, as a share of a part.
 _LEEWAY = 0.2
 # Chunks of contexts that threads take one after the other; with more of them fewer wait for the last, but

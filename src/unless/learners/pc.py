@@ -11,7 +11,6 @@ from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
-from unless.kernels.memo import Log
 from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
@@ -179,8 +178,8 @@ def _run_rounds(
             break
         n_tests += n_asked
         if has_others:
-            answers = memo.answers()
-            ledger.add(Log(answers, np.zeros(len(answers), dtype=np.int32)), k)
+            ledger.begin_kind()
+            ledger.add(memo.answers())
         n_distinct += memo.n_known
     pulse.end(n_made)
     edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)

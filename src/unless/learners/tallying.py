@@ -14,7 +14,7 @@ import numpy.typing as npt
 from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
-from unless.kernels.memo import PRIVATE, Common, Log, add_words, note_common, sort_common
+from unless.kernels.memo import PRIVATE, Log, add_words, note_closed, note_common
 from unless.learners.shard_files import ShardFile
 from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
 from unless.learners.workplace import Arrays
@@ -28,59 +28,65 @@ _LEAST_AT_ONCE = 2**20
 # A set of words, half of it gaps and rounded up, and what was read.
 _BYTES_TO_COUNT = 64
 _COUNTS_PER_WORKER = 4
-# Half a key, alone and with its kind.
-_BYTES_HANDED_IN, _BYTES_OF_A_NOTE = 8, 12
+# Half a key.
+_BYTES_OF_A_NOTE = 8
+# Room for notes at first, 32 MB: what is not written to costs nothing, but to move does.
+_FIRST_ROOM = 2**22
 _LOW_BITS = np.uint64(2**20 - 1)
 
 
 class Ledger:
-    """The questions of a part that others may ask, too, noted as they come and handed in by kind."""
+    """The questions of a part that others may ask, too, noted kind after kind."""
 
     def __init__(self, n_kinds: int, max_bytes: int) -> None:
         self.n_kinds, self.max_bytes, self.n_noted = n_kinds, max_bytes, 0
-        self._common = _pages(0)
+        self._begins: list[int] = []
+        self._words = np.empty(0, dtype=np.uint64)
 
-    def add(self, log: Log, node: int) -> None:
-        """Note the questions of a visit."""
-        if self.n_noted + len(log.others) > len(self._common.words):
-            # Private ones are not noted.
-            self._widen(self.n_noted + int(np.count_nonzero((log.answers[:, 1] & PRIVATE) == 0)))
-        self.n_noted = int(note_common(log, node, self._common, self.n_noted))
+    def begin_kind(self) -> None:
+        """Begin the next kind: those before it are complete."""
+        self._begins.append(self.n_noted)
+
+    def add(self, answers: Words) -> None:
+        """Note questions of the kind that was begun."""
+        self._make_room(answers)
+        self.n_noted = int(note_common(answers, self._words, self.n_noted))
+
+    def add_closed(self, log: Log, node: int) -> None:
+        """Note those questions of a visit that no later one will ask."""
+        self._make_room(log.answers)
+        self.n_noted = int(note_closed(log, node, self._words, self.n_noted))
 
     def hand_in(self, n_distinct: int) -> Arrays:
         """Return how many of all questions are private, and the others by kind."""
-        kinds = np.bincount(self._common.kinds[: self.n_noted], minlength=self.n_kinds)
-        begins = np.concatenate([[0], np.cumsum(kinds)])
-        words = np.empty(self.n_noted, dtype=np.uint64)
-        sort_common(self._common, begins[:-1], words)
-        return {"n_private": np.array(n_distinct - self.n_noted), "questions": words, "begins": begins}
+        left = self.n_kinds + 1 - len(self._begins)
+        return {
+            "n_private": np.array(n_distinct - self.n_noted),
+            "questions": self._words[: self.n_noted],
+            "begins": np.array(self._begins + [self.n_noted] * left, dtype=np.int64),
+        }
 
-    def _widen(self, need: int) -> None:
-        """Make room for so many questions in all, and for twice as many as there are if that is allowed."""
-        if need <= len(self._common.words):
+    def _make_room(self, answers: Words) -> None:
+        """Make room for the questions of these answers, and for some that come later if that is allowed."""
+        if self.n_noted + len(answers) < len(self._words):
             return
-        wanted = max(need, 2 * self.n_noted)
-        if self._bytes_of(wanted) > self.max_bytes:
-            wanted = need
-        need_bytes = self._bytes_of(wanted)
+        # Private ones are not noted, but for the last that is written, and written over.
+        need = self.n_noted + int(np.count_nonzero((answers[:, 1] & PRIVATE) == 0)) + 1
+        if need <= len(self._words):
+            return
+        room = max(need, 4 * len(self._words), _FIRST_ROOM)
+        moved = self.n_noted * _BYTES_OF_A_NOTE
+        room = max(need, min(room, (self.max_bytes - moved) // _BYTES_OF_A_NOTE))
+        need_bytes = room * _BYTES_OF_A_NOTE + moved
         if need_bytes > self.max_bytes:
             raise TooLarge(
-                f"To count {wanted:,} questions once that other parts of the work may ask, too, would need "
+                f"To count {need:,} questions once that other parts of the work may ask, too, would need "
                 f"{show_memory(need_bytes)}, more than the {show_memory(self.max_bytes)} left for it; raise "
                 "max_memory=, or learn with threads and without work_dir=, which needs no such count."
             )
-        wider = _pages(wanted)
-        for new, old in zip(wider, self._common, strict=True):
-            new[: self.n_noted] = old[: self.n_noted]
-        self._common = wider
-
-    def _bytes_of(self, room: int) -> int:
-        """Return what so much room needs, beside the room before it and beside what is handed in."""
-        return room * (_BYTES_OF_A_NOTE + _BYTES_HANDED_IN) + self.n_noted * _BYTES_OF_A_NOTE
-
-
-def _pages(room: int) -> Common:
-    return Common(np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.int32))
+        wider = np.empty(room, dtype=np.uint64)
+        wider[: self.n_noted] = self._words[: self.n_noted]
+        self._words = wider
 
 
 def count_parts(parts: Sequence[Arrays], n_jobs: int = 1, max_bytes: int = 2**30) -> int:
@@ -105,18 +111,28 @@ def count_parts(parts: Sequence[Arrays], n_jobs: int = 1, max_bytes: int = 2**30
     return n_private + sum(int(done["n_distinct"]) for done in counted)
 
 
-def count_distinct(parts: Sequence[Words]) -> int:
-    """Count the words that are in several parts once; within a part all are distinct."""
-    filled = [part for part in parts if len(part)]
-    if len(filled) < 2:
-        return sum(map(len, filled))
-    places = np.zeros((1 << (2 * sum(map(len, filled)) - 1).bit_length(), 1), dtype=np.uint64)
-    return sum(int(add_words(places, part)) for part in filled)
+class Tally:
+    """Counts words that are in several parts once, with a set that is used again: fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._places = np.empty((0, 1), dtype=np.uint64)
+
+    def count(self, parts: Sequence[Words]) -> int:
+        """Count the words of all parts; within a part all are distinct."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) < 2:
+            return sum(map(len, filled))
+        n_places = 1 << (2 * sum(map(len, filled)) - 1).bit_length()
+        if len(self._places) < n_places:
+            self._places = np.empty((n_places, 1), dtype=np.uint64)
+        places = self._places[:n_places]
+        places.fill(0)
+        return sum(int(add_words(places, part)) for part in filled)
 
 
 def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: Pulse) -> Arrays:
     """Count the questions of some kinds, kind by kind: what is counted at a time should fit a cache."""
-    ends = begins.sum(axis=0)
+    ends, tally = begins.sum(axis=0), Tally()
     total, first, last_kind = 0, 0, len(ends) - 1
     while first < last_kind:
         pulse.check()
@@ -124,19 +140,19 @@ def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: P
         places = begins[:, [first, last]].tolist()
         n_slices = -(-int(ends[last] - ends[first]) // at_most)
         if n_slices > 1:
-            total += sum(_count_slice(parts, places, k, n_slices, pulse) for k in range(n_slices))
+            total += sum(tally.count(_read_slice(parts, places, k, n_slices, pulse)) for k in range(n_slices))
         else:
-            total += count_distinct(
+            total += tally.count(
                 [rows_of(part, "questions", *place) for part, place in zip(parts, places, strict=True)]
             )
         first = last
     return {"n_distinct": np.array(total)}
 
 
-def _count_slice(
+def _read_slice(
     parts: Sequence[Arrays], places: Sequence[Sequence[int]], number: int, n_slices: int, pulse: Pulse
-) -> int:
-    """Count the questions whose keys fall into one of several slices: all at once would not fit memory."""
+) -> list[Words]:
+    """Read the questions whose keys fall into one of several slices: all at once would not fit memory."""
     chosen = []
     for part, (begin, end) in zip(parts, places, strict=True):
         some = [np.zeros(0, dtype=np.uint64)]
@@ -146,4 +162,4 @@ def _count_slice(
             # By the low bits, which do not choose the place in a set: it would fill up in some places.
             some.append(words[(words & _LOW_BITS) % np.uint64(n_slices) == np.uint64(number)])
         chosen.append(np.concatenate(some))
-    return count_distinct(chosen)
+    return chosen

@@ -110,7 +110,7 @@ class _Visits:
         self._last = min(self.n_done + self._n_at_once, len(nodes))
         first = nodes[self.n_done - 1] + 1 if self.n_done else 0
         # Those for nodes that others visit are taken too, as they lie before.
-        taken = {node: self.waiting.take(node) for node in range(first, nodes[self._last - 1] + 1)}
+        taken = {node: self._take(node) for node in range(first, nodes[self._last - 1] + 1)}
         known = [some for node in nodes[self.n_done : self._last] for some in taken[node]]
         room = len(self.hands) * self.hands[0].room
         # As many as were found before: to widen a memo takes time.
@@ -121,7 +121,7 @@ class _Visits:
         log = self.hands[member].visit(self._last, self.graphs, self.memo)
         node = self.task.nodes[self._last - 1]
         if self.has_others:
-            self.ledger.add(log, node)
+            self.ledger.add_closed(log, node)
         self.waiting.add(node, log)
 
     def end(self) -> int:
@@ -134,8 +134,19 @@ class _Visits:
         self._n_expected = self.memo.n_known * self._n_at_once // n_visited
         return n_visited
 
+    def _take(self, node: int) -> list[Words]:
+        """Take what is known about a node, and note it where other parts ask, too: it will not come again."""
+        known = self.waiting.take(node)
+        if self.has_others:
+            self.ledger.begin_kind()
+            for some in known:
+                self.ledger.add(some)
+        return known
+
     def result(self, team: Team) -> Arrays:
         """Return graphs (or blankets, where other parts have other nodes) and what they cost."""
+        for node in range(self.task.nodes[-1] + 1, len(self.packed.order)):
+            self._take(node)
         return {
             "n_tests": np.array(sum(hand.n_asked for hand in self.hands)),
             **self.ledger.hand_in(sum(hand.n_new for hand in self.hands)),
