@@ -33,8 +33,8 @@ _ANSWERS_AT_ONCE = 2**15
 _ANSWERS_OF_NODES = 2**17
 # What an answer may take of a memo, half of it gaps, while it is widened.
 _BYTES_OF_ONE = 128
-# Answers that a memo is made wide enough for at once: to empty a wider one takes too long.
-_MOST_EXPECTED = 2**17
+# Answers that a memo is made wide enough for beforehand, 64 MB: more would be much to empty for a guess.
+_MOST_EXPECTED = 2**20
 # Bytes: two lines of a cache, as they are often fetched in pairs.
 _FAR = 128
 # The shares of the memory for answers: a memo, answers for later nodes, questions that other parts may ask.
@@ -113,8 +113,9 @@ class _Visits:
         taken = {node: self._take(node) for node in range(first, nodes[self._last - 1] + 1)}
         known = [some for node in nodes[self.n_done : self._last] for some in taken[node]]
         room = len(self.hands) * self.hands[0].room
-        # As many as were found before: to widen a memo takes time.
-        self.memo.begin(known, max(room, min(self._n_expected, _MOST_EXPECTED)))
+        # For as many in all as there were before: to widen a memo takes time.
+        n_new = min(self._n_expected, _MOST_EXPECTED) - sum(map(len, known))
+        self.memo.begin(known, room + max(0, n_new))
 
     def visit(self, member: int) -> None:
         """Learn the blankets of nodes in one chunk after the other, as long as there are some."""
