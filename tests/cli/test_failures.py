@@ -179,6 +179,15 @@ def test_ctrl_c_that_a_kernel_hid_stops(unless, broken):
     assert result.stderr.endswith("Stopped.\n")
 
 
+def test_ctrl_c_that_an_archive_hid_stops(unless, broken):
+    hidden = ValueError("Can't close the ZIP file while there is an open writing handle on it.")
+    hidden.__context__ = KeyboardInterrupt()
+    broken(hidden)
+    result = unless("datasets")
+    assert result.exit_code == 130
+    assert result.stderr.endswith("Stopped.\n")
+
+
 def test_ctrl_c_stops_a_process_and_leaves_nothing(program, tmp_path):
     os.mkfifo(tmp_path / "table.csv")
     running = subprocess.Popen(
