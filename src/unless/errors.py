@@ -13,6 +13,8 @@ UnlessError
 ├── FileFormatError (ValueError)      a damaged, foreign or newer file
 ├── MissingExtra (ImportError)        an optional package is needed and absent
 └── TooLarge (MemoryError)            would not fit; carries the estimate
+
+What it only warns of is an UnlessWarning (UserWarning).
 """
 
 
@@ -22,6 +24,10 @@ class UnlessError(Exception):
     def __str__(self) -> str:
         # KeyError would show its argument's repr; a sentence is what people should see.
         return str(self.args[0]) if self.args else ""
+
+
+class UnlessWarning(UserWarning):
+    """Something went wrong that the work can do without."""
 
 
 class DataError(UnlessError, ValueError):

@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 from unless.cli.failures import in_options
+from unless.errors import UnlessWarning
 
 
 @pytest.mark.parametrize(
@@ -158,13 +159,14 @@ def test_ctrl_c_says_how_to_go_on(unless, broken):
     assert result.stderr.endswith("2 finished shards kept in --work-dir 'w': go on with --resume.\n")
 
 
-def test_a_warning_is_a_sentence_in_options(unless, monkeypatch):
+def test_our_own_warning_is_a_sentence_in_options(unless, monkeypatch):
     def warn(*_, **__):
-        warnings.warn("work_dir='w' cannot be written (No space left on device).", stacklevel=1)
-        warnings.warn("somebody else's", DeprecationWarning, stacklevel=1)
+        sentence = "work_dir='w' cannot be written (No space left on device)."
+        warnings.warn(sentence, UnlessWarning, stacklevel=1)
+        warnings.warn("somebody else's", stacklevel=1)
 
     monkeypatch.setattr("unless.cli.commands.datasets._list", warn)
-    with pytest.warns(DeprecationWarning, match="somebody else's"):
+    with pytest.warns(UserWarning, match="somebody else's"):
         result = unless("datasets")
     assert result.exit_code == 0
     assert result.stderr == "unless: --work-dir 'w' cannot be written (No space left on device).\n"

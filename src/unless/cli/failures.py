@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from unless.cli.wording import visible
-from unless.errors import UnlessError, interrupt_in
+from unless.errors import UnlessError, UnlessWarning, interrupt_in
 
 BUG, REFUSED, STOPPED, UNREAD = 1, 2, 130, 141
 
@@ -68,7 +68,7 @@ def plain_warnings() -> Iterator[None]:
         show = warnings.showwarning
 
         def tell(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if category is UserWarning:
+            if issubclass(category, UnlessWarning):
                 click.echo(f"unless: {in_options(_line(str(message)))}", err=True)
             else:
                 show(message, category, *where, **more)

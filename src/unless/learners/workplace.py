@@ -19,7 +19,7 @@ import numpy.typing as npt
 from unless import __version__
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.errors import FileFormatError, SettingError, interrupt_in
+from unless.errors import FileFormatError, SettingError, UnlessWarning, interrupt_in
 from unless.formats.atomic import replacing
 from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
@@ -192,6 +192,7 @@ class Workplace:
             warnings.warn(
                 f"work_dir={str(self.folder)!r} cannot be written ({error.strerror}); the work goes on, but "
                 "what is not kept there is lost if it is stopped.",
+                UnlessWarning,
                 stacklevel=3,
             )
 
@@ -278,7 +279,7 @@ def write_arrays(path: Path, content: Arrays, *, lasting: bool = True) -> None:
 
 
 def _tell(path: Path, fault: str) -> None:
-    warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", stacklevel=3)
+    warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", UnlessWarning, stacklevel=3)
 
 
 def _is_old(draft: Path) -> bool:
