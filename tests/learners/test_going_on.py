@@ -4,6 +4,7 @@ import errno
 from contextlib import suppress
 from itertools import count
 
+import numpy as np
 import pytest
 
 import unless
@@ -18,6 +19,7 @@ from unless.learners import (
     working_sets,
     workplace,
 )
+from unless.learners.bookmarks import settled_seed
 from unless.learners.halving import Search
 from unless.learners.working_sets import WorkingSets
 from unless.learners.workplace import Workplace
@@ -156,6 +158,22 @@ def test_without_a_seed_draws_are_those_the_work_began_with(name, table, tmp_pat
         if "-seed" not in path.stem and "-climb" not in path.stem:
             path.unlink()
     assert saved(make(work_dir=tmp_path / "one", resume=True).fit(table), tmp_path) == first
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"?"), lambda path: path.unlink()])
+def test_what_was_drawn_from_a_seed_that_is_lost_is_told_and_not_taken_up(spoil, table, tmp_path):
+    place = Workplace.enter(tmp_path, False, "draws", table)
+    first = settled_seed(place, None)
+    place.keep("chosen", {"draw": np.arange(3)})
+    assert settled_seed(place, None) == first
+    assert place.finished(["chosen"])
+    spoil(place.path("bookmark-seed"))
+    with pytest.warns(UserWarning) as told:
+        second = settled_seed(place, None)
+    assert "has lost the seed of 1 finished shard; all of it is computed again." in str(told[-1].message)
+    assert second != first
+    assert not place.finished(["chosen"])
+    assert settled_seed(place, None) == second
 
 
 @pytest.mark.parametrize("stops", ["while it chooses", "after it chose"])

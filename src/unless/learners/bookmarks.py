@@ -68,12 +68,15 @@ def once(
 def settled_seed(place: Workplace | None, random_state: Any) -> Any:
     """Return a seed that is the same whenever the work goes on, if none was given.
 
-    What is kept later follows from it, and would be taken up with another seed if this one were not kept.
+    What is kept later follows from it, and would be taken up with another seed if this one were not kept;
+    without it nothing else is taken up.
     """
     if place is None or random_state is not None:
         return random_state
     name = f"{BOOKMARK}seed"
     if not place.finished([name]):
-        place.keep(name, {"words": np.random.default_rng().integers(0, 2**32, size=4)})
+        place.forget()
+        # It cannot be computed again.
+        place.keep(name, {"words": np.random.default_rng().integers(0, 2**32, size=4)}, lasting=True)
     words: list[int] = place.shard(name)["words"].tolist()
     return words

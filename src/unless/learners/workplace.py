@@ -108,15 +108,27 @@ class Workplace:
                 self.path(name).unlink(missing_ok=True)
         return sound
 
-    def keep(self, name: str, content: Arrays) -> None:
+    def keep(self, name: str, content: Arrays, *, lasting: bool = False) -> None:
         """Write a shard that is read again, or say in one sentence why that cannot be."""
         try:
-            self._write(name, content)
+            self._write(name, content, lasting)
         except OSError as error:
             raise SettingError(
                 f"work_dir={str(self.folder)!r} cannot be written any more ({error.strerror}); mend that "
                 "and go on with resume=True."
             ) from None
+
+    def forget(self) -> None:
+        """Remove all that is kept of this work, because the seed it was drawn from is lost, and tell so."""
+        kept = self._kept()
+        for path in self._files("*"):
+            path.unlink(missing_ok=True)
+        if kept:
+            warnings.warn(
+                f"work_dir={str(self.folder)!r} has lost the seed of {kept}; all of it is computed again.",
+                UnlessWarning,
+                stacklevel=3,
+            )
 
     def try_to_keep(self, name: str, content: Arrays) -> bool:
         """Write a shard that only work which is stopped would need; tell once where that cannot be."""
@@ -180,10 +192,10 @@ class Workplace:
         shards = [f"{n_shards:,} finished shard{'s' if n_shards != 1 else ''}"] if n_shards else []
         return " and ".join([*shards, *(["a bookmark"] if n_bookmarks else [])])
 
-    def _write(self, name: str, content: Arrays) -> None:
+    def _write(self, name: str, content: Arrays, lasting: bool = False) -> None:
         path = self.path(name)
         # A spoiled one is noticed and computed again, so that no worker need wait for the disk.
-        write_arrays(path, {**content, "stamp": _bytes(path.name)}, lasting=False)
+        write_arrays(path, {**content, "stamp": _bytes(path.name)}, lasting=lasting)
 
     def _go_on_without(self, error: OSError) -> None:
         """Tell once that the disk is full, or gone: what was computed is worth more than its copy."""
