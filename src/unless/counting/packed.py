@@ -106,7 +106,8 @@ def bitmap_words(counts: Counts) -> int:
 class _Layout:
     """Where a bitmap has its copies of the first rows, one for each bit of what counts are above one.
 
-    The rows, the copy for bit 0, and the others, which are worth more, are three parts in whole strides.
+    A copy ends with the last row that has the bit, and is empty where no row does. The rows, the copy for
+    bit 0, and the others, which are worth more, are three parts in whole strides.
     """
 
     begins: list[int]
@@ -116,15 +117,20 @@ class _Layout:
 
     @classmethod
     def of(cls, counts: Counts) -> "_Layout":
-        """Lay out rows with these counts."""
+        """Lay out rows with these counts, which will fall."""
         n_bits = (int(counts.max(initial=1)) - 1).bit_length()
-        # Rows fall in their counts, and those whose count is larger may have the bit.
-        sizes = [packed_words(int(np.count_nonzero(counts > 2**bit))) for bit in range(n_bits)]
+        sizes = [packed_words(_rows_up_to(counts, bit)) for bit in range(n_bits)]
         n_plain = whole_words(packed_words(len(counts))) + whole_words(sum(sizes[:1]))
         begins = [whole_words(packed_words(len(counts))), *(n_plain + np.cumsum([0, *sizes[1:-1]])).tolist()]
         shifts = np.zeros(whole_words(sum(sizes[1:])), dtype=np.uint64)
         shifts[: sum(sizes[1:])] = np.repeat(np.arange(1, max(n_bits, 1), dtype=np.uint64), sizes[1:])
         return cls(begins[:n_bits], sizes, n_plain + len(shifts), shifts)
+
+
+def _rows_up_to(counts: Counts, bit: int) -> int:
+    """Return how many rows there are, by falling count, up to the last that has this bit."""
+    having = counts[(counts - 1) >> bit & 1 != 0]
+    return int(np.count_nonzero(counts >= having.min())) if len(having) else 0
 
 
 def whole_words(n_words: int) -> int:
