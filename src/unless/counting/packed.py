@@ -67,9 +67,7 @@ class PackedTable:
 
     def list_limit(self) -> int:
         """Return the length up to which reading a list of rows is faster than counting bits."""
-        words = self.table.bitmaps.shape[1]
-        passes = float(self.n_levels.mean() * (self.n_levels.mean() - 1))
-        return min(int(_WORD_COST * words * passes) + 8, int(self.table.codes.shape[1]))
+        return longest_list(self.n_levels, self.table.bitmaps.shape[1], self.table.codes.shape[1])
 
     def count(self, a: int, b: int, context: Mapping[int, int], list_limit: int | None = None) -> Counts:
         """Count variable `a` against `b` on the rows that agree with a context (variable -> code)."""
@@ -78,6 +76,12 @@ class PackedTable:
         slices = self.slices(len(conditions) + 1, limit)
         cells = count_slice(a, b, conditions, self.table, slices, self.crossing(limit))
         return np.array(cells, dtype=np.int64).reshape(self.n_levels[a], self.n_levels[b])
+
+
+def longest_list(n_levels: npt.NDArray[np.int64], n_words: int, n_rows: int) -> int:
+    """Return how long lists of rows get beside bitmaps of so many words."""
+    passes = float(n_levels.mean() * (n_levels.mean() - 1))
+    return min(int(_WORD_COST * n_words * passes) + 8, n_rows)
 
 
 def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
