@@ -82,8 +82,8 @@ class TooLarge(MemoryError, UnlessError):
 def interrupt_in(error: BaseException) -> KeyboardInterrupt | None:
     """Return the Ctrl-C that an error means, if it does.
 
-    One that comes just when a kernel is called leaves it as a SystemError, one that comes just when a part of an
-    archive is begun as the archive's ValueError that it cannot be closed.
+    One that comes just when a kernel is called leaves it as a SystemError, one that comes just when a part of
+    an archive is begun as the archive's ValueError that it cannot be closed.
     """
     cause: BaseException | None = error
     while isinstance(cause, SystemError):
