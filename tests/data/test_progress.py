@@ -1,5 +1,7 @@
 """A bar where somebody looks, silence elsewhere."""
 
+import io
+import sys
 from functools import partial
 
 import pytest
@@ -88,6 +90,19 @@ def test_there_is_one_indicator_at_a_time(capsys, monkeypatch):
     assert not drawing._spinners
 
 
+def test_a_bar_is_not_written_through_a_spinner(monkeypatch):
+    # While it spins, rich has its own in the place of stderr, which would make each state of a bar a line.
+    plain, spun = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", spun)
+    with (
+        giving_way(lambda: setattr(sys, "stderr", plain), lambda: setattr(sys, "stderr", spun)),
+        progress("learning", True, 3) as bar,
+    ):
+        bar()
+    assert "learning" in plain.getvalue()
+    assert spun.getvalue() == ""
+
+
 def test_what_quiet_work_calls_is_quiet_unless_it_is_asked_for(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with pytest.raises(ValueError, match="no"), progress("silent", False, 3):
@@ -133,7 +148,7 @@ def test_a_bar_that_the_environment_forbids_is_not_drawn(capsys, monkeypatch):
                 bar.begin("the rest", None, counted=False)
                 bar.share(0.5)
     assert capsys.readouterr().err == ""
-    assert not told
+    assert told == ["stop", "start"] * 3
 
 
 @pytest.mark.parametrize("stream", [None, object()], ids=["none", "no terminal"])

@@ -110,12 +110,15 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
     def draw() -> Any:
         from tqdm.auto import tqdm
 
+        # Before the bar is made: while one spins, what goes to stderr is written above it, line by line.
+        for stop, _ in _spinners:
+            stop()
         made: Any = tqdm(total=total, desc=title, leave=False)
         if made.disable:
             # As the user's environment says.
+            for _, start in _spinners:
+                start()
             return None
-        for stop, _ in _spinners:
-            stop()
         drawn.append(made)
         _bars.append(made)
         return made
