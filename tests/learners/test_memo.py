@@ -1,5 +1,8 @@
 """Answers that wait in files, and questions counted over parts, are those of a memo that holds everything."""
 
+import errno
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +10,10 @@ from hypothesis import strategies as st
 
 import unless
 from strategies import datasets
-from unless.errors import TooLarge
+from unless.errors import SettingError, TooLarge
 from unless.kernels.memo import PRIVATE, Log
 from unless.learners import graphs, visits
+from unless.learners.cohorts import bytes_to_learn
 from unless.learners.memo import Memo, Waiting
 from unless.learners.tallying import Ledger, Tally, count_parts
 
@@ -118,3 +122,48 @@ def test_a_memo_begins_anew_with_what_is_known():
     memo.begin([answers(5)])
     assert memo.n_known == 1 == len(memo.answers())
     assert len(memo.places) < wide
+
+
+def test_a_full_disk_is_one_sentence(monkeypatch, tmp_path):
+    class Full:
+        def tell(self):
+            return 0
+
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("unless.learners.memo._nameless", lambda _: Full())
+    log = Log(answers(1, 2, 3), np.array([1, 2, 2], dtype=np.int32))
+    with (
+        Waiting(3, 0, tmp_path) as waiting,
+        pytest.raises(SettingError, match=r"full disk: .*No space left.* max_memory="),
+    ):
+        waiting.add(0, log)
+
+
+@pytest.mark.parametrize("blankets", ["shared", "independent"])
+@pytest.mark.parametrize("n_levels", [2, 30])
+def test_the_estimate_covers_what_learning_holds_beside_answers(n_levels, blankets, monkeypatch):
+    rng = np.random.default_rng(0)
+    columns = {f"c{k}": rng.integers(0, n_levels, 4_000) for k in range(8 if n_levels > 2 else 30)}
+    data = unless.read(columns)
+    learner, held = unless.CSGS(blankets=blankets, max_blanket=1), []
+    learner.fit(data)
+    result = visits._Visits.result
+
+    def watch(self, team):
+        kept = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, memo_file)])
+        held.append(sum(trace.size for trace in kept.traces))
+        return result(self, team)
+
+    memo_file = Memo.begin.__code__.co_filename
+    monkeypatch.setattr(visits._Visits, "result", watch)
+    tracemalloc.start()
+    try:
+        learner.fit(data)
+    finally:
+        tracemalloc.stop()
+    assert 0 < held[0] <= bytes_to_learn(data, 1)

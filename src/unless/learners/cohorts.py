@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unless.counting.packed import PackedTable, bitmap_words
+from unless.counting.packed import PackedTable, bitmap_words, longest_list
 from unless.data.dataset import Dataset
 from unless.data.ordering import code_order
 from unless.kernels.bitsets import packed_words
 from unless.kernels.blankets import pack_pairs
+from unless.kernels.cohort_walk import MOST_PILES
 from unless.learners.shards import Pulse, Step, run_shards, shares_memory, within_reach
 from unless.learners.tallying import count_parts
 from unless.learners.visits import Contexts, Strategy, Task, learn_part
@@ -76,12 +77,15 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
     # Graphs while they are learned and joined, then one bit a pair, sorted and compared.
     graphs = n * m * packed_words(n) * 8 * min(n_workers, 2) + 6 * m * packed_width(n)
-    table = levels * words * 8 + 4 * n * m
-    # Lists of rows are a few times longer than there are words.
-    scratch = (2 * n + 4) * words * 32 + most * words * 16 + most * most * 8
-    # What is known of each context while it is searched.
-    scratch += m * (12 + 8 * packed_words(n))
-    return graphs + table + n_workers * scratch
+    # Its bitmaps and codes, counts, the order of rows; critical values.
+    table = levels * words * 8 + 4 * n * m + 24 * m + 16 * most * most
+    # Slices as bitmaps and as lists, and what crosses two variables on one of them.
+    limit = longest_list(data.domain.n_levels, words, m)
+    scratch = (2 * n + 4) * (8 * words + 4 * limit + 16)
+    scratch += 2 * (8 * most * words + 10 * limit + 8 * most * (most + 3))
+    # What is known of each context while it is searched, and the way through them.
+    search = m * (12 + 8 * packed_words(n)) + 4 * MOST_PILES + 56 * (levels + 3 * n)
+    return graphs + table + n_workers * scratch + (n_workers + 1) * search
 
 
 def n_shards(n: int, m: int) -> int:

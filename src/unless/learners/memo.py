@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.memory import show_memory
-from unless.errors import TooLarge
+from unless.errors import SettingError, TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import Keys, Log, count_log, merge, sort_log
 
@@ -198,11 +198,18 @@ class _Segment:
         self.file = _nameless(folder)
         self.begins = np.zeros(n_nodes + 1, dtype=np.int64)
         held = list(batches)
-        for node in range(n_nodes - 1, first - 1, -1):
-            self.begins[node] = self.file.tell()
-            for batch in held:
-                self.file.write(batch.of(node).tobytes())
-        self.end = self.file.tell()
+        try:
+            for node in range(n_nodes - 1, first - 1, -1):
+                self.begins[node] = self.file.tell()
+                for batch in held:
+                    self.file.write(batch.of(node).tobytes())
+            self.end = self.file.tell()
+        except OSError as error:
+            self.file.close()
+            raise SettingError(
+                f"A full disk: answers that memory does not hold cannot be written to {folder or 'a file'} "
+                f"({error.strerror}); make room there, or raise max_memory=."
+            ) from None
 
     def take(self, node: int) -> Words:
         """Return the answers for a node, the first that is left."""
