@@ -7,7 +7,7 @@ are many. When the later of a and b has been visited, all questions about the pa
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition, Lock
@@ -204,8 +204,12 @@ class _Segment:
                 for batch in held:
                     self.file.write(batch.of(node).tobytes())
             self.end = self.file.tell()
+            # Or the last of it would only fail when it is read.
+            self.file.flush()
         except OSError as error:
-            self.file.close()
+            # To close it is to try and write the rest again.
+            with suppress(OSError):
+                self.file.close()
             raise SettingError(
                 f"A full disk: answers that memory does not hold cannot be written to {folder or 'a file'} "
                 f"({error.strerror}); make room there, or raise max_memory=."
