@@ -1,6 +1,7 @@
 """Answers that wait in files, and questions counted over parts, are those of a memo that holds everything."""
 
 import errno
+import io
 import tracemalloc
 
 import numpy as np
@@ -9,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unless
-from strategies import datasets
+from strategies import chained_columns, datasets
 from unless.errors import SettingError, TooLarge
 from unless.kernels.memo import PRIVATE, Log
-from unless.learners import graphs, visits
+from unless.learners import cohorts, graphs, visits
 from unless.learners.cohorts import bytes_to_learn
 from unless.learners.memo import Memo, Waiting
+from unless.learners.shard_files import ShardFile
 from unless.learners.tallying import Ledger, Tally, count_parts
 
 
@@ -94,6 +96,17 @@ def test_more_questions_than_fit_memory_are_counted_in_slices(monkeypatch):
     assert count_parts(parts, 1, 0) == len(np.unique(np.concatenate(chosen)))
 
 
+def test_where_questions_begin_in_a_file_is_found_once(monkeypatch, tmp_path):
+    table, found, find = unless.read(chained_columns(8, 60)), [], ShardFile._find
+    monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**10)
+    monkeypatch.setattr("unless.learners.tallying._COUNTED_AT_ONCE", 8)
+    monkeypatch.setattr("unless.learners.tallying._COUNTS_PER_WORKER", 1)
+    monkeypatch.setattr(ShardFile, "_find", lambda file, *how: found.append(file.path) or find(file, *how))
+    learner = unless.CSGS(work_dir=tmp_path, n_jobs=1).fit(table)
+    assert learner.n_distinct_tests_ == unless.CSGS().fit(table).n_distinct_tests_
+    assert len(found) == len(set(found)) > 1
+
+
 def test_questions_of_other_parts_are_noted_within_their_memory():
     ledger = Ledger(4, 1_000)
     ledger.begin_kind()
@@ -124,19 +137,23 @@ def test_a_memo_begins_anew_with_what_is_known():
     assert len(memo.places) < wide
 
 
-def test_a_full_disk_is_one_sentence(monkeypatch, tmp_path):
-    class Full:
-        def tell(self):
+@pytest.mark.parametrize("n_answers", [3, 300, 3000])
+def test_a_full_disk_is_one_sentence(n_answers, monkeypatch, tmp_path):
+    class Full(io.RawIOBase):
+        def readable(self):
+            return True
+
+        writable = seekable = readable
+
+        def seek(self, *_):
             return 0
 
         def write(self, _):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        def close(self):
-            pass
-
-    monkeypatch.setattr("unless.learners.memo._nameless", lambda _: Full())
-    log = Log(answers(1, 2, 3), np.array([1, 2, 2], dtype=np.int32))
+    # With a buffer, as files have: some fail when it is full, some when it is emptied.
+    monkeypatch.setattr("unless.learners.memo._nameless", lambda _: io.BufferedRandom(Full()))
+    log = Log(answers(*range(1, n_answers + 1)), np.arange(n_answers, dtype=np.int32) % 2 + 1)
     with (
         Waiting(3, 0, tmp_path) as waiting,
         pytest.raises(SettingError, match=r"full disk: .*No space left.* max_memory="),

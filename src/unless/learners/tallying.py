@@ -132,7 +132,8 @@ class Tally:
 
 def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: Pulse) -> Arrays:
     """Count the questions of some kinds, kind by kind: what is counted at a time should fit a cache."""
-    ends, tally = begins.sum(axis=0), Tally()
+    # Once: a file remembers where its questions begin.
+    parts, ends, tally = list(parts), begins.sum(axis=0), Tally()
     total, first, last_kind = 0, 0, len(ends) - 1
     while first < last_kind:
         pulse.check()
