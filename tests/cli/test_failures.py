@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from unless.cli.failures import in_options
-from unless.errors import UnlessWarning
+from unless.errors import UnlessWarning, interrupt_in
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,16 @@ def test_ctrl_c_that_an_archive_hid_stops(unless, broken):
     result = unless("datasets")
     assert result.exit_code == 130
     assert result.stderr.endswith("Stopped.\n")
+
+
+def test_what_fails_after_a_ctrl_c_that_was_caught_is_no_ctrl_c():
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with pytest.raises(ValueError, match="invalid literal") as failed:
+            int("something else")
+    assert isinstance(failed.value.__context__, KeyboardInterrupt)
+    assert interrupt_in(failed.value) is None
 
 
 def test_ctrl_c_stops_a_process_and_leaves_nothing(program, tmp_path):
