@@ -127,6 +127,15 @@ def test_questions_of_other_parts_are_noted_within_their_memory():
         ledger.add(answers(*range(1, 81)))
 
 
+@pytest.mark.parametrize("n_notes", [60, 100, 128, 250, 400, 3_000])
+def test_notes_may_fill_most_of_their_memory(n_notes, monkeypatch):
+    monkeypatch.setattr("unless.learners.tallying._FIRST_ROOM", 64)
+    ledger = Ledger(1, 8 * n_notes)
+    for first in range(1, int(0.75 * n_notes), 10):
+        ledger.add(answers(*range(first, first + 10)))
+    assert ledger.n_noted >= 0.75 * n_notes - 10
+
+
 def test_a_memo_begins_anew_with_what_is_known():
     memo = Memo(2**30)
     memo.begin([answers(*range(1, 20_000)), answers(*range(20_000, 50_000))])

@@ -74,9 +74,10 @@ class Ledger:
         need = self.n_noted + int(np.count_nonzero((answers[:, 1] & PRIVATE) == 0)) + 1
         if need <= len(self._words):
             return
-        room = max(need, 4 * len(self._words), _FIRST_ROOM)
         moved = self.n_noted * _BYTES_OF_A_NOTE
-        room = max(need, min(room, (self.max_bytes - moved) // _BYTES_OF_A_NOTE))
+        left, room = (self.max_bytes - moved) // _BYTES_OF_A_NOTE, max(4 * len(self._words), _FIRST_ROOM)
+        # All that is left where there would not be much more the next time, beside what is moved then.
+        room = max(need, left if 5 * room > left else room)
         need_bytes = room * _BYTES_OF_A_NOTE + moved
         if need_bytes > self.max_bytes:
             raise TooLarge(
