@@ -28,16 +28,22 @@ def main() -> None:
 
         program()
     except SystemExit as leaving:
+        _end_at_once(is_heard)
         codes.append(leaving.code)
         raise
     except KeyboardInterrupt:
+        _end_at_once(is_heard)
         codes.append(_STOPPED)
         sys.stderr.write("Stopped.\n")
         sys.exit(_STOPPED)
-    finally:
-        if is_heard:
-            # There is nobody any more to catch an exception.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    else:
+        _end_at_once(is_heard)
+
+
+def _end_at_once(is_heard: bool) -> None:
+    """Let Ctrl-C end the process from now on: there is nobody any more to catch an exception."""
+    if is_heard:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _stop(_: int, frame: FrameType | None) -> None:

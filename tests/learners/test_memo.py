@@ -165,7 +165,7 @@ def test_a_full_disk_is_one_sentence(n_answers, monkeypatch, tmp_path):
     log = Log(answers(*range(1, n_answers + 1)), np.arange(n_answers, dtype=np.int32) % 2 + 1)
     with (
         Waiting(3, 0, tmp_path) as waiting,
-        pytest.raises(SettingError, match=r"full disk: .*No space left.* max_memory="),
+        pytest.raises(SettingError, match=r"cannot be written to .*No space left.* max_memory="),
     ):
         waiting.add(0, log)
 

@@ -145,7 +145,7 @@ def note_common(answers, words, n_noted):
 
 @compiled
 def note_closed(log, node, words, n_noted):
-    """Do so with those answers of a log that are about variables before a node."""
+    """Do as `note_common` with those answers of a log that are about variables before a node."""
     answers, others, words = borrowed(log.answers), borrowed(log.others), borrowed(words)
     for i in range(others.shape[0]):
         words[n_noted] = answers[i, 0]

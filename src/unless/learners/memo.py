@@ -91,8 +91,8 @@ class Memo:
         n_answers = sum(map(len, answers))
         # As narrow as may be: a wide memo is slow to empty, and slow to read.
         n_places = max(_FEWEST_PLACES, 1 << (2 * (n_answers + n_new)).bit_length())
-        if n_places * _BYTES_OF_AN_ANSWER > self.max_bytes:
-            # Room is a wish, answers are not.
+        if n_places * _BYTES_OF_AN_ANSWER > self.max_bytes * 3 // 4:
+            # Room is a wish, answers are not; a quarter may be kept in the other room.
             n_places = 1 << (2 * n_answers).bit_length()
         self._move_to(n_places, [])
         for some in answers:
@@ -195,25 +195,30 @@ class _Segment:
     """A file of answers: those for the last node first, so that it is cut off as they are taken."""
 
     def __init__(self, batches: Iterable[_Batch], first: int, n_nodes: int, folder: Path | None) -> None:
-        self.file = _nameless(folder)
         self.begins = np.zeros(n_nodes + 1, dtype=np.int64)
-        held = list(batches)
+        try:
+            self.file = _nameless(folder)
+            self._write(list(batches), first, n_nodes)
+        except OSError as error:
+            raise SettingError(
+                f"Answers that memory does not hold cannot be written to {folder or 'a temporary file'} "
+                f"({error.strerror}); make room there, or raise max_memory=."
+            ) from None
+
+    def _write(self, batches: Sequence[_Batch], first: int, n_nodes: int) -> None:
         try:
             for node in range(n_nodes - 1, first - 1, -1):
                 self.begins[node] = self.file.tell()
-                for batch in held:
+                for batch in batches:
                     self.file.write(batch.of(node).tobytes())
             self.end = self.file.tell()
             # Or the last of it would only fail when it is read.
             self.file.flush()
-        except OSError as error:
+        except OSError:
             # To close it is to try and write the rest again.
             with suppress(OSError):
                 self.file.close()
-            raise SettingError(
-                f"A full disk: answers that memory does not hold cannot be written to {folder or 'a file'} "
-                f"({error.strerror}); make room there, or raise max_memory=."
-            ) from None
+            raise
 
     def take(self, node: int) -> Words:
         """Return the answers for a node, the first that is left."""

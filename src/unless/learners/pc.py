@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, bitmap_words, pack
+from unless.counting.packed import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.kernels.answers import Rules
@@ -147,8 +147,11 @@ def bytes_for_pc(data: Dataset, n_workers: int) -> int:
     # The table and the shards cut from it; links by pair, then one bit a pair, sorted and compared.
     tables = 2 * (levels * words * 8 + 4 * n * m)
     links = n_pairs(n) * words * 8 + m * packed_words(n) * 8 + 6 * m * packed_width(n)
-    # Slices and contexts by depth, each as a bitmap and as a list a few times as long.
-    scratch = 2 * (n + 1) * words * 32 + most * words * 16 + most * most * 8
+    # Slices and contexts by depth, each as a bitmap and as a list, and what crosses two variables on a slice.
+    n_levels = data.domain.n_levels
+    limit, longest = longest_list(n_levels, words, m), _longest_walk(n_levels, words, m)
+    scratch = (n + 1) * (16 * words + 4 * limit + 4 * longest + 8 * (most + packed_words(n)) + 64)
+    scratch += 8 * most * words + 10 * limit + 8 * most * (most + 3)
     return tables + links + n_workers * scratch
 
 
@@ -230,10 +233,15 @@ def make_crowd(packed: PackedTable, shard: Shard) -> Crowd:
     )
 
 
+def _longest_walk(n_levels: npt.NDArray[np.int64], n_words: int, n_contexts: int) -> int:
+    """Return how long lists of contexts get beside bitmaps of so many words."""
+    return min(int(_WORD_COST * n_words * n_levels.mean()), n_contexts)
+
+
 def make_walk(packed: PackedTable, shard: Shard, k: int) -> Walk:
     """Make room for a walk over sets of k variables."""
     n, words = len(packed.order), shard.bitmaps.shape[1]
-    longest = min(int(_WORD_COST * words * packed.n_levels.mean()), len(shard.contexts))
+    longest = _longest_walk(packed.n_levels, words, len(shard.contexts))
     return Walk(
         wide=np.empty((k + 1, words), dtype=np.uint64),
         listed=np.empty((k + 1, longest + 1), dtype=np.int32),
