@@ -172,18 +172,18 @@ def test_our_own_warning_is_a_sentence_in_options(unless, monkeypatch):
     assert result.stderr == "unless: --work-dir 'w' cannot be written (No space left on device).\n"
 
 
-def test_ctrl_c_that_a_kernel_hid_stops(unless, broken):
-    hidden = SystemError("returned a result with an exception set")
-    hidden.__cause__ = KeyboardInterrupt()
-    broken(hidden)
-    result = unless("datasets")
-    assert result.exit_code == 130
-    assert result.stderr.endswith("Stopped.\n")
+HIDING = {
+    "a kernel": (SystemError("returned a result with an exception set"), "__cause__"),
+    "an archive": (
+        ValueError("Can't close the ZIP file while there is an open writing handle on it."),
+        "__context__",
+    ),
+}
 
 
-def test_ctrl_c_that_an_archive_hid_stops(unless, broken):
-    hidden = ValueError("Can't close the ZIP file while there is an open writing handle on it.")
-    hidden.__context__ = KeyboardInterrupt()
+@pytest.mark.parametrize(("hidden", "link"), HIDING.values(), ids=HIDING.keys())
+def test_ctrl_c_that_something_hid_stops(hidden, link, unless, broken):
+    setattr(hidden, link, KeyboardInterrupt())
     broken(hidden)
     result = unless("datasets")
     assert result.exit_code == 130
