@@ -46,15 +46,15 @@ format: $(READY) ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 
 bench: $(READY) ## measure, in ratios from one run, into docs (an hour; DATA=folder with the data to measure on)
-	@UNLESS_PEERS=.benchmarks/peers $(BIN)/unless bench --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
-	@$(BIN)/unless bench --only accuracy --data $(DATA) --write docs/accuracy.md
-	@$(BIN)/unless bench --only scaling --plots docs/scaling --write docs/scaling.md
+	@UNLESS_PEERS=.benchmarks/peers $(BIN)/python -m benchmarks --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
+	@$(BIN)/python -m benchmarks --only accuracy --data $(DATA) --write docs/accuracy.md
+	@$(BIN)/python -m benchmarks --only scaling --plots docs/scaling --write docs/scaling.md
 
 paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
-	@$(BIN)/unless paper --out $(if $(QUICK),build/paper --quick,docs/paper)
+	@$(BIN)/python -m studies.paper --out $(if $(QUICK),build/paper --quick,docs/paper)
 
 golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
-	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/experiments/test_repository.py tests/report/test_components.py
+	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/studies/paper/test_repository.py tests/report/test_components.py
 
 lock: $(READY) ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements.lock > /dev/null

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks
+import studies
 import unless
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-MODULES = sorted(module.name for module in pkgutil.walk_packages(unless.__path__, "unless."))
+PACKAGES = (unless, benchmarks, studies)
+MODULES = sorted(
+    module.name
+    for package in PACKAGES
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from unless.benchmarks.child import ChildError, in_child
+from benchmarks.child import ChildError, in_child
 
 
 def test_an_answer_comes_back_with_the_peak_of_memory():
@@ -18,6 +18,12 @@ def test_it_is_another_process_with_what_is_added_to_the_environment():
     answer = in_child(eval, asked, environment={"OPENBLAS_NUM_THREADS": "1"})
     assert answer["pid"] != os.getpid()
     assert (answer["OPENBLAS_NUM_THREADS"], answer["PATH"]) == ("1", os.environ["PATH"])
+
+
+def test_benchmarks_are_found_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert in_child(dict, [["one", 1]])["one"] == 1
 
 
 def test_a_failure_is_told_by_its_last_line_and_shown_whole(capsys):

@@ -12,14 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 import unless
-from unless.benchmarks import history, scaling, suite
-from unless.benchmarks.big_tables import write_chain
-from unless.benchmarks.child import ChildError
-from unless.benchmarks.growth import fit_slope
-from unless.benchmarks.options import DataError, Options
-from unless.benchmarks.peers import Peer, PeerError
-from unless.benchmarks.result import Line, Note, Section, Table, as_markdown, as_records, from_records
-from unless.benchmarks.structures import Contestant
+from benchmarks import history, scaling, suite
+from benchmarks.__main__ import command
+from benchmarks.big_tables import write_chain
+from benchmarks.child import ChildError
+from benchmarks.growth import fit_slope
+from benchmarks.options import DataError, Options
+from benchmarks.peers import Peer, PeerError
+from benchmarks.result import Line, Note, Section, Table, as_markdown, as_records, from_records
+from benchmarks.structures import Contestant
 from unless.errors import FileFormatError, SettingError
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def made_up(monkeypatch):
         options.need("nothing.csv") if options.draws == 1 else None
         yield from ENTRIES
 
-    module = types.ModuleType("unless.benchmarks.made_up")
+    module = types.ModuleType("benchmarks.made_up")
     module.TITLE, module.run = "Made up", run
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for place in (suite, history):
@@ -52,7 +53,7 @@ def made_up(monkeypatch):
 
 @pytest.mark.parametrize("name", suite.ITEMS + suite.LONG)
 def test_every_item_has_a_title_and_can_be_run(name):
-    module = importlib.import_module(f"unless.benchmarks.{name}")
+    module = importlib.import_module(f"benchmarks.{name}")
     assert module.TITLE
     assert callable(module.run)
 
@@ -93,11 +94,9 @@ def test_what_was_not_run_again_is_taken_over(made_up, tmp_path):
 
 
 def test_the_command_prints_and_writes(made_up, tmp_path):
-    from unless.cli import main
-
     figures, page, kept = tmp_path / "f.json", tmp_path / "page.md", tmp_path / "kept"
-    words = ["bench", "--only", "made_up", "--json", figures, "--write", page, "--history", kept]
-    result = CliRunner().invoke(main, [str(word) for word in words])
+    words = ["--only", "made_up", "--json", figures, "--write", page, "--history", kept]
+    result = CliRunner().invoke(command, [str(word) for word in words])
     assert (result.exit_code, "Said plainly." in result.stdout) == (0, True)
     assert "targets missed: 1." in result.stderr
     (stored,) = kept.glob("*.json")
@@ -179,7 +178,7 @@ serve({"version": "1"}, work)
 
 @pytest.fixture
 def peer(tmp_path):
-    from unless.benchmarks import peers
+    from benchmarks import peers
 
     script = tmp_path / "peer.py"
     script.write_text(PEER)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.big_tables import write_chain
 from data.tables import write
 from unless import read
-from unless.benchmarks.big_tables import write_chain
 from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
 

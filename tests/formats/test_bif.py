@@ -6,8 +6,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from benchmarks.mutants import BIF
 from formats.models import log_potentials, states
-from unless.benchmarks.mutants import BIF
 from unless.errors import FileFormatError
 from unless.formats.bif import parse_bif, read_bif
 

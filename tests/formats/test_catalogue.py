@@ -7,9 +7,9 @@ import os
 import numpy as np
 import pytest
 
+from benchmarks.mutants import BIF
 from formats.models import same_distribution, small_model
 from formats.test_record import change_array
-from unless.benchmarks.mutants import BIF
 from unless.errors import FileFormatError, SettingError
 from unless.formats.catalogue import read_model, write_model
 from unless.formats.names import names_path

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from unless.benchmarks.mutants import SEEDS, read
+from benchmarks.mutants import SEEDS, read
 from unless.errors import FileFormatError
 
 TOKEN = re.compile(r'"[^"]*"|[\w.+-]+|[^\s\w]')

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from unless.benchmarks.mutants import SEEDS, garbage, large, mutant, read, seconds_to_refuse
+from benchmarks.mutants import SEEDS, garbage, large, mutant, read, seconds_to_refuse
 from unless.errors import FileFormatError
 
 LONG = 300_000

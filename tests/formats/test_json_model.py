@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from benchmarks.mutants import JSON
 from formats.models import small_model
-from unless.benchmarks.mutants import JSON
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError
 from unless.formats.json_model import json_text, parse_json, read_json

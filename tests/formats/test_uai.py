@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.mutants import UAI
 from formats.models import log_potentials, same_distribution, small_model
-from unless.benchmarks.mutants import UAI
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, TooLarge
 from unless.formats.factors import factors_of

@@ -25,13 +25,11 @@ _OPTIONS = {
     "header": "--no-header",
     "evidence": "--given",
     "random_state": "--seed",
-    "n_networks": "--reps",
-    "n_variables": "--variables",
 }
 _ARGUMENTS = (
-    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|forbidden_edges|header|learners|"
-    "levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|n_networks|n_variables|order|"
-    "random_state|rare|required_edges|resume|rule|sizes|test|undecided|work_dir"
+    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|forbidden_edges|header|"
+    "levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|"
+    "random_state|rare|required_edges|resume|rule|test|undecided|work_dir"
 )
 # Quoted text is matched first, and left alone: a column may be called "levels=".
 _MENTION = re.compile(

@@ -21,14 +21,30 @@ COMMANDS = {
     "sample": "Draw rows from a model, as CSV.",
     "score": "Say how probable a table is under a model.",
     "convert": "Write a model or a graph in another format.",
-    "paper": "Repeat the experiments of the paper behind CSGS, and say which of its claims hold.",
-    "bench": "Measure what Unless costs on this machine, beside what others cost.",
     "datasets": "List the bundled tables, or write one as CSV.",
 }
 
 
-class Program(click.Group):
-    """A group whose commands are imported when called, and whose failures are one sentence each."""
+class Answering(click.Command):
+    """A command whose failures are one sentence each."""
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped by Ctrl-C, 141 nobody reads the output."""
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot write a name shows its code points instead.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            # Left to itself, click would write its own messages.
+            with plain_warnings():
+                code = super().main(*args, **{**extra, "standalone_mode": False})
+        except (Exception, KeyboardInterrupt, SystemExit) as failure:
+            code = answer(failure)
+        sys.exit(code or 0)
+
+
+class Program(Answering, click.Group):
+    """A group whose commands are imported when called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Name the commands in the order a newcomer meets them."""
@@ -53,20 +69,6 @@ class Program(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-    def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped by Ctrl-C, 141 nobody reads the output."""
-        for stream in (sys.stdout, sys.stderr):
-            # A terminal that cannot write a name shows its code points instead.
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")
-        try:
-            # Left to itself, click would write its own messages.
-            with plain_warnings():
-                code = super().main(*args, **{**extra, "standalone_mode": False})
-        except (Exception, KeyboardInterrupt, SystemExit) as failure:
-            code = answer(failure)
-        sys.exit(code or 0)
 
 
 @click.group(

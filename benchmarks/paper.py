@@ -1,0 +1,63 @@
+"""The paper's domain: nine variables, 100,000 rows, through the dense cube."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.options import Options
+from benchmarks.result import Entry, Line, Note
+from benchmarks.timing import interleave, loops_for, measured, median, spread, times
+
+TITLE = "The paper's domain: 9 variables, 100,000 rows"
+
+
+def run(options: Options) -> Iterator[Entry]:
+    """Measure from the collapsed Dataset to the edge sets."""
+    import unless
+    from benchmarks.rules import default_rules
+    from unless.learners.graphs import learn_graphs
+    from unless.learners.settings import resolve_order
+    from unless.learners.visits import Strategy
+
+    data = unless.datasets.make_csi(n_variables=9, random_state=0).sample(100_000, random_state=1)
+    order = resolve_order(data, "association")
+    strategy = Strategy(default_rules(data, order))
+    whole, kernels = (lambda: learn_graphs(data, order, strategy, n_jobs=1)), _kernels(data, order, strategy)
+    ways = {
+        "Dataset to edge sets": measured(whole, loops_for(whole, 0.05)),
+        "kernels alone": measured(kernels, loops_for(kernels, 0.05)),
+        "CSGS().fit": measured(lambda: unless.CSGS(n_jobs=1).fit(data), 10),
+    }
+    samples = interleave(ways, options.repeats)
+    for name, taken in samples.items():
+        target = 2.0 if name == "Dataset to edge sets" else None
+        yield Line(f"{name}: CPU", median(taken) * 1e3, "ms", spread(times(taken, unit=1e-3)), at_most=target)
+    learned = whole()
+    yield Line("questions asked", learned.n_tests)
+    yield Line("tables counted", learned.n_distinct_tests)
+    yield Note(
+        f"{data.n_distinct:,} contexts; {options.repeats} turns; fit adds the order, the rules and the model."
+    )
+
+
+def _kernels(data, order, strategy):
+    """Return a call of the two kernels, everything around them prepared."""
+    from unless.counting.cube import build_cube
+    from unless.kernels.cube import Desk, fill, grow_shrink_rows
+
+    n, m = data.n_variables, data.n_distinct
+    rows = np.ascontiguousarray(data.rows[:, order])
+    cube = build_cube(data, order)
+    graphs = np.zeros((m, n, n), dtype=np.bool_)
+    most = int(cube.n_levels.max())
+    room = (np.empty(size, dtype=np.int64) for size in (most * most, most, most))
+    desk = Desk(np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8), *room)
+
+    def call() -> None:
+        cube.counts[:] = 0
+        desk.answers[:] = 0
+        graphs[:] = False
+        fill(rows, data.counts, cube)
+        grow_shrink_rows(rows, graphs, cube, strategy.rules, True, desk)
+
+    return call

@@ -1,1 +1,0 @@
-"""What Unless costs, beside what others cost: `unless bench`. Figures, never tests."""

@@ -1,0 +1,112 @@
+"""`python -m studies.paper`: the experiments of the CSGS paper, run again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unless.cli.options import Written, jobs, names
+from unless.cli.program import Answering
+
+if TYPE_CHECKING:
+    from studies.paper.claims import Finding
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in names(text)]
+    except ValueError:
+        raise ValueError(f"{text!r} is no list of whole numbers; write 20,100,1000.") from None
+
+
+@click.command(
+    cls=Answering,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""
+    Every cell (a learner on a table) is a file in the folder; a run that was stopped goes on when the same
+    command is given again. The folder then holds figures (SVG), all numbers (CSV) and the table of claims.
+    Figures need matplotlib: pip install 'unless[figures]'.
+
+    \b
+    Examples:
+      python -m studies.paper --out paper --quick
+      python -m studies.paper --out paper
+      python -m studies.paper --out some --sizes 100,1000 --reps 3 --learners CSGS,CSPC
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-paper", 1
+      n_cells           how many (n, N) every claim was looked at in
+      claims            one record each: key, words, compared, reading,
+                        n_for, n_against, p, settled_for, settled_against,
+                        verdict
+    """,
+)
+@click.option(
+    "--out", "folder", required=True, metavar="DIR", type=click.Path(file_okay=False), help="Where to."
+)
+@click.option("--quick", is_flag=True, help="Fewer sizes and networks: minutes.")
+@click.option("--sizes", type=Written("N[,N...]", _numbers), help="Numbers of rows, 10 to 100000.")
+@click.option("--variables", type=Written("N[,N...]", _numbers), help="Numbers of variables (6,7,8,9).")
+@click.option(
+    "--reps", type=click.IntRange(min=1), metavar="N", help="Networks for each number of variables (10)."
+)
+@click.option(
+    "--learners", type=Written("NAME[,NAME...]", names), help="Only these; references count as such."
+)
+@click.option(
+    "--jobs", "n_jobs", type=Written("N", jobs), default="-1", help="Processes side by side (-1: all cores)."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
+def command(folder: str, n_jobs: int, as_json: bool, **wishes: Any) -> None:
+    """Repeat the experiments of the paper behind CSGS, and say which of its claims hold."""
+    from studies.paper.claims import findings
+    from studies.paper.paper import run_paper
+    from studies.paper.plan import make_plan
+    from unless.cli.display import note, say_json
+
+    plan = make_plan(
+        quick=wishes["quick"],
+        sizes=wishes["sizes"],
+        n_networks=wishes["reps"],
+        contestants=wishes["learners"],
+        n_variables=wishes["variables"],
+    )
+    try:
+        results = run_paper(plan, Path(folder), n_jobs)
+    except KeyboardInterrupt:
+        note("What is finished is kept: the same command goes on with it.")
+        raise
+    n_cells = len(plan.main.n_variables) * len(plan.main.sizes)
+    found = findings(results)
+    if as_json:
+        claims = [finding.to_dict() for finding in found]
+        say_json({"format": "unless-paper", "version": 1, "n_cells": n_cells, "claims": claims})
+    else:
+        _tell(found, n_cells)
+        note(f"Figures, tables and claims are in {folder}.")
+
+
+def _tell(found: list["Finding"], n_cells: int) -> None:
+    from unless.cli.display import say, say_table
+
+    if not found:
+        say("No claim of the paper speaks of these learners alone.")
+        return
+    rows = [
+        (
+            one.claim.compares,
+            f"{one.tally.n_for}",
+            f"{one.tally.n_against}",
+            f"{one.tally.p:.2g}",
+            one.verdict,
+        )
+        for one in found
+    ]
+    head = ("Compared", "For", "Against", "Sign test p", "Verdict")
+    say(f"Claims of the paper, of {n_cells} cells each:\n")
+    say_table(head, rows, numbers=(1, 2, 3))
+
+
+if __name__ == "__main__":
+    command()

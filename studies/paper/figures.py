@@ -1,0 +1,213 @@
+"""The figures as SVG; lines differ in markers and dashes too, so that they survive black and white."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from studies.paper.plan import Shape, Study
+from studies.paper.readings import CANONICAL, CONTESTANTS, HEADLINE, REFERENCES
+from studies.paper.results import Results, curve
+from unless.errors import SettingError
+from unless.formats.atomic import replacing
+
+
+class Style(NamedTuple):
+    """How a contestant is drawn."""
+
+    label: str
+    colour: str
+    marker: str
+    dashes: Any
+
+
+# Okabe and Ito's colours, which most eyes tell apart; markers and dashes carry the same without colour.
+STYLES = {
+    "CSGS": Style("CSGS", "#0072B2", "o", "-"),
+    "CSPC": Style("CSPC", "#D55E00", "s", "-"),
+    "CSGS-association": Style("CSGS, by association", "#56B4E9", "o", (0, (1, 1))),
+    "CSPC-association": Style("CSPC, by association", "#E69F00", "s", (0, (1, 1))),
+    "GSMN": Style("GSMN", "#009E73", "^", "--"),
+    "IBMAPHC": Style("IBMAP-HC", "#CC79A7", "v", "--"),
+    "GSSL": Style("GSSL", "#7F7F7F", "D", "-."),
+    "DTSL": Style("DTSL", "#8C6D1F", "X", "-."),
+    "generating": Style("generating features", "#000000", "", ":"),
+    "canonical": Style("true graphs, cliques", "#000000", "", (0, (5, 1, 1, 1, 1, 1))),
+}
+# The same bytes whenever it is drawn: no dates, no random names.
+_RC: dict[Any, Any] = {
+    "svg.hashsalt": "unless",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+}
+
+
+def check_drawing() -> None:
+    """Refuse, before hours of work, to begin without the library that draws."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise SettingError(
+            "Figures need matplotlib; install it with pip install 'unless[figures]'."
+        ) from None
+
+
+def draw_figures(results: Results, folder: Path) -> None:
+    """Draw all figures that the run has numbers for, and remove those that a wider plan drew here before."""
+    study, large = results.plan.main, results.plan.large
+    n_panels = len(study.n_variables)
+    with _drawing(folder / "figure1.svg", n_panels, "number of rows N", "KL(truth || learned), nats") as axes:
+        for panel, n in zip(axes, study.n_variables, strict=True):
+            _draw_curves(panel, results, study, "complete", n, "kl")
+    if set(CANONICAL) <= set(study.contestants):
+        with _drawing(folder / "figure2.svg", n_panels, "number of rows N", "number of tests") as axes:
+            for panel, n in zip(axes, study.n_variables, strict=True):
+                _draw_tests(panel, results, study, n)
+    else:
+        (folder / "figure2.svg").unlink(missing_ok=True)
+    # References learn nothing: they have no error of structure and no time of their own.
+    with _drawing(
+        folder / "figure3.svg", n_panels, "number of rows N", "F1 of (pair, context), by graphs"
+    ) as axes:
+        for panel, n in zip(axes, study.n_variables, strict=True):
+            _draw_curves(panel, results, study, "complete", n, "graphs_f1", linear=True, without=REFERENCES)
+    with _drawing(
+        folder / "figure4.svg", n_panels, "number of rows N", "CPU seconds, structure and weights"
+    ) as axes:
+        for panel, n in zip(axes, study.n_variables, strict=True):
+            _draw_curves(panel, results, study, "complete", n, "seconds", without=REFERENCES)
+    if large is not None:
+        _draw_large(results, large, folder)
+    else:
+        for name in _LARGE_FIGURES:
+            (folder / name).unlink(missing_ok=True)
+
+
+_LARGE_FIGURES = ("figure5.svg", "figure5-f1.svg")
+
+
+def _draw_large(results: Results, large: Study, folder: Path) -> None:
+    places = [(shape, n) for shape in large.shapes for n in large.n_variables]
+    wide = len(large.n_variables)
+    by_kl, by_f1 = (folder / name for name in _LARGE_FIGURES)
+    with _drawing(by_kl, len(places), "number of rows N", "KL, nats", wide) as axes:
+        for panel, (shape, n) in zip(axes, places, strict=True):
+            _draw_curves(panel, results, large, shape, n, "kl")
+            panel.set_title(f"{shape}, n = {n}")
+    with _drawing(by_f1, len(places), "number of rows N", "F1 by graphs", wide) as axes:
+        for panel, (shape, n) in zip(axes, places, strict=True):
+            _draw_curves(panel, results, large, shape, n, "graphs_f1", linear=True, without=REFERENCES)
+            panel.set_title(f"{shape}, n = {n}")
+
+
+def _draw_curves(
+    panel: Any,
+    results: Results,
+    study: Study,
+    shape: Shape,
+    n: int,
+    field: str,
+    linear: bool = False,
+    without: Iterable[str] = (),
+) -> None:
+    """Draw a line for each contestant: mean, and a standard deviation each way."""
+    shown = [one for one in CONTESTANTS if one in study.contestants and one not in without]
+    for place, contestant in enumerate(shown):
+        numbers = curve(results, study, HEADLINE.name, shape, n, contestant, field)
+        if np.isfinite(numbers).any():
+            _draw_line(panel, study.sizes, numbers, STYLES[contestant], place / max(1, len(shown) - 1) - 0.5)
+    panel.set_xscale("log")
+    if linear:
+        panel.set_ylim(0, 1)
+    else:
+        panel.set_yscale("log")
+    panel.set_title(f"n = {n}")
+
+
+def _draw_line(panel: Any, sizes: tuple[int, ...], numbers: Any, style: Style, shift: float) -> None:
+    means = numbers.mean(axis=1)
+    spread = numbers.std(axis=1, ddof=1) if numbers.shape[1] > 1 else np.zeros_like(means)
+    # A lower end below zero has no place on a log axis: it ends at a tenth of the mean.
+    down = np.minimum(spread, 0.9 * means)
+    # Bars beside each other instead of on top of each other.
+    x = np.array(sizes) * 1.12**shift
+    panel.errorbar(
+        x,
+        means,
+        yerr=(down, spread),
+        label=style.label,
+        color=style.colour,
+        marker=style.marker or None,
+        linestyle=style.dashes,
+        markersize=4,
+        markerfacecolor="white",
+        linewidth=1.2,
+        elinewidth=0.5,
+        capsize=1,
+    )
+
+
+def _draw_tests(panel: Any, results: Results, study: Study, n: int) -> None:
+    """Draw bars of questions and, inside them, of distinct tables."""
+    places = np.arange(len(study.sizes))
+    for side, (contestant, hatch) in enumerate(zip(CANONICAL, ("", "////"), strict=True)):
+        style = STYLES[contestant]
+        for field, word, alpha in (
+            ("n_tests", "questions", 0.35),
+            ("n_distinct_tests", "distinct tables", 1.0),
+        ):
+            numbers = curve(results, study, HEADLINE.name, "complete", n, contestant, field)
+            panel.bar(
+                places + (side - 0.5) * 0.4,
+                numbers.mean(axis=1),
+                0.38,
+                yerr=numbers.std(axis=1, ddof=1) if numbers.shape[1] > 1 else None,
+                label=f"{style.label}, {word}",
+                facecolor=style.colour,
+                alpha=alpha,
+                hatch=hatch,
+                edgecolor="black",
+                linewidth=0.6,
+                error_kw={"elinewidth": 0.6, "capsize": 1.5},
+            )
+    panel.set_yscale("log")
+    panel.set_xticks(places, [_short(size) for size in study.sizes], rotation=45)
+    panel.set_title(f"n = {n}")
+
+
+def _short(size: int) -> str:
+    return f"{size / 1_000:g}k" if size >= 1_000 else str(size)
+
+
+@contextmanager
+def _drawing(path: Path, n_panels: int, x: str, y: str, n_wide: int = 2) -> Iterator[list[Any]]:
+    """Give panels to draw in, and write the file when they are drawn."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_RC):
+        n_high = -(-n_panels // n_wide)
+        figure = Figure(figsize=(4.6 * n_wide, 3.4 * n_high + 0.9), layout="constrained")
+        FigureCanvasSVG(figure)
+        panels = list(figure.subplots(n_high, n_wide, squeeze=False).ravel())
+        yield panels[:n_panels]
+        for unused in panels[n_panels:]:
+            unused.set_visible(False)
+        for panel in panels[:n_panels]:
+            panel.set_xlabel(x)
+            panel.set_ylabel(y)
+        # A contestant may be missing in one panel and drawn in another.
+        shown = [panel.get_legend_handles_labels() for panel in panels]
+        by_label = {
+            label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)
+        }
+        figure.legend(
+            by_label.values(), by_label, loc="outside lower center", ncols=min(5, 2 * n_wide + 1), fontsize=8
+        )
+        with replacing(path) as stream:
+            figure.savefig(stream, format="svg", metadata={"Date": None})

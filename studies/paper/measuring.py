@@ -1,0 +1,113 @@
+"""One cell: a contestant learns from a table, and what it learned is held against the truth."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from studies.paper.contestants import Learned, learn
+from studies.paper.plan import Cell
+from studies.paper.readings import Reading, reading_named
+from studies.paper.tables import Table, table_of
+from unless.errors import TooLarge
+from unless.evaluation.comparison import StructureComparison, compare_structures
+from unless.evaluation.divergence import kl_divergence
+from unless.inference.priors import Gaussian
+from unless.structures.canonical import CanonicalModel
+from unless.structures.featuring import features_of
+from unless.structures.pairs import pair_nodes, unpack
+from unless.weights.fitting import fit_weights
+
+Record = dict[str, Any]
+# More features than this are not weighed: at this many a cell takes minutes.
+MAX_FEATURES = 3_000
+# Up to this many variables structures are compared in all contexts, beyond in those of the table.
+MAX_VARIABLES_COMPARED = 16
+# Digits of a divergence that a file keeps: the search for weights stops at a gradient, not at the last bit.
+DIGITS = 6
+
+
+def measure(cell: Cell) -> tuple[Record, Record]:
+    """Return what was found, which is the same in every run, and the seconds it took, which are not."""
+    reading = reading_named(cell.site.reading)
+    table = table_of(cell.site)
+    begin = time.process_time()
+    learned = learn(cell.contestant, table, reading)
+    learn_seconds = time.process_time() - begin
+    begin = time.process_time()
+    weighed = _weighed(learned, table, reading)
+    weigh_seconds = time.process_time() - begin
+    record = {
+        "n_contexts": table.data.n_distinct,
+        "n_tests": learned.n_tests,
+        "n_distinct_tests": learned.n_distinct_tests,
+        **_degree(learned.structure),
+        **weighed,
+        **_compared(learned, table, cell.site.n_variables),
+    }
+    return record, {"learn_seconds": learn_seconds, "weigh_seconds": weigh_seconds}
+
+
+def _weighed(learned: Learned, table: Table, reading: Reading) -> Record:
+    """Give the structure weights and return its divergence from the truth, or why there is none."""
+    kind = reading.features if isinstance(learned.structure, CanonicalModel) else "cliques"
+    features = features_of(learned.structure, kind)
+    found: Record = {
+        "n_features": len(features),
+        "kl": None,
+        "kl_error": None,
+        "converged": None,
+        "why": None,
+    }
+    if len(features) > MAX_FEATURES:
+        return {**found, "why": f"more than {MAX_FEATURES:,} features"}
+    net = fit_weights(
+        features,
+        learned.rows,
+        Gaussian(reading.sd),
+        relative_tolerance=reading.relative_tolerance,
+        n_jobs=1,
+        show_progress=False,
+    )
+    try:
+        divergence = kl_divergence(table.truth, net, random_state=0, show_progress=False)
+    except TooLarge:
+        return {**found, "why": "exact inference does not fit"}
+    report = net.fit_report
+    return {
+        **found,
+        "kl": _rounded(float(divergence)),
+        "kl_error": _rounded(divergence.error),
+        "converged": report is not None and report.converged,
+    }
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")
+
+
+def _compared(learned: Learned, table: Table, n_variables: int) -> Record:
+    """Count right and wrong interactions: by graphs in the contexts of the table, by features in all."""
+    truth, data, found = table.truth, table.data, learned.structure
+    everywhere = None if n_variables <= MAX_VARIABLES_COMPARED else data
+    by_graphs = compare_structures(truth, found, by="graphs", contexts=data, show_progress=False)
+    by_features = compare_structures(truth, found, by="features", contexts=everywhere, show_progress=False)
+    return {**_counts("graphs", by_graphs), **_counts("features", by_features)}
+
+
+def _counts(kind: str, found: StructureComparison) -> Record:
+    return {f"{kind}_{name}": getattr(found, name) for name in ("tp", "fp", "fn", "tn")}
+
+
+def _degree(structure: Any) -> Record:
+    """Return the largest degree of a node in any graph of a canonical model: k in the paper's bound."""
+    if not isinstance(structure, CanonicalModel):
+        return {"max_degree": None}
+    n_nodes = len(structure.domain)
+    links = unpack(structure.packed, n_nodes)
+    ends = pair_nodes(np.arange(links.shape[1]), n_nodes)
+    degrees = np.zeros((len(links), n_nodes), dtype=np.int64)
+    for end in ends:
+        for node in range(n_nodes):
+            degrees[:, node] += links[:, end == node].sum(axis=1)
+    return {"max_degree": int(degrees.max())}

@@ -1,0 +1,44 @@
+"""The tables that are learned from: known laws, and the first rows of one sample of each."""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from studies.paper.plan import SAMPLE, Site
+from studies.paper.readings import reading_named
+from unless.data.dataset import Dataset, Rows
+from unless.datasets.csi import make_csi
+from unless.datasets.gated import GatedDomain
+from unless.inference.queries import sample_codes
+
+# Networks and samples have seeds of their own; a reading that changes neither sees the same tables.
+_SHAPE_SEEDS = {"complete": 0, "chain": 1, "grid": 2}
+
+
+class Table(NamedTuple):
+    """A table and the law it was drawn from."""
+
+    truth: GatedDomain
+    data: Dataset
+
+
+def table_of(site: Site) -> Table:
+    """Return the first rows of the sample of a network, with the columns that the reading wants first."""
+    reading = reading_named(site.reading)
+    truth, rows = _sampled(site.shape, site.n_variables, site.network, tuple(sorted(reading.domain.items())))
+    data = Dataset.from_codes(truth.domain, rows[: site.size])
+    if reading.first is not None:
+        data = data.select(sorted(data.names, key=lambda name: name != reading.first))
+    return Table(truth, data)
+
+
+# The contestants of a table follow each other, and all learn from the same sample.
+@lru_cache(maxsize=2)
+def _sampled(
+    shape: Any, n_variables: int, network: int, settings: tuple[tuple[str, Any], ...]
+) -> tuple[GatedDomain, Rows]:
+    seed = (_SHAPE_SEEDS[shape], n_variables, network)
+    weights, draws = (np.random.default_rng((*seed, what)) for what in (0, 1))
+    truth = make_csi(n_variables, shape=shape, random_state=weights, **dict(settings))
+    return truth, sample_codes(truth, SAMPLE, draws, {}, method="exact", max_memory=None)

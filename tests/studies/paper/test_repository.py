@@ -1,0 +1,99 @@
+"""The results in docs/paper are those that the code gives, and docs/paper.md tells of them."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.paper.measuring import measure
+from studies.paper.plan import FULL, Cell, Site
+
+DOCS = Path(__file__).parents[3] / "docs"
+BEGIN, END = "<!-- from paper/claims.md -->\n", "<!-- end -->\n"
+# Few rows and few variables, one of each contestant: these take no time.
+CHECKED = {(6, 0, 100), (7, 3, 200), (8, 9, 40)}
+
+
+def lines():
+    with (DOCS / "paper" / "networks.csv").open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_cells_measured_again_come_out_the_same():
+    kept = [
+        line
+        for line in lines()
+        if line["shape"] == "complete"
+        and (int(line["n_variables"]), int(line["network"]), int(line["size"])) in CHECKED
+    ]
+    assert len(kept) == 10 * len(CHECKED)
+    for line in kept:
+        site = Site("headline", "complete", *(int(line[key]) for key in ("n_variables", "network", "size")))
+        found, _ = measure(Cell(site, line["contestant"]))
+        assert float(line["kl"]) == pytest.approx(found["kl"], rel=1e-4)
+        for key in ("n_tests", "n_distinct_tests", "n_contexts", "n_features", "graphs_fp", "features_fn"):
+            assert int(line[key]) == found[key]
+
+
+def test_every_cell_of_the_plan_is_there():
+    n_headline = sum(cell.site.reading == "headline" for cell in FULL.cells())
+    assert len(lines()) == n_headline
+    assert all(line["kl"] or line["why"] for line in lines())
+
+
+def test_the_page_has_the_claims_as_they_were_found():
+    page = (DOCS / "paper.md").read_text()
+    claims = (DOCS / "paper" / "claims.md").read_text()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    wanted = f"{before}{BEGIN}{claims}{END}{after}"
+    if os.environ.get("UNLESS_REWRITE_GOLDEN") == "1":
+        (DOCS / "paper.md").write_text(wanted)
+    assert (DOCS / "paper.md").read_text() == wanted
+
+
+def test_figures_named_on_the_page_are_there():
+    page = (DOCS / "paper.md").read_text()
+    drawn = {path.name for path in (DOCS / "paper").glob("*.svg")}
+    assert drawn
+    assert all(f"(paper/{name})" in page for name in drawn)
+
+
+def over_networks(shape, contestant, key):
+    """Return numbers by (n, N), one for each network."""
+    found = {}
+    for line in lines():
+        if (line["shape"], line["contestant"]) == (shape, contestant):
+            place = int(line["n_variables"]), int(line["size"])
+            found.setdefault(place, []).append(float(line[key] or "nan"))
+    return {place: np.array(numbers) for place, numbers in found.items()}
+
+
+def ratios(shape, one, other):
+    """Return the ratio of mean divergences by (n, N), where both have one."""
+    mine, theirs = (over_networks(shape, who, "kl") for who in (one, other))
+    found = {place: mine[place].mean() / theirs[place].mean() for place in mine}
+    return {place: ratio for place, ratio in found.items() if np.isfinite(ratio)}
+
+
+def drawn_though_absent(contestant):
+    """Return the smallest and the largest mean share of absent interactions drawn from N = 5,000 on."""
+    wrong, right = (over_networks("complete", contestant, f"graphs_{kind}") for kind in ("fp", "tn"))
+    shares = [(wrong[p] / (wrong[p] + right[p])).mean() for p in wrong if p[1] >= 5_000]
+    return f"{100 * min(shares):.0f}-{100 * max(shares):.0f} %"
+
+
+def test_the_page_tells_of_the_numbers_in_the_tables():
+    page = " ".join((DOCS / "paper.md").read_text().partition(BEGIN)[0].split())
+    behind = ratios("complete", "CSPC", "CSGS")
+    least, most = min(behind, key=behind.get), max(behind, key=behind.get)
+    assert (least, most) == ((7, 40), (6, 100_000))
+    assert f"from {behind[least]:.2f} times (n = 7, N = 40) to {behind[most]:.0f} times (n = 6" in page
+    draws = (drawn_though_absent(one) for one in ("GSMN", "CSGS"))
+    assert "draws {} of the absent interactions (CSGS {})".format(*draws) in page
+    costs = [r for shape in ("chain", "grid") for r in ratios(shape, "CSGS", "CSGS-association").values()]
+    assert f"a factor of {min(costs):.1f} to {max(costs):.1f} in KL" in page
+    far = {p: ratio for p, ratio in ratios("complete", "canonical", "CSGS").items() if p[0] == 9}
+    assert f"up to {max(far.values()):.0f} times as far as CSGS at n = 9" in page
