@@ -50,8 +50,13 @@ def _kernels(data, order, strategy):
     cube = build_cube(data, order)
     graphs = np.zeros((m, n, n), dtype=np.bool_)
     most = int(cube.n_levels.max())
-    room = (np.empty(size, dtype=np.int64) for size in (most * most, most, most))
-    desk = Desk(np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8), *room)
+    desk = Desk(
+        answers=np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
+        cells=np.empty(most * most, dtype=np.int64),
+        totals=np.empty(most, dtype=np.int64),
+        columns=np.empty(most, dtype=np.int64),
+        inverses=np.empty(most),
+    )
 
     def call() -> None:
         cube.counts[:] = 0
