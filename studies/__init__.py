@@ -1,0 +1,1 @@
+"""Studies of what Unless says: run from the repository, not installed."""
