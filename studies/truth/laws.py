@@ -96,7 +96,8 @@ class Law:
         self.gates = tuple(gates)
         self.by_rows = by_rows
         self.notes = dict(notes or {})
-        self._asked: dict[object, Any] = {}
+        # Answers that are asked for again and again: rows, marginals, what judges need of a pair.
+        self.cache: dict[object, Any] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,9 +136,9 @@ class Law:
 
     def fresh_rows(self, n: int = FRESH_ROWS) -> Codes:
         """Return rows drawn for judging, always the same."""
-        if ("rows", n) not in self._asked:
-            self._asked["rows", n] = self.sample_codes(n, np.random.default_rng(FRESH_SEED))
-        rows: Codes = self._asked["rows", n]
+        if ("rows", n) not in self.cache:
+            self.cache["rows", n] = self.sample_codes(n, np.random.default_rng(FRESH_SEED))
+        rows: Codes = self.cache["rows", n]
         return rows
 
     def _ancestral(self, n: int, rng: np.random.Generator) -> Codes:
@@ -195,14 +196,14 @@ class Law:
     def marginal(self, columns: Iterable[int]) -> Floats:
         """Return the exact law of some columns, one axis for each in ascending order of position."""
         wanted = tuple(sorted(set(columns)))
-        if wanted not in self._asked:
+        if wanted not in self.cache:
             if self._is_small:
                 rest = tuple(place for place in range(len(self.sizes)) if place not in wanted)
                 table = self.joint.sum(axis=rest)
             else:
                 table = _eliminate(self._potentials(wanted), wanted, self.sizes)
-            self._asked[wanted] = table / table.sum()
-        marginal: Floats = self._asked[wanted]
+            self.cache[wanted] = table / table.sum()
+        marginal: Floats = self.cache[wanted]
         return marginal
 
     # ------------------------------------------------------------------ columns that determine others
@@ -246,6 +247,10 @@ class Law:
         given = {place for scope, _ in near for place in scope} - ends - out
         return sorted(out), sorted(given), near
 
+    def given(self, a: str, b: str, keep: Iterable[str] = ()) -> list[int]:
+        """Return the positions of the columns on which p(a, b | all others) may depend."""
+        return self._relevant(a, b, keep)[1]
+
     def is_apart(self, a: str, b: str, keep: Iterable[str] = ()) -> bool:
         """Tell whether no factor joins two columns, so that they are nowhere linked."""
         i, j = self.domain.index(a), self.domain.index(b)
@@ -259,7 +264,7 @@ class Law:
         """
         i, j = self.domain.index(a), self.domain.index(b)
         out, given, near = self._relevant(a, b, keep)
-        which, settings = _distinct(rows[:, given], [self.sizes[place] for place in given])
+        which, settings = distinct_settings(rows[:, given], [self.sizes[place] for place in given])
         axes = (i, j, *out)
         energy = np.zeros((len(settings), *(self.sizes[place] for place in axes)))
         for scope, table in near:
@@ -316,12 +321,12 @@ class Law:
     def strength(self, a: str, b: str) -> float:
         """Return I(a; b | all others) in bits."""
         key = ("strength", *named(a, b))
-        if key not in self._asked:
+        if key not in self.cache:
             rows, weights = (np.zeros((0, len(self.sizes)), dtype=np.int64), np.zeros(0))
             if not self.is_apart(a, b):
                 rows, weights = self.settings(a, b)
-            self._asked[key] = float(self.information(a, b, rows) @ weights)
-        return float(self._asked[key])
+            self.cache[key] = float(self.information(a, b, rows) @ weights)
+        return float(self.cache[key])
 
 
 # ---------------------------------------------------------------------- measures of tables p(a, b)
@@ -766,16 +771,19 @@ def _draw(shares: Floats, n: int, rng: np.random.Generator) -> Codes:
     return np.asarray(np.minimum(drawn, shares.shape[-1] - 1))
 
 
-def _distinct(rows: Codes, sizes: Sequence[int]) -> tuple[Codes, Codes]:
+def distinct_settings(rows: Codes, sizes: Sequence[int]) -> tuple[Codes, Codes]:
     """Return, for each row, the number of its setting, and the distinct settings."""
     if not rows.shape[1] or not len(rows):
         return np.zeros(len(rows), dtype=np.int64), np.zeros(
             (min(len(rows), 1), rows.shape[1]), dtype=np.int64
         )
     code = np.zeros(len(rows), dtype=np.int64)
+    n_codes = 1
     for column, size in enumerate(sizes):
-        # Numbers stay small however many columns there are.
-        code = np.unique(code * size + rows[:, column], return_inverse=True)[1].ravel()
+        if n_codes * size >= 2**62:
+            # Renumber: there are no more settings than rows.
+            code, n_codes = np.unique(code, return_inverse=True)[1].ravel(), len(rows)
+        code, n_codes = code * size + rows[:, column], n_codes * size
     _, first, which = np.unique(code, return_index=True, return_inverse=True)
     return which.ravel().astype(np.int64), rows[first]
 
