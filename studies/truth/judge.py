@@ -61,6 +61,8 @@ def is_true(law: Law, statement: Any, rows: Codes | None = None, *, rule: bool =
 def judge(law: Law, statement: Any, rows: Codes | None = None) -> Verdict:
     """Judge one sentence by its kind, over given rows or those by which the law judges its pairs."""
     kind = statement.kind
+    if kind in FINDINGS[:4] and law.is_apart(*statement.pair, names_of(statement.gate)):
+        return Verdict(False, False)
     if kind == "linked":
         return _judge_linked(law, statement, rows)
     if kind in ("gated", "differs", "partly"):
@@ -79,12 +81,11 @@ def _judge_linked(law: Law, statement: Any, rows: Codes | None) -> Verdict:
 
 
 def _judge_sides(law: Law, statement: Any, rows: Codes | None) -> Verdict:
-    regions: tuple[Region, ...] = tuple(statement.gate.linked)
-    names = tuple(sorted({name for region in regions for name in region.names}))
+    names = names_of(statement.gate)
     if set(names) & set(statement.pair):
         return Verdict(False, False)
     judged, weights, information = _informed(law, statement.pair, names, rows)
-    inside = in_regions(law, regions, judged)
+    inside = in_regions(law, statement.gate.linked, judged)
     linked = information > LEAST_BITS
     within, beyond = bool(linked[inside].any()), bool(linked[~inside].any())
     bits_in = float(information[inside] @ weights[inside])
@@ -197,15 +198,15 @@ def records(law: Law, statements: Iterable[Any]) -> list[dict[str, Any]]:
                 "confidence": one.confidence,
                 "true": verdict.strict,
                 "rule": verdict.rule,
-                "gate": [] if one.gate is None else sorted(gate_names(one.gate)),
+                "gate": list(names_of(one.gate)),
             }
         )
     return told
 
 
-def gate_names(gate: Any) -> set[str]:
-    """Return the columns on which a gate depends."""
-    return {name for region in gate.linked for name in region.names}
+def names_of(gate: Any) -> tuple[str, ...]:
+    """Return the columns on which a gate depends, sorted; none where there is no gate."""
+    return () if gate is None else tuple(sorted({name for region in gate.linked for name in region.names}))
 
 
 def exact_gates(law: Law, statements: Iterable[Any]) -> list[tuple[TrueGate, str]]:
@@ -229,7 +230,7 @@ def count_gates(law: Law, statements: Iterable[Any]) -> dict[int, Counter[str]]:
 def _how_said(law: Law, gate: TrueGate, statement: Any) -> str:
     if statement.kind != "gated":
         return "linked" if statement.kind == "determined" else str(statement.kind)
-    said, true = gate_names(statement.gate), set(gate.names)
+    said, true = set(names_of(statement.gate)), set(gate.names)
     if said == true:
         return "exact" if _same_levels(law, gate, statement.gate) else "levels"
     return "added" if said > true else "fewer" if said < true else "other"
