@@ -61,7 +61,8 @@ def is_true(law: Law, statement: Any, rows: Codes | None = None, *, rule: bool =
 def judge(law: Law, statement: Any, rows: Codes | None = None) -> Verdict:
     """Judge one sentence by its kind, over given rows or those by which the law judges its pairs."""
     kind = statement.kind
-    if kind in FINDINGS[:4] and law.is_apart(*statement.pair, names_of(statement.gate)):
+    a, b = statement.pair
+    if kind in FINDINGS[:4] and law.is_apart(a, b, names_of(statement.gate)):
         return Verdict(False, False)
     if kind == "linked":
         return _judge_linked(law, statement, rows)
