@@ -1,1 +1,1 @@
-"""Studies of what Unless says: run from the repository, not installed."""
+"""Studies that use Unless and are run from the repository; not installed with it."""

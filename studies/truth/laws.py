@@ -470,6 +470,17 @@ def grid(rng: np.random.Generator, n_rows: int = 4, n_across: int = 5, levels: i
     return _pairwise_on(rng, [levels] * place.size, [*across, *down])
 
 
+def band(rng: np.random.Generator, n_columns: int = 100, levels: tuple[int, int] = (2, 5)) -> Law:
+    """Draw a wide table: each column is linked to one or two of the three before it."""
+    sizes = _sizes(rng, n_columns, levels)
+    links = []
+    for column in range(1, n_columns):
+        before = np.arange(max(0, column - 3), column)
+        chosen = rng.choice(before, size=min(len(before), int(rng.integers(1, 3))), replace=False)
+        links += [(int(other), column) for other in np.sort(chosen)]
+    return _pairwise_on(rng, sizes, links)
+
+
 def network(path: str | Path) -> Law:
     """Read a Bayesian network from a BIF file; pairs are judged over fresh rows."""
     from unless.formats.bif import read_bif
@@ -549,6 +560,38 @@ def cut_confounder(rng: np.random.Generator, bins: int) -> Law:
     labels = zip(("x", "y", "z", "u", "w"), (*sizes, bins, 2, 2), strict=True)
     domain = Domain(tuple(Variable(name, tuple(map(str, range(size))), "integer") for name, size in labels))
     return Law(domain, factors, notes={"spurious": {("x", "y")}, "given_z": (z, given_z)})
+
+
+def read_missing(law: Law, n: int, rng: np.random.Generator) -> Dataset:
+    """Draw a table with empty cells and read it with `missing="level"`, as a person would."""
+    import unless
+
+    codes = law.sample_codes(n, rng)
+    columns = {}
+    for k, variable in enumerate(law.domain):
+        labels = np.array([None if label == MISSING else label for label in variable.levels], dtype=object)
+        columns[variable.name] = labels[codes[:, k]].tolist()
+    return unless.read(columns, missing="level")
+
+
+def read_cut(law: Law, n: int, rng: np.random.Generator) -> Dataset:
+    """Draw a table in which z of `cut_confounder` is a number, and let `unless.read` cut it at quantiles."""
+    import unless
+
+    z, given_z = law.notes["given_z"]
+    drawn = np.clip(rng.normal(size=n), z[0], z[-1])
+    nearest = np.round((drawn - z[0]) / (z[1] - z[0])).astype(np.int64)
+    codes = law.sample_codes(n, rng)
+    columns: dict[str, Any] = {
+        name: _draw(shares[:, nearest].T, n, rng).astype(str).tolist()
+        for name, shares in zip(("x", "y"), given_z, strict=True)
+    }
+    columns |= {
+        "z": drawn.tolist(),
+        "u": codes[:, 3].astype(str).tolist(),
+        "w": codes[:, 4].astype(str).tolist(),
+    }
+    return unless.read(columns, bins={"z": law.sizes[2]})
 
 
 def with_determined(rng: np.random.Generator) -> Law:

@@ -1,14 +1,16 @@
 """The oracle against brute force on tiny laws, and the judge on sentences made by hand."""
 
+import json
 from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from studies.truth import judge as judging
-from studies.truth import laws
+from studies.truth import laws, run, writing
 from studies.truth.judge import exact_gates, function_recall, is_true, judge, link_recall, wilson
 from studies.truth.laws import Law
+from studies.truth.run import Cell
 
 from unless.data.domain import Domain, Variable
 from unless.structures.regions import Region
@@ -342,3 +344,104 @@ def test_wilson() -> None:
     assert wilson(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
     assert wilson(10, 10)[1] == 1.0
     assert wilson(0, 0) == (0.0, 1.0)
+
+
+class Told(SimpleNamespace):
+    """A statement, or a fitted learner that says two things: one link and no gate."""
+
+    def __str__(self):
+        return f"{self.kind} {self.pair}"
+
+
+def stub(learner, data):
+    names = data.names
+    linked = Told(kind="linked", pair=laws.named(*names[:2]), gate=None, confidence=0.97)
+    absent = Told(kind="unlinked", pair=laws.named(*names[1:3]), gate=None, confidence=None, bound=1.0)
+    return SimpleNamespace(statements_=[linked, absent], structure_=None)
+
+
+@pytest.fixture
+def stubbed(monkeypatch):
+    monkeypatch.setattr(run, "fitted", stub)
+    monkeypatch.setattr(run, "said_by", lambda estimator, data, fdr=run.FDR: estimator.statements_)
+    monkeypatch.setattr(run, "differences_of", lambda learner, first, second: {("v0", "v1")})
+
+
+def test_the_plan_names_each_cell_once_and_is_short_if_quick() -> None:
+    whole, quick = run.plan(), run.plan(quick=True)
+    assert len({cell.key for cell in whole}) == len(whole)
+    assert {cell.key for cell in quick} < {cell.key for cell in whole}
+    assert len(quick) < len(whole) / 10
+    assert {cell.domain for cell in whole} >= {*run.DOMAINS, *run.NETWORKS}
+    assert (
+        sum(
+            cell.domain == "pairwise" and 500 <= cell.n <= 10_000 and cell.learner == "default"
+            for cell in whole
+        )
+        == 200
+    )
+
+
+@pytest.mark.parametrize("domain", [*run.DOMAINS, "one law twice", "one group"])
+def test_cells_are_measured_and_written_once(domain, stubbed, tmp_path) -> None:
+    task = {"one law twice": "twice", "one group": "one group"}.get(domain, "judge")
+    cell = Cell(domain, 100, "default", 1, task)
+    assert run.done(cell, tmp_path) is None
+    run.run_cell(cell, tmp_path, 5, "")
+    (found,) = run.load(tmp_path)
+    assert "error" not in found
+    assert run.done(cell, tmp_path) == found
+    again = json.loads(json.dumps(run.measure(cell, 5, "")))
+    again["seconds"] = found.get("seconds")
+    assert {**found, **again} == {**found, "seconds": found.get("seconds")}
+
+
+def test_a_cell_that_fails_is_recorded_and_tried_again(monkeypatch, tmp_path) -> None:
+    def refuse(learner, data):
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(run, "fitted", refuse)
+    cell = Cell("pairwise", 100, "default", 0)
+    run.run_cell(cell, tmp_path, 5, "")
+    assert run.load(tmp_path)[0]["error"] == "MemoryError: too large"
+    assert run.done(cell, tmp_path) is None
+    page = writing.write(run.load(tmp_path), tmp_path / "out", seed=5).read_text()
+    assert "MemoryError: too large" in page
+
+
+def test_the_page_has_counts_shares_and_intervals(stubbed, tmp_path) -> None:
+    for domain, task in (
+        ("pairwise", "judge"),
+        ("gated 2-4", "judge"),
+        ("one law twice", "twice"),
+        ("one group", "one group"),
+    ):
+        for index in range(3):
+            run.run_cell(Cell(domain, 500, "default", index, task), tmp_path / "cells", 5, "")
+    records = run.load(tmp_path / "cells")
+    page = writing.write(records, tmp_path, seed=run.SEED).read_text()
+    n_true = sum(said[2] for one in records if "findings" in one for said in one["findings"])
+    assert "| findings true, gated and pairwise, 500 rows" in page
+    assert writing.share(n_true, 6) in page
+    assert writing.share(3, 3) in page, "three pairs of tables are said to differ"
+    assert "base seed 20261" in page
+    assert "none of them is to be reported" in writing.write(records, tmp_path, seed=5).read_text()
+    drawing = (tmp_path / "accuracy" / "reliability.svg").read_text()
+    assert drawing.startswith("<svg")
+    assert "links (6 candidates)" in drawing
+
+
+def test_shares_are_written_short() -> None:
+    assert writing.share(42, 115) == "42 of 115 = .365 (.283 to .456)"
+    assert writing.share(10, 10).startswith("10 of 10 = 1 (")
+    assert writing.share(0, 0) == "none said"
+
+
+def test_gates_that_contradict_what_was_published() -> None:
+    gate = SimpleNamespace(linked=(Region((("g", ("0",)),)),), unlinked=(Region((("g", ("1", "2")),)),))
+    said = SimpleNamespace(kind="gated", pair=("x", "y"), gate=gate)
+    stated = {"a": "y", "b": "x", "context": {"g": "0"}, "expected": "independent"}
+    assert run._contradicts(said, stated)
+    assert not run._contradicts(said, {**stated, "context": {"g": "1"}})
+    assert run._contradicts(said, {**stated, "context": {"g": "1"}, "expected": "dependent"})
+    assert not run._contradicts(SimpleNamespace(kind="linked", pair=("x", "y"), gate=None), stated)
