@@ -71,7 +71,8 @@ def _short(value: float) -> str:
 
 def table(headers: Row, rows: Iterable[Row]) -> str:
     """Return a table of Markdown, its columns aligned."""
-    lines = [[str(word) for word in row] for row in (headers, *rows)]
+    # Sentences may hold labels with a bar or a line break, which would end a field or a row.
+    lines = [[str(word).replace("|", "\\|").replace("\n", " ") for word in row] for row in (headers, *rows)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(headers))]
     written = [
         "| " + " | ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)) + " |"
@@ -608,7 +609,7 @@ def _others_section(judged: list[Record], good: list[Record]) -> str:
 
 def _failed_section(failed: list[Record]) -> str:
     rows = [
-        (domain, f"{n:,}", learner, len(group), group[0]["error"][:200].replace("|", "/").replace("\n", " "))
+        (domain, f"{n:,}", learner, len(group), group[0]["error"][:200])
         for (learner, domain, n), group in _by_cell(failed)
     ]
     words = "Tables that a learner refused, or could not finish."

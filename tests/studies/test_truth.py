@@ -437,6 +437,11 @@ def test_shares_are_written_short() -> None:
     assert writing.share(0, 0) == "none said"
 
 
+def test_labels_do_not_break_tables() -> None:
+    lines = writing.table(("a", "b"), [("x | y", "two\nlines")]).splitlines()
+    assert lines[2] == "| x \\| y | two lines |"
+
+
 def test_gates_that_contradict_what_was_published() -> None:
     gate = SimpleNamespace(linked=(Region((("g", ("0",)),)),), unlinked=(Region((("g", ("1", "2")),)),))
     said = SimpleNamespace(kind="gated", pair=("x", "y"), gate=gate)
