@@ -1,0 +1,5 @@
+"""What may be said of a table: candidates are tested here, whatever learner proposed them.
+
+Start at `verdicts.judge`. Everything rests on one family of models, regressions of one column on others
+(`regressions`), because it shuts the other columns out with few degrees of freedom.
+"""

@@ -1,0 +1,50 @@
+"""The neighbours of every column: grown by score tests, shrunk by likelihood ratios."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from unless.independence.logistic import chances_beyond
+from unless.referee.regressions import Table
+
+# Larger blankets cost more than they tell.
+MOST_NEIGHBOURS = 24
+
+
+def find_blanket(table: Table, target: int, allowed: Collection[int], alpha: float) -> tuple[int, ...]:
+    """Return the columns that a target depends on given all others of them.
+
+    A column enters where p < alpha given those that are in, the strongest first; then the weakest leave
+    while p >= alpha. The blanket is there to shut other columns out, so that alpha is not corrected: one
+    column too many costs a few degrees of freedom, one too few makes false links.
+    """
+    inside: list[int] = []
+    while len(inside) < MOST_NEIGHBOURS:
+        fitted = table.fit(target, [(c,) for c in inside])
+        rest = [c for c in allowed if c not in inside]
+        tests = table.scores(target, fitted, rest)
+        best = min(
+            zip(chances_beyond(tests), [-one.value for one in tests], rest, strict=True),
+            default=(1.0, 0.0, 0),
+        )
+        if best[0] >= alpha:
+            break
+        inside.append(best[2])
+    while inside:
+        terms = {(c,) for c in inside}
+        tests = [table.likelihood_ratio(target, terms - {(c,)}, [(c,)]) for c in inside]
+        worst, leaving = max(zip(chances_beyond(tests), inside, strict=True))
+        if worst < alpha:
+            break
+        inside.remove(leaving)
+    return tuple(sorted(inside))
+
+
+def find_blankets(
+    table: Table, allowed: np.ndarray, alpha: float  # type: ignore[type-arg]
+) -> list[tuple[int, ...]]:
+    """Find the blanket of every column among those that its row of `allowed` marks."""
+    return [
+        find_blanket(table, target, np.flatnonzero(allowed[target]).tolist(), alpha)
+        for target in range(table.n_columns)
+    ]

@@ -1,0 +1,345 @@
+"""Where a pair is linked: its accounts (nowhere, everywhere, freely by level, only inside a gate), and their scores.
+
+An account is a set of terms for either end of the pair. Scores are comparable between accounts of one pair;
+the bound on the far side decides whether "only when" may be said.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
+
+from unless.independence.discovery import largest_shift
+from unless.independence.logistic import Statistic
+from unless.referee.interactions import Models, mean_of
+from unless.referee.regressions import Term
+
+# A column with more levels is no gate: a list of its levels is no sentence.
+MOST_LEVELS = 8
+# "Only when" is said where the far side, at its upper 95 % limit, has at most this share of the effect inside.
+FAR_SHARE = 0.5
+# A level of the far side is linked by itself where p, times the number of its levels, is below this.
+FAR_LEVEL = 0.005
+# A side with fewer rows is no context to speak of.
+LEAST_ROWS = 20
+# A second clause is looked for where p, times the number of columns, is below this.
+SECOND = 0.01
+MOST_SECONDS = 3
+# What a gate must gain over the best account without it: twice the log of about 20 to 1.
+LEAST_ADVANTAGE = 6.0
+# Both ends must see that the sides differ: where one alone does, its regression is likely to be wrong.
+ENDS_AGREE = 0.05
+
+# A column and some of its levels.
+Clause = tuple[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A pair inside some rows: the statistic of its link there, and what that says of Cramer's V."""
+
+    statistic: Statistic
+    n_rows: float
+    least_levels: int
+
+    @property
+    def v(self) -> float:
+        """Cramer's V, without what chance alone gives."""
+        beyond = max(0.0, self.statistic.value - self.statistic.df)
+        return min(1.0, sqrt(beyond / max(1.0, self.n_rows * self.least_levels)))
+
+    @property
+    def largest_v(self) -> float:
+        """The upper 95 % limit of V; a statistic smaller than chance gives counts as that."""
+        if not self.statistic.df:
+            return 1.0
+        value = max(self.statistic.value, float(self.statistic.df))
+        shift = largest_shift(value, self.statistic.df)
+        return min(1.0, sqrt(shift / max(1.0, self.n_rows * self.least_levels)))
+
+
+@dataclass(frozen=True)
+class Account:
+    """A gate of a pair: its clauses, score, advantage over the best account without a gate, and two sides."""
+
+    pair: tuple[int, int]
+    clauses: tuple[Clause, ...]
+    score: float
+    advantage: float
+    inside: Side
+    outside: Side
+    # Whether both sides differ, from either end.
+    differences: tuple[Statistic, ...]
+    far_level_p: float
+
+    @property
+    def ratio(self) -> float:
+        """The upper limit of V outside, as a share of V inside."""
+        return self.outside.largest_v / self.inside.v if self.inside.v else float("inf")
+
+    @property
+    def columns(self) -> set[int]:
+        """The columns that the account speaks of."""
+        return {*self.pair, *(column for column, _ in self.clauses)}
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the gate may be said."""
+        agree = max(one.p for one in self.differences) < ENDS_AGREE
+        return self.advantage > LEAST_ADVANTAGE and self.is_empty_outside and agree
+
+    @property
+    def is_empty_outside(self) -> bool:
+        """Whether the far side is shown to be without the link, or nearly so."""
+        return self.ratio <= FAR_SHARE and self.far_level_p >= FAR_LEVEL
+
+
+class PairProblem:
+    """One pair, the regressions of its two ends without it, and accounts of it."""
+
+    def __init__(self, models: Models, a: int, b: int, gates: Iterable[int] = ()) -> None:
+        self.models, self.table, self.pair = models, models.table, (a, b)
+        self.gates = tuple(sorted(gates))
+        # Where two columns open a gate together, each end has its own share of what they do together.
+        together = {self.gates} if len(self.gates) == 2 else set()
+        self.bases = {
+            end: models.base(end, other, self.gates) | together for end, other in ((a, b), (b, a))
+        }
+        used = [len(self.table.used_levels(c)) for c in (a, b)]
+        self.least_levels = max(1, min(used) - 1)
+
+    def ratios(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> list[Statistic]:
+        """Test terms, each with the other end put in, at both ends; `beside` are terms already there."""
+        found = []
+        for end, other in (self.pair, self.pair[::-1]):
+            base = self.bases[end] | {_term(part, other) for part in beside}
+            found.append(self.table.likelihood_ratio(end, base, {_term(part, other) for part in terms}))
+        return found
+
+    def ratio(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> Statistic:
+        """Return the mean of what both ends say."""
+        return mean_of(self.ratios(terms, beside))
+
+    @cached_property
+    def plain(self) -> Statistic:
+        """The test of a link that is the same everywhere."""
+        return self.ratio([()])
+
+    def free(self, gate: int) -> Statistic:
+        """The test of a link that may be another at each level of a gate."""
+        return self.ratio([(), (gate,)])
+
+    def n_rows(self, column: int) -> float:
+        """Return the rows in which an indicator is on."""
+        return float(self.table.counts[self.table.codes[column] == 1].sum())
+
+    def levels(self, gate: int) -> list[int]:
+        """Return the levels of a gate that occur."""
+        return self.table.used_levels(gate)
+
+    def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
+        """Return the levels of a gate, those where the link is strongest for their rows first."""
+        strengths = []
+        for level in self.levels(gate):
+            column = self.table.indicator([*within, (gate, (level,))])
+            found = self.ratio([(column,)])
+            strengths.append((-(found.value - found.df) / max(1.0, self.n_rows(column)), level))
+        return [level for _, level in sorted(strengths)]
+
+    def penalised(self, found: Statistic, choices: float = 0.0) -> float:
+        """Score an account: its likelihood ratio, less what its weights and its choice cost."""
+        return found.value - found.df * log(max(2, self.table.n_rows)) - choices
+
+    def best_without_gate(self, gate: int) -> float:
+        """Return the best score of no link, a plain link and a link that is free at each level."""
+        return max(0.0, self.penalised(self.plain), self.penalised(self.free(gate)))
+
+    def account(self, clauses: Sequence[Clause], against: float, choices: float) -> Account:
+        """Weigh a gate."""
+        table = self.table
+        inside, outside = self._sides(clauses)
+        found = self.ratio([(inside,)])
+        far = self.ratio([(outside,)], beside=[(inside,)])
+        score = self.penalised(found, choices)
+        return Account(
+            self.pair,
+            tuple(sorted(clauses)),
+            score,
+            score - against,
+            Side(found, self.n_rows(inside), self.least_levels),
+            Side(far, table.n_rows - self.n_rows(inside), self.least_levels),
+            tuple(self.ratios([(inside,)], beside=[()])),
+            self._least_far_p(clauses, inside),
+        )
+
+    def _sides(self, clauses: Sequence[Clause]) -> tuple[int, int]:
+        inside = self.table.indicator(clauses)
+        return inside, self.table.complement(inside)
+
+    def _least_far_p(self, clauses: Sequence[Clause], inside: int) -> float:
+        """Return the least p of the link at any one level of the far side, times their number."""
+        least, n_tried = 1.0, 0
+        for place, (gate, levels) in enumerate(clauses):
+            others = [clause for k, clause in enumerate(clauses) if k != place]
+            for level in self.levels(gate):
+                if level in levels:
+                    continue
+                # With two clauses, one alone opens nothing: its own far levels are where the other is open.
+                column = self.table.indicator([*others, (gate, (level,))])
+                n_tried += 1
+                least = min(least, self.ratio([(column,)], beside=[(inside,)]).p)
+        return min(1.0, least * max(1, n_tried))
+
+    def gates_of(self, gate: int) -> list[Account]:
+        """Return the accounts by sets of levels of one gate: the levels by strength, cut in two."""
+        ranked = self.ranked(gate)
+        if not 2 <= len(ranked) <= MOST_LEVELS:
+            return []
+        against, choices = self.best_without_gate(gate), 2 * log(2.0 ** len(ranked) - 2)
+        found = []
+        for cut in range(1, len(ranked)):
+            clauses = [(gate, tuple(sorted(ranked[:cut])))]
+            if self._is_large_enough(clauses):
+                found.append(self.account(clauses, against, choices))
+        return found
+
+    def _is_large_enough(self, clauses: Sequence[Clause]) -> bool:
+        inside, outside = self._sides(clauses)
+        return min(self.n_rows(inside), self.n_rows(outside)) >= LEAST_ROWS
+
+    def best_gate(self, gate: int) -> Account | None:
+        """Return the account of one gate with the best score."""
+        return max(self.gates_of(gate), key=lambda one: (one.score, one.clauses), default=None)
+
+    def best_box(self, first: Clause, second: int, choices: float) -> Account | None:
+        """Return the best account of two clauses, beginning with levels of the first column.
+
+        The levels of one column are chosen inside those of the other, in turns until nothing changes.
+        `choices` is what the choice of the columns costs.
+        """
+        clauses: dict[int, tuple[int, ...]] = dict([first])
+        order, best = [second, first[0]], None
+        for turn in range(4):
+            gate = order[turn % 2]
+            others = [(column, levels) for column, levels in clauses.items() if column != gate]
+            found = self._best_levels(gate, others)
+            if found is None:
+                return None
+            if clauses.get(gate) == found[1] and turn > 1:
+                break
+            clauses[gate], best = found[1], found[0]
+        if best is None or any(len(levels) == len(self.levels(c)) for c, levels in clauses.items()):
+            return None
+        columns = (first[0], second)
+        price = choices + sum(2 * log(2.0 ** len(self.levels(column)) - 2) for column in columns)
+        return self.account(list(clauses.items()), self._best_without_box(*columns), price)
+
+    def _best_levels(self, gate: int, others: Sequence[Clause]) -> tuple[float, tuple[int, ...]] | None:
+        ranked, found = self.ranked(gate, others), []
+        for cut in range(1, len(ranked)):
+            levels = tuple(sorted(ranked[:cut]))
+            if self._is_large_enough([*others, (gate, levels)]):
+                column = self.table.indicator([*others, (gate, levels)])
+                found.append((self.ratio([(column,)]).value, levels))
+        return max(found, default=None)
+
+    def _best_without_box(self, first: int, second: int) -> float:
+        """Return the best score of accounts that need no two clauses together."""
+        freely = [
+            self.ratio([(), (first,)]),
+            self.ratio([(), (second,)]),
+            self.ratio([(), (first,), (second,)]),
+        ]
+        single = [self.best_gate(gate) for gate in (first, second)]
+        return max(
+            0.0,
+            self.penalised(self.plain),
+            *(self.penalised(one) for one in freely),
+            *(one.score for one in single if one is not None),
+        )
+
+    def second_clauses(self, first: Clause, columns: Sequence[int]) -> list[int]:
+        """Return the columns at whose levels the link inside a first clause seems to differ, strongest first."""
+        inside = self.table.indicator([first])
+        total: dict[int, float] = dict.fromkeys(columns, 0.0)
+        df: dict[int, int] = dict.fromkeys(columns, 0)
+        for end, other in (self.pair, self.pair[::-1]):
+            fitted = self.table.fit(end, self.bases[end] | {_term((inside,), other)})
+            products = [_term((inside, column), other) for column in columns]
+            for column, found in zip(columns, self.table.product_scores(end, fitted, products), strict=True):
+                total[column] += found.value / 2
+                df[column] = max(df[column], found.df)
+        p_values = {column: Statistic(total[column], df[column]).p * len(columns) for column in columns}
+        return [c for c in sorted(columns, key=lambda c: (p_values[c], c)) if p_values[c] < SECOND][:MOST_SECONDS]
+
+
+def find_gates(models: Models) -> list[Account]:
+    """Return the gates that may be said, each pair with one at most; products of four columns enter the models.
+
+    A gate is read off a product of three columns in the way that scores best; others that speak of the same
+    columns are not said.
+    """
+    found = sorted(_accounts(models), key=lambda one: (-one.advantage, one.pair, one.clauses))
+    said: list[Account] = []
+    is_stale = False
+    for one in found:
+        if any(set(one.pair) <= known.columns for known in said):
+            continue
+        account: Account | None = one
+        if is_stale:
+            account = _again(models, one)
+            if account is None or not account.is_sure:
+                continue
+        assert account is not None  # noqa: S101 (told to the type checker)
+        said.append(account)
+        if len(account.clauses) > 1:
+            # What four columns do together must not be read as something else of three of them.
+            models.products.add(tuple(sorted(account.columns)))
+            is_stale = True
+    return said
+
+
+def _accounts(models: Models) -> list[Account]:
+    table, found = models.table, {}
+    for triple in sorted(models.products):
+        for gate in triple:
+            a, b = (c for c in triple if c != gate)
+            problem = PairProblem(models, a, b, [gate])
+            single = problem.best_gate(gate)
+            if single is None:
+                continue
+            found[single.pair, single.clauses] = single
+            # The second clause is looked for inside the first: outside of it there must be little.
+            if single.ratio > 1 or single.far_level_p < FAR_LEVEL:
+                continue
+            columns = _second_columns(models, triple)
+            for column in problem.second_clauses(single.clauses[0], columns):
+                both = PairProblem(models, a, b, [gate, column])
+                box = both.best_box(single.clauses[0], column, 2 * log(len(columns)))
+                if box is not None:
+                    found[box.pair, box.clauses] = box
+    return [one for one in found.values() if one.is_sure]
+
+
+def _second_columns(models: Models, triple: Sequence[int]) -> list[int]:
+    return [
+        column
+        for column in range(models.table.n_columns)
+        if column not in triple
+        and all(models.allowed[one, column] for one in triple)
+        and 2 <= len(models.table.used_levels(column)) <= MOST_LEVELS
+    ]
+
+
+def _again(models: Models, account: Account) -> Account | None:
+    """Weigh an account in the models as they are now."""
+    gates = [column for column, _ in account.clauses]
+    problem = PairProblem(models, *account.pair, gates)
+    if len(gates) == 1:
+        return problem.best_gate(gates[0])
+    n_columns = len(_second_columns(models, (*account.pair, gates[0])))
+    return problem.best_box(account.clauses[0], gates[1], 2 * log(max(1, n_columns)))
+
+
+def _term(part: tuple[int, ...], other: int) -> Term:
+    return tuple(sorted((*part, other)))

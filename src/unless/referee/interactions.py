@@ -1,0 +1,204 @@
+"""Which pairs interact, and which of them differently at the levels of a third column: products, found forward.
+
+A product that is missing from the regressions makes neighbours of its columns look linked, or look as if they
+were gated. So each is tested with all products found so far in the regressions of its three ends, and each
+pair with whatever products its regressions need without it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from unless.independence.logistic import NOTHING, Statistic, chances_beyond
+from unless.referee.regressions import Bools, Table, Term
+
+Triple = tuple[int, int, int]
+# A product is kept where p, times the number of triples looked at, is below this.
+KEPT = 0.01
+# Pearson's statistic against what the regressions expect is a little small: it only rules out.
+SCREENED = 1e-3
+# A column enters a regression once more where its score has a p below this.
+REGROWN = 0.05
+# Products enter the regression that a pair is tested beside where p, times their number, is below this.
+ENRICHED = 0.01
+MOST_ENRICHED = 12
+# A product has at most so many weights for each row.
+WEIGHTS_PER_ROW = 0.05
+
+
+@dataclass
+class Models:
+    """The regressions of all columns: their blankets, and the products that they share."""
+
+    table: Table
+    allowed: Bools
+    blankets: list[set[int]]
+    # Sets of three columns, or four, that interact; an end has the product of the others.
+    products: set[tuple[int, ...]] = field(default_factory=set)
+    _enriched: dict[tuple[int, frozenset[Term]], frozenset[Term]] = field(default_factory=dict)
+
+    def terms(self, target: int, more: Iterable[int] = ()) -> set[Term]:
+        """Return the terms of a target's regression: its blanket, its products, and more columns."""
+        products = {tuple(c for c in triple if c != target) for triple in self.products if target in triple}
+        columns = {*self.blankets[target], *more, *(c for term in products for c in term)} - {target}
+        return {(c,) for c in columns if self.allowed[target, c]} | products
+
+    def base(self, end: int, other: int, more: Iterable[int] = ()) -> frozenset[Term]:
+        """Return the terms of one end of a pair that do not have the other, enough to shut all else out.
+
+        They are those of the end and the neighbours of the other, and the products that these need.
+        """
+        apart = {c for c in range(self.table.n_columns) if not self.allowed[other, c]} - {other}
+        terms = {
+            term
+            for term in self.terms(end, {*self.blankets[other], *more})
+            if other not in term and not apart.intersection(term)
+        }
+        key = end, frozenset(terms)
+        if key not in self._enriched:
+            self._enriched[key] = self._with_products(end, terms)
+        return self._enriched[key]
+
+    def _with_products(self, target: int, terms: set[Term]) -> frozenset[Term]:
+        table = self.table
+        columns = sorted({c for term in terms for c in term})
+        for _ in range(MOST_ENRICHED):
+            fitted = table.fit(target, terms)
+            tried = [term for term in combinations(columns, 2) if term not in terms]
+            tried += [
+                term
+                for term in combinations(columns, 3)
+                if term not in terms and sum(part in terms for part in combinations(term, 2)) >= 2
+            ]
+            tried = [
+                term
+                for term in tried
+                if table.n_weights(term) * fitted.n_free <= WEIGHTS_PER_ROW * table.n_rows
+            ]
+            tests = table.product_scores(target, fitted, tried)
+            p, _, best = min(
+                zip(chances_beyond(tests), [-one.value for one in tests], tried, strict=True),
+                default=(1.0, 0.0, ()),
+            )
+            limit = ENRICHED / max(1, len(tried))
+            if p >= limit or table.likelihood_ratio(target, terms, [best]).p >= limit:
+                break
+            terms = terms | {best}
+        return frozenset(terms)
+
+    def product_test(self, triple: Triple) -> Statistic:
+        """Test by likelihood ratio that no end of a triple needs the product of the others: mean of the ends."""
+        found = []
+        for end in triple:
+            b, c = (other for other in triple if other != end)
+            found.append(self.table.likelihood_ratio(end, self.terms(end, (b, c)) - {(b, c)}, [(b, c)]))
+        return mean_of(found)
+
+    def product_score(self, triple: Triple) -> Statistic:
+        """Test the same by score, from regressions without the product."""
+        found = []
+        for end in triple:
+            b, c = (other for other in triple if other != end)
+            fitted = self.table.fit(end, self.terms(end, (b, c)) - {(b, c)})
+            found += self.table.product_scores(end, fitted, [(b, c)])
+        return mean_of(found)
+
+    def links(self) -> list[tuple[int, int]]:
+        """Return the pairs of which one is in the blanket of the other, or that a product has."""
+        near = {(min(a, b), max(a, b)) for a, inside in enumerate(self.blankets) for b in inside}
+        return sorted(near.union(*(combinations(triple, 2) for triple in self.products)))
+
+
+def mean_of(statistics: Iterable[Statistic]) -> Statistic:
+    """Join what the ends say of the same question: nearly the same statistic from the same rows."""
+    listed = [one for one in statistics if one.df]
+    if not listed:
+        return NOTHING
+    return Statistic(sum(one.value for one in listed) / len(listed), max(one.df for one in listed))
+
+
+def find_products(models: Models) -> int:
+    """Add products to the models, the strongest first; return the number of triples looked at."""
+    screened, n_triples = _screened(models)
+    p_values = dict(zip(screened, chances_beyond([models.product_score(t) for t in screened]), strict=True))
+    limit = KEPT / max(1, n_triples)
+    changed = True
+    while changed:
+        changed = False
+        waiting = sorted((p, triple) for triple, p in p_values.items() if triple not in models.products)
+        for p, triple in waiting:
+            if p >= limit:
+                break
+            # Others that were accepted meanwhile may account for it.
+            if models.product_score(triple).p < limit and models.product_test(triple).p < limit:
+                models.products.add(triple)
+                changed = True
+        if changed:
+            rest = [triple for triple in screened if triple not in models.products]
+            p_values = dict(
+                zip(rest, chances_beyond([models.product_score(t) for t in rest]), strict=True)
+            )
+    for triple in sorted(models.products):
+        models.products.remove(triple)
+        if models.product_test(triple).p < limit:
+            models.products.add(triple)
+    return n_triples
+
+
+def _screened(models: Models) -> tuple[list[Triple], int]:
+    """Return the triples with a link whose cells are not as the regressions expect; and how many were tried."""
+    from scipy.special import chdtrc
+
+    from unless.kernels.logistic import expect
+    from unless.kernels.terms import screen_products
+
+    table, kept, tried = models.table, set(), set()
+    neighbours: list[list[int]] = [[] for _ in range(table.n_columns)]
+    for a, b in models.links():
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    sizes = np.array(table.n_levels, dtype=np.int64)
+    free = np.array([len(table.used_levels(c)) - 1 for c in range(table.n_columns)])
+    for target, seconds in enumerate(neighbours):
+        thirds = [c for c in range(table.n_columns) if models.allowed[target, c] and free[c] > 0]
+        if not seconds or len(thirds) < 2:
+            continue
+        fitted = table.fit(target, models.terms(target, seconds))
+        which, begins, active, *_ = table.design(fitted.terms)
+        chances = np.empty((len(begins) - 1, fitted.n_free))
+        expect(begins, active, fitted.weights, chances)
+        everything = np.column_stack([1 - chances.sum(axis=1), chances])
+        found = np.zeros((len(seconds), len(thirds), 2))
+        screen_products(
+            table.codes, table.counts, target, which, everything, fitted.shown,
+            np.array(seconds, dtype=np.int64), np.array(thirds, dtype=np.int64), sizes, found,
+        )  # fmt: skip
+        for s, second in enumerate(seconds):
+            for t, third in enumerate(thirds):
+                if third == second or not models.allowed[second, third]:
+                    continue
+                a, b, c = sorted((target, second, third))
+                tried.add((a, b, c))
+                df = free[target] * free[second] * free[third]
+                if chdtrc(df, found[s, t, 0]) < SCREENED:
+                    kept.add((a, b, c))
+    return sorted(kept), len(tried)
+
+
+def regrow(models: Models) -> None:
+    """Add to each blanket what the regression with its products still misses."""
+    table = models.table
+    for target in range(table.n_columns):
+        for _ in range(8):
+            terms = models.terms(target)
+            known = {c for term in terms for c in term}
+            rest = [c for c in np.flatnonzero(models.allowed[target]).tolist() if c not in known]
+            if not rest:
+                break
+            tests = table.scores(target, table.fit(target, terms), rest)
+            p, _, best = min(zip(chances_beyond(tests), [-one.value for one in tests], rest, strict=True))
+            if p >= REGROWN:
+                break
+            models.blankets[target].add(best)

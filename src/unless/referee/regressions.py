@@ -1,0 +1,278 @@
+"""Logistic regressions of one column on terms: columns, and products of two or three of them."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.independence.logistic import Statistic
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+# Columns whose product is meant, in ascending order; a single one is a main effect.
+Term = tuple[int, ...]
+# Ridges of the intercept and of all other weights, and what Newton's method stops at.
+_RULES = (1e-6, 1e-2), 1e-6
+# A score whose variance is no more than this share of its own is explained by the regression already.
+EXPLAINED = 1e-7
+# Numberings of rows that are kept.
+_KEPT = 64
+
+
+class Fit(NamedTuple):
+    """A fitted regression: weights are column x level of the target but the reference."""
+
+    terms: tuple[Term, ...]
+    shown: Ints
+    weights: Floats
+    owners: Ints
+    levels: Ints
+    log_likelihood: float
+    covariance: Floats
+    is_covariance: bool
+
+    @property
+    def n_free(self) -> int:
+        """The number of levels of the target but the reference."""
+        return max(0, len(self.shown) - 1)
+
+
+class Table:
+    """A table as regressions read it: its columns, and indicators of levels made from them."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.n_columns = data.n_variables
+        self.n_rows = data.n_rows
+        self.counts: Floats = data.counts.astype(np.float64)
+        self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
+        # Room for indicators is made as they come.
+        self._codes = np.ascontiguousarray(data.rows.T, dtype=np.int32)
+        self._n_used = self.n_columns
+        weighted = [
+            np.bincount(self._codes[c], weights=self.counts, minlength=self.n_levels[c])
+            for c in range(self.n_columns)
+        ]
+        self.totals = weighted
+        # The most frequent level of a column has no weight of its own.
+        self.references: list[int] = [int(np.argmax(counts)) for counts in weighted]
+        self.used: list[list[int]] = [np.flatnonzero(counts).tolist() for counts in weighted]
+        self._sources: list[tuple[int, ...]] = [(c,) for c in range(self.n_columns)]
+        self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
+        self._complements: dict[int, int] = {}
+        self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
+        self.fits: dict[tuple[int, tuple[Term, ...]], Fit] = {}
+        self._latest: dict[int, Fit] = {}
+        self._combined: dict[Term, list[int]] = {}
+        self.n_fits = 0
+
+    @property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """Codes, column x distinct row, indicators included."""
+        return self._codes[: self._n_used]
+
+    def indicator(self, conditions: Iterable[tuple[int, Iterable[int]]]) -> int:
+        """Return the column that is 1 where columns have these levels, all of them."""
+        key = tuple(sorted((column, tuple(sorted(levels))) for column, levels in conditions))
+        if key not in self._indicators:
+            inside = np.ones(self._codes.shape[1], dtype=np.bool_)
+            for column, levels in key:
+                inside &= np.isin(self._codes[column], levels)
+            self._indicators[key] = self._added(inside.astype(np.int32), tuple(column for column, _ in key))
+        return self._indicators[key]
+
+    def complement(self, indicator: int) -> int:
+        """Return the column that is 1 where an indicator is 0."""
+        if indicator not in self._complements:
+            self._complements[indicator] = self._added(1 - self._codes[indicator], self._sources[indicator])
+        return self._complements[indicator]
+
+    def _added(self, codes: npt.NDArray[np.int32], sources: tuple[int, ...]) -> int:
+        if self._n_used == len(self._codes):
+            room = np.zeros((max(64, len(self._codes)), self._codes.shape[1]), dtype=np.int32)
+            self._codes = np.concatenate([self._codes, room])
+        self._codes[self._n_used] = codes
+        self._n_used += 1
+        self.n_levels.append(2)
+        self.references.append(0)
+        self._sources.append(sources)
+        return self._n_used - 1
+
+    def numbered(self, variables: tuple[int, ...]) -> tuple[Ints, Ints]:
+        """Number the distinct values of columns: the number of each row, and an example of each."""
+        from unless.kernels.terms import number_rows
+
+        if variables not in self._numbered:
+            sizes = np.array(self.n_levels, dtype=np.int64)
+            self._numbered[variables] = number_rows(self.codes, np.array(variables, dtype=np.int64), sizes)
+            if len(self._numbered) > _KEPT:
+                self._numbered.popitem(last=False)
+        self._numbered.move_to_end(variables)
+        return self._numbered[variables]
+
+    def sources(self, terms: Iterable[Term]) -> tuple[int, ...]:
+        """Return the columns of the table that terms are made of."""
+        return tuple(sorted({s for term in terms for c in term for s in self._sources[c]}))
+
+    def design(self, terms: Sequence[Term]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Return which pattern each row has, and begins, active, owners and levels of the patterns."""
+        from unless.kernels.terms import lay_out_terms
+
+        which, example = self.numbered(self.sources(terms))
+        listed = np.full((len(terms), 3), -1, dtype=np.int64)
+        for place, term in enumerate(terms):
+            listed[place, : len(term)] = term
+        sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
+        return which, *lay_out_terms(self.codes, example, listed, sizes, references)
+
+    def counted(self, which: Ints, target: int, n_patterns: int) -> Floats:
+        """Count the levels of a target by pattern."""
+        from unless.kernels.terms import count_target
+
+        counts = np.zeros((n_patterns, self.n_levels[target]))
+        count_target(which, self.codes[target], self.counts, counts)
+        return counts
+
+    def fit(self, target: int, terms: Iterable[Term]) -> Fit:
+        """Regress a target on terms; what was fitted before is known."""
+        wanted = tuple(sorted(set(terms)))
+        key = target, wanted
+        if key not in self.fits:
+            self.fits[key] = self._latest[target] = self._fit(target, wanted)
+        return self.fits[key]
+
+    def _fit(self, target: int, terms: tuple[Term, ...]) -> Fit:
+        from unless.kernels.logistic import regress
+
+        self.n_fits += 1
+        which, begins, active, owners, levels = self.design(terms)
+        counts = self.counted(which, target, len(begins) - 1)
+        before = self._start(target, terms)
+        shown, weights, likelihood, matrix, is_covariance = regress(
+            begins, active, counts, owners, levels, self.references[target], before, *_RULES
+        )
+        return Fit(terms, shown, weights, owners, levels, likelihood, matrix, is_covariance)
+
+    def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Ints, Ints, Ints]:
+        """Take the weights of the latest regression of this target, as far as it has the same terms."""
+        latest = self._latest.get(target)
+        if latest is None:
+            none = np.zeros(0, dtype=np.int64)
+            return np.zeros((0, 0)), none, none, none
+        place = {term: number for number, term in enumerate(terms)}
+        owners = np.array(
+            [-1 if owner < 0 else place.get(latest.terms[owner], -2) for owner in latest.owners.tolist()],
+            dtype=np.int64,
+        )
+        kept = owners > -2
+        return np.ascontiguousarray(latest.weights[kept]), owners[kept], latest.levels[kept], latest.shown
+
+    def likelihood_ratio(self, target: int, terms: Iterable[Term], more: Iterable[Term]) -> Statistic:
+        """Test that the terms say all that these and more terms say of a target."""
+        base = set(terms)
+        small, large = self.fit(target, base), self.fit(target, base | set(more))
+        df = (len(large.owners) - len(small.owners)) * large.n_free
+        return Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
+
+    def scores(self, target: int, fitted: Fit, columns: Sequence[int]) -> list[Statistic]:
+        """Test, for each of some columns, that a regression needs no term of it."""
+        groups = [
+            (column, [level for level in self.used_levels(column) if level != self.references[column]])
+            for column in columns
+        ]
+        return self._scores(target, fitted, [(self.codes[column], levels) for column, levels in groups])
+
+    def product_scores(self, target: int, fitted: Fit, products: Sequence[Term]) -> list[Statistic]:
+        """Test, for each of some products, that a regression that has their columns needs no term of it."""
+        return self._scores(target, fitted, [self._joined(product) for product in products])
+
+    def _joined(self, product: Term) -> tuple[npt.NDArray[np.int32], list[int]]:
+        """Return a code for each row's combination of levels, and the codes without a reference level."""
+        if product not in self._combined:
+            joint = np.zeros(self._codes.shape[1], dtype=np.int32)
+            is_on = np.ones(len(joint), dtype=np.bool_)
+            for c in product:
+                joint = joint * self.n_levels[c] + self._codes[c]
+                is_on &= self._codes[c] != self.references[c]
+            self._combined[product] = np.flatnonzero(np.bincount(joint[is_on])).tolist()
+            return joint, self._combined[product]
+        joint = np.zeros(self._codes.shape[1], dtype=np.int32)
+        for c in product:
+            joint = joint * self.n_levels[c] + self._codes[c]
+        return joint, self._combined[product]
+
+    def n_weights(self, term: Term) -> int:
+        """Return the number of weights of a term for each level of a target but one, at most."""
+        return int(np.prod([len(self.used_levels(c)) - 1 for c in term]))
+
+    def used_levels(self, column: int) -> list[int]:
+        """Return the levels that a column shows."""
+        return self.used[column] if column < self.n_columns else [0, 1]
+
+    def _scores(
+        self, target: int, fitted: Fit, groups: Sequence[tuple[npt.NDArray[np.int32], list[int]]]
+    ) -> list[Statistic]:
+        from unless.independence.logistic import NOTHING
+        from unless.kernels.logistic import expect
+        from unless.kernels.scores import score_variables
+        from unless.kernels.terms import count_target
+
+        told = [place for place, (_, levels) in enumerate(groups) if levels]
+        if fitted.n_free == 0 or not told:
+            return [NOTHING] * len(groups)
+        if len(told) < len(groups):
+            some = iter(self._scores(target, fitted, [groups[place] for place in told]))
+            return [next(some) if levels else NOTHING for _, levels in groups]
+        which, begins, active, *_ = self.design(fitted.terms)
+        n_patterns = len(begins) - 1
+        chances = np.empty((n_patterns, fitted.n_free))
+        expect(begins, active, fitted.weights, chances)
+        seen, shown = [], []
+        joined = which * self.n_levels[target] + self.codes[target]
+        for codes, levels in groups:
+            width = int(codes.max()) + 1
+            place = np.full(width, len(levels), dtype=np.int32)
+            place[levels] = np.arange(len(levels))
+            counts = np.zeros((n_patterns * self.n_levels[target], len(levels) + 1))
+            count_target(joined, place[codes], self.counts, counts)
+            by_target = counts.reshape(n_patterns, self.n_levels[target], -1)[:, :, :-1]
+            seen.append(by_target.sum(axis=1).T)
+            shown.append(by_target.sum(axis=0).T[:, fitted.shown[1:]])
+        widths = np.array([len(levels) for _, levels in groups], dtype=np.int64)
+        ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
+        slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
+        found = np.empty((len(groups), 2))
+        score_variables(
+            begins, active, chances, self._covariance(fitted),
+            np.ascontiguousarray(np.concatenate(seen)), np.ascontiguousarray(np.concatenate(shown)),
+            ends, EXPLAINED, slopes, variances, found,
+        )  # fmt: skip
+        tests = []
+        for place, (value, df) in enumerate(found.tolist()):
+            if df >= 0:
+                tests.append(Statistic(value, int(df)))
+                continue
+            at, begin, size = int((sizes[:place] ** 2).sum()), int(sizes[:place].sum()), int(sizes[place])
+            variance = variances[at : at + size**2].reshape(size, size)
+            tests.append(_known_part(slopes[begin : begin + size], variance, value))
+        return tests
+
+    def _covariance(self, fitted: Fit) -> Floats:
+        from unless.independence.logistic import _inverse
+
+        return np.ascontiguousarray(
+            fitted.covariance if fitted.is_covariance else _inverse(fitted.covariance)
+        )
+
+
+def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
+    """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
+    from unless.kernels.linear import spectrum
+
+    turned, sizes = np.array(slope), np.empty(len(slope))
+    spectrum(np.array(variance), turned, sizes)
+    kept = sizes > least
+    return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
