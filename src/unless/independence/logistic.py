@@ -93,7 +93,7 @@ def fit(columns: Columns, reference: int, start: Fit | None = None) -> Fit:
 
     before = (_NO_FIT if start is None else start)[:4]
     shown, weights, log_likelihood, matrix, is_covariance = regress(*columns, reference, before, *_RULES)
-    covariance = matrix if is_covariance else _inverse(matrix)
+    covariance = matrix if is_covariance else inverse(matrix)
     return Fit(weights, columns.owners, columns.levels, shown, log_likelihood, covariance)
 
 
@@ -149,7 +149,7 @@ def common(effects: Sequence[Effect]) -> Statistic:
     if len(effects) == 1:
         return size_of(effects[0])
     if all(effect.cells == effects[0].cells for effect in effects):
-        precisions = [_inverse(effect.covariance) for effect in effects]
+        precisions = [inverse(effect.covariance) for effect in effects]
         pulls = [_pull(known, effect) for known, effect in zip(precisions, effects, strict=True)]
         return _squared(np.sum(pulls, axis=0), np.sum(precisions, axis=0))
     cells = sorted({cell for effect in effects for cell in effect.cells})
@@ -157,7 +157,7 @@ def common(effects: Sequence[Effect]) -> Statistic:
     precision, pull = np.zeros((len(cells), len(cells))), np.zeros(len(cells))
     for effect in effects:
         where = [place[cell] for cell in effect.cells]
-        known = _inverse(effect.covariance)
+        known = inverse(effect.covariance)
         precision[np.ix_(where, where)] += known
         pull[where] += _pull(known, effect)
     return _squared(pull, precision)
@@ -185,7 +185,8 @@ def _pull(precision: Floats, effect: Effect) -> Floats:
     return np.asarray((precision * effect.weights).sum(axis=1))
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse(matrix: Floats) -> Floats:
+    """Invert a symmetric matrix."""
     return _solution(matrix, np.eye(len(matrix)))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from unless.kernels.cholesky import factorise
 from unless.kernels.compiling import borrowed, compiled, helper
-from unless.kernels.newton import energies, newton, normalise
+from unless.kernels.newton import energies, information, newton, normalise
 
 
 @compiled
@@ -42,6 +42,50 @@ def regress(begins, active, counts, owners, levels, reference, before, ridges, e
         for j in range(i):
             matrix[j, i] = matrix[i, j]
     return shown, told, likelihood, matrix, False
+
+
+@compiled
+def fit_only(begins, active, counts, owners, levels, reference, before, ridges, enough):
+    """Do as `regress`, without the matrix: return (levels of the target, weights, log-likelihood)."""
+    begins, active, counts = borrowed(begins), borrowed(active), borrowed(counts)
+    owners, levels, before = borrowed(owners), borrowed(levels), borrowed(before)
+    shown = _levels_shown(counts, reference)
+    n_free, n_columns = len(shown) - 1, len(owners)
+    told = np.empty((n_columns, n_free))
+    if n_free == 0:
+        return shown, told, 0.0
+    taken = _taken(counts, shown)
+    plain, weights = _plain(taken), np.zeros((n_free, n_columns))
+    if not _carry_over(before, owners, levels, shown, weights):
+        for k in range(n_free):
+            weights[k, 0] = plain[k]
+    matrix = np.empty((n_free * n_columns, n_free * n_columns))
+    likelihood = newton(begins, active, taken, _ridge(ridges, n_columns), enough, plain, weights, matrix)
+    for k in range(n_free):
+        for c in range(n_columns):
+            told[c, k] = weights[k, c]
+    return shown, told, likelihood
+
+
+@compiled
+def covariance_of(begins, active, counts, shown, told, ridges):
+    """Return the inverse of the information of a fitted regression, or the information, and which it is."""
+    begins, active, counts, shown = borrowed(begins), borrowed(active), borrowed(counts), borrowed(shown)
+    told = borrowed(told)
+    n_columns, n_free = told.shape
+    size = n_free * n_columns
+    weights = np.empty((n_free, n_columns))
+    for c in range(n_columns):
+        for k in range(n_free):
+            weights[k, c] = told[c, k]
+    matrix, inverse = np.empty((size, size)), np.empty((size, size))
+    information(begins, active, _taken(counts, shown), _ridge(ridges, n_columns), weights, matrix)
+    if _invert(matrix, inverse):
+        return inverse, True
+    for i in range(size):
+        for j in range(i):
+            matrix[j, i] = matrix[i, j]
+    return matrix, False
 
 
 @compiled

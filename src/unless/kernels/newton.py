@@ -71,6 +71,14 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix):
 
 
 @helper
+def information(begins, active, counts, ridge, weights, matrix):
+    """Fill the lower triangle of the information at some weights (level x column)."""
+    chances = np.empty((counts.shape[0], weights.shape[0]))
+    _expect(begins, active, counts, weights, chances)
+    _curve(begins, active, counts, ridge, chances, matrix)
+
+
+@helper
 def _penalty(ridge, weights):
     ridge, weights = borrowed(ridge), borrowed(weights)
     total = 0.0

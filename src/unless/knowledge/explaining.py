@@ -1,52 +1,54 @@
-"""From a structure and a table to statements: what it links where, and what the data say of that."""
+"""From a structure and a table to statements: the structure proposes pairs, the referee decides what is said."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain
+from unless.data.domain import Domain, shorten
 from unless.data.progress import PATIENCE, progress
-from unless.data.splitting import check_seed
-from unless.errors import SettingError, UnknownContext
-from unless.independence.settings import check_effect, check_rate
+from unless.errors import SettingError
+from unless.independence.settings import check_effect
 from unless.inference.interactions import domain_of
 from unless.inference.rows import read_rows
-from unless.knowledge.evidence import Levels
-from unless.knowledge.judging import Judge
-from unless.knowledge.measures import CORRECTIONS, Correction
-from unless.knowledge.presence import Presence, agreeing, observed
+from unless.knowledge import sentences as say
+from unless.knowledge.gates import Gate
+from unless.knowledge.grounds import Grounds, PairEvidence
+from unless.knowledge.presence import Presence
 from unless.knowledge.statements import Statement, Statements
+from unless.referee.confidence import LOCAL, listed
+from unless.referee.determined import Determined, apart, find_determined
+from unless.referee.gates import Side
+from unless.referee.verdicts import Kind, Referee, Verdict, marginal_test
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
-SHARED = frozenset({"alpha", "fdr", "effect", "max_gate"})
+SHARED = frozenset({"fdr"})
 # Fewer rows than one cell of a table needs say nothing about any pair.
 LEAST_ROWS = 5
+# Two columns go together where the p of their own table, times the number of pairs, is below this.
+ASSOCIATED = 0.05
+# A pair that is not linked shows no p below this.
+ABSENT = 0.05
 
 
-def explain(  # noqa: PLR0913 (one argument a setting)
+def explain(
     structure: Any,
     data: object,
     *,
     target: str | None = None,
     gates: Iterable[str] | None = None,
     forbidden_gates: Iterable[str] = (),
-    context: Mapping[str, object] | None = None,
-    alpha: float = 0.05,
     fdr: float = 0.05,
-    correction: Correction = "benjamini-hochberg",
-    effect: float = 0.3,
-    max_gate: int = 3,
-    n_bootstrap: int = 0,
-    random_state: int | None = None,
+    effect: float = 0.2,
     max_memory: int | str | None = None,
     show_progress: bool | None = None,
 ) -> Statements:
-    """Say of each pair whether it is linked, never linked, or linked unless a gate, and why.
+    """Say of each pair whether it is linked, where, how surely, and why; or that it cannot be told.
 
-    The structure (CanonicalModel, Graph, FeatureSet, LogLinearModel) proposes; the data decide. Tests are
-    pooled over the strata of the gate and of the pair's blanket, as many of these as the rows bear.
+    The structure (CanonicalModel, Graph, FeatureSet, LabelledGraph, LogLinearModel) proposes pairs: those that
+    it links in any row. Whatever proposed them, they are tested in the same way (docs/reading-a-sentence.md).
 
     Parameters
     ----------
@@ -54,37 +56,37 @@ def explain(  # noqa: PLR0913 (one argument a setting)
         Keep what is said of this variable.
     gates, forbidden_gates
         The only variables that may be gates, and variables that may not.
-    context
-        Look only at rows with these labels.
-    alpha, effect
-        A test finds no dependence where p >= alpha and its power against Cohen's w = effect is 80 %.
-    fdr, correction
-        It finds one where q is below fdr, by "benjamini-hochberg" or "benjamini-yekutieli".
-    max_gate
-        The most conditions in one description of a gate.
-    n_bootstrap, random_state
-        Resample the table so often, and say in what share the answers are the same.
+    fdr
+        The share of findings that may be false; 1 lists all candidates.
+    effect
+        A pair is said to be not linked where Cramer's V is surely (95 %) at most this.
 
     Examples
     --------
     >>> import unless
     >>> data = unless.datasets.load_ucb_admissions()
-    >>> print(unless.explain(unless.CSGS().fit(data).structure_, data)[0])
-    Admit depends on Gender only when Dept = A (933 of 4,526 rows, V = .14, q = 2e-4)
+    >>> found = unless.explain(unless.CSGS().fit(data).structure_, data)
+    >>> [(one.kind, one.pair) for one in found.findings]
+    [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender')), ('linked', ('Admit', 'Dept'))]
     """
-    levels = Levels(alpha, fdr, effect)
-    settings = _settings(levels, correction, max_gate, n_bootstrap, random_state)
-    table, presence, held = _seen(structure, data, context, max_memory, show_progress)
-    places = _gate_places(table.domain, gates, forbidden_gates, target)
-    if (note := _nothing_to_say(table)) or presence is None:
-        return Statements(note=note, settings=settings)
-    judge = Judge(table, presence, [place for place in places if place not in held], levels, correction)
-    pairs, n_untested, note = judge.pairs(target, {table.domain.names[place] for place in held})
+    settings = _settings(fdr, effect)
+    domain = domain_of(structure)
+    # By name: the order of the columns decides nothing, not even the rounding.
+    table = read_rows(domain, data, show_progress).select(sorted(domain.names))
+    may_gate = _gate_mask(table.domain, gates, forbidden_gates, target)
+    if note := _nothing_to_say(table):
+        return Statements(note=note, settings=settings, domain=table.domain)
+    proposed = _proposed(structure, table, max_memory)
     with progress("Explaining", show_progress, after=PATIENCE) as bar:
-        settled = judge.settled(judge.found(pairs, max_gate, bar), n_untested)
-        found = judge.supported(settled, n_bootstrap, random_state, bar)
-    said = [one.said(table.domain, table.n_rows, target) for one in found]
-    return Statements(tuple(sorted(said, key=_importance)), note, settings)
+        bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
+        determined = find_determined(table)
+        referee = Referee(table, apart(determined, table.n_variables), may_gate, bar)
+        verdicts = referee.judge()
+    writer = _Writer(table, referee, Grounds(table, effect), fdr, effect)
+    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(determined)]
+    if target is not None:
+        said = [one for one in said if target in one.pair]
+    return Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
 
 
 def explain_as_learned(
@@ -92,52 +94,156 @@ def explain_as_learned(
 ) -> Statements:
     """Explain a structure with those of its learner's settings that statements share."""
     shared = {name: value for name, value in settings.items() if name in SHARED}
-    return explain(structure, data, **shared, **wanted)
+    return explain(structure, data, **{**shared, **wanted})
 
 
-def _seen(
-    structure: Any,
-    data: object,
-    context: Mapping[str, object] | None,
-    max_memory: int | str | None,
-    show_progress: bool | None,
-) -> tuple[Dataset, Presence | None, dict[int, int]]:
-    """Return the table, what the structure links in its rows, and what the context holds fixed."""
-    domain = domain_of(structure)
-    # By name: the order of the columns decides nothing, not even the rounding.
-    table = read_rows(domain, data, show_progress).select(sorted(domain.names))
-    held = table.domain.encode(context)
-    if held:
-        inside = observed(table, held)
-        table = Dataset(table.domain, table.rows[inside].copy(), table.counts[inside].copy())
-    if _nothing_to_say(table):
-        return table, None, held
+def _proposed(structure: Any, table: Dataset, max_memory: int | str | None) -> Any:
+    """Return, for each pair of columns, whether the structure links it in any row."""
     presence = Presence.of(structure, table, max_memory)
-    if held:
-        presence = presence.within(agreeing(presence.rows, held))
-        if not len(presence.rows):
-            # Only a canonical model asked by another table: it draws no graph here, which is not "no link".
-            raise UnknownContext(
-                f"The structure has no context with {table.domain.decode(held)}; ask about one that it was "
-                "learned from."
-            )
-    return table, presence, held
+    n = table.n_variables
+    linked = np.zeros((n, n), dtype=np.bool_)
+    off = ~np.eye(n, dtype=np.bool_)
+    linked[off] = presence.shares[presence.numbers[off]] > 0
+    return linked
+
+
+@dataclass
+class _Writer:
+    """Turns verdicts on positions into statements on names."""
+
+    table: Dataset
+    referee: Referee
+    grounds: Grounds
+    fdr: float
+    effect: float
+
+    def of_pairs(self, verdicts: list[Verdict], proposed: Any) -> list[Statement]:
+        """Say something of each pair."""
+        candidates = [
+            self._modest(one) for one in verdicts if one.is_candidate and proposed[one.pair]
+        ]
+        # q bounds the share of false findings whatever the confidences; they must agree.
+        chosen = listed(
+            [one.confidence * one.gate_confidence if one.q <= self.fdr else 0.0 for one in candidates], self.fdr
+        )
+        findings = {one.pair: one for one, is_listed in zip(candidates, chosen, strict=True) if is_listed}
+        return [
+            self._claim(findings[one.pair]) if one.pair in findings else self._no_claim(one, len(verdicts))
+            for one in verdicts
+        ]
+
+    def _modest(self, one: Verdict) -> Verdict:
+        """Leave open what is elsewhere, where a link is sure enough to be said and its gate is not."""
+        if one.kind != "gated" or 1 - one.confidence * one.gate_confidence <= min(1.0, LOCAL * self.fdr):
+            return one
+        return replace(one, kind="partly", gate_confidence=1.0)
+
+    def _claim(self, one: Verdict) -> Statement:
+        pair = self._names(one)
+        gate = None if one.account is None else Gate.of(self.table.domain, one.account.clauses)
+        given = self._given(one)
+        n_rows = self.table.n_rows
+        if one.account is None or gate is None:
+            evidence = self._evidence(one, one.side, ())
+            v_alone, p_alone = marginal_test(self.referee.table, one.pair)
+            once = p_alone >= ABSENT and v_alone < one.side.v / 2
+            sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
+            return self._statement(one, pair, None, (evidence,), sentence, given)
+        sides = (
+            self._evidence(one, one.account.inside, gate.linked),
+            self._evidence(one, one.account.outside, gate.unlinked, own_p=True),
+        )
+        given = [name for name in given if name not in gate.names]
+        write = {
+            "gated": say.gated_sentence,
+            "differs": say.differs_sentence,
+            "partly": say.partly_sentence,
+        }[one.kind]
+        sentence = write(pair, gate, sides, given, one.confidence * one.gate_confidence, self.table.domain, n_rows)
+        return self._statement(one, pair, gate, sides, sentence, given)
+
+    def _evidence(self, one: Verdict, side: Side, where: Any, own_p: bool = False) -> PairEvidence:
+        p = side.statistic.p if own_p else one.p
+        return self.grounds.of(
+            one.pair, side, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
+            method=one.method,
+        )  # fmt: skip
+
+    def _statement(
+        self, one: Verdict, pair: Any, gate: Gate | None, sides: Any, sentence: str, given: Iterable[str]
+    ) -> Statement:
+        return Statement(
+            kind=one.kind, pair=pair, gate=gate, given=tuple(given),
+            confidence=one.confidence * one.gate_confidence, evidence=sides, n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
+        )  # fmt: skip
+
+    def _no_claim(self, one: Verdict, n_pairs: int) -> Statement:
+        """Say that a pair goes together through others, is not linked, or cannot be told."""
+        pair, given = self._names(one), self._given(one)
+        side = Side(one.side.statistic, one.side.n_rows, one.side.least_levels)
+        v_alone, p_alone = marginal_test(self.referee.table, one.pair)
+        is_absent = one.p >= ABSENT and side.largest_v <= self.effect and bool(side.statistic.df)
+        kind: Kind = "unlinked" if is_absent else "open"
+        if p_alone * n_pairs < ASSOCIATED:
+            kind = "associated"
+        evidence = self.grounds.of(
+            one.pair, side, one.given, p=one.p, q=one.q, with_tables=False, method=one.method
+        )
+        if kind == "associated":
+            sentence = say.associated_sentence(pair, v_alone, given, is_absent, side.largest_v)
+        elif kind == "unlinked":
+            sentence = say.unlinked_sentence(pair, evidence, given)
+        else:
+            sentence = say.open_sentence(pair, evidence, given)
+        return Statement(
+            kind=kind, pair=pair, gate=None, given=tuple(given), confidence=None, evidence=(evidence,),
+            n_rows=self.table.n_rows, sentence=sentence,
+        )  # fmt: skip
+
+    def of_determined(self, determined: Iterable[Determined]) -> list[Statement]:
+        """Say which columns others determine; of a copy once."""
+        names, said = self.table.domain.names, []
+        for one in determined:
+            column, source = names[one.column], names[one.source]
+            if one.is_copy and column < source:
+                continue
+            n_rows = self.table.n_rows
+            sentence = say.determined_sentence(column, source, one.is_copy, one.n_broken, n_rows)
+            first, second = sorted((column, source))
+            said.append(
+                Statement(
+                    kind="determined", pair=(first, second), gate=None, given=(), confidence=DETERMINED_CONFIDENCE,
+                    evidence=(), n_rows=n_rows, sentence=sentence, is_finding=True, source=source,
+                    n_broken=one.n_broken,
+                )
+            )  # fmt: skip
+        return said
+
+    def _names(self, one: Verdict) -> tuple[str, str]:
+        names = self.table.domain.names
+        return names[one.pair[0]], names[one.pair[1]]
+
+    def _given(self, one: Verdict) -> list[str]:
+        """Name the columns given, those first that the pair goes together with most."""
+        strength = {
+            c: min(self.referee.association(c, end) for end in one.pair) for c in one.given
+        }
+        ordered = sorted(one.given, key=lambda c: (-round(strength[c], 9), c))
+        return [self.table.domain.names[c] for c in ordered]
+
+
+# A function is said only where chance cannot make it (referee/determined.py).
+DETERMINED_CONFIDENCE = 0.999
 
 
 def _importance(one: Statement) -> tuple[int, float, Any]:
-    """Rank: gates that the data bear out, other dependences, open questions, independences."""
-    if (
-        one.linked
-        and one.unlinked
-        and (one.linked.answer, one.unlinked.answer) == ("dependent", "independent")
-    ):
-        group = 0
-    elif one.is_dependent:
-        group = 1
-    else:
-        group = 2 if one.verdict == "undecided" else 3
-    bits = sum(side.information * side.n_rows for side in one.evidence if side.answer == "dependent")
-    return group, -round(bits / one.n_rows, 12), one.pair
+    """Rank: gates, other findings, each by confidence x rows inside x bits a row; what is determined; the rest."""
+    if one.is_finding and one.kind != "determined":
+        side = one.evidence[0]
+        worth = (one.confidence or 0.0) * side.n_rows * side.information
+        return int(one.kind != "gated"), -round(worth / max(1, one.n_rows), 9), one.pair
+    groups = {"determined": 2, "associated": 3, "open": 4, "unlinked": 5}
+    return groups.get(one.kind, 6), 0.0, one.pair
 
 
 def _nothing_to_say(data: Dataset) -> str:
@@ -150,9 +256,17 @@ def _nothing_to_say(data: Dataset) -> str:
     return ""
 
 
-def _gate_places(
+def _note(data: Dataset) -> str:
+    names = data.constant_names
+    if not names:
+        return ""
+    shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
+    return f"{shorten(names)} {shown} a single level, so that nothing can be said of pairs with {them}."
+
+
+def _gate_mask(
     domain: Domain, gates: Iterable[str] | None, forbidden: Iterable[str], target: str | None
-) -> list[int]:
+) -> Any:
     if target is not None:
         domain.index(target)
     lists = []
@@ -166,25 +280,13 @@ def _gate_places(
         lists.append(list(names))
         for name in lists[-1]:
             domain.index(name)
-    return sorted(domain.index(name) for name in {*lists[0]} - {*lists[1]})
+    allowed = {*lists[0]} - {*lists[1]}
+    return np.array([name in allowed for name in domain.names], dtype=np.bool_)
 
 
-def _settings(
-    levels: Levels, correction: str, max_gate: int, n_bootstrap: int, random_state: object
-) -> dict[str, Any]:
-    check_seed(random_state)
-    check_rate("alpha", levels.alpha)
-    check_rate("fdr", levels.fdr)
-    check_effect(levels.effect)
-    if correction not in CORRECTIONS:
-        raise SettingError(
-            f"correction={correction!r} is not known; use {' or '.join(map(repr, CORRECTIONS))}."
-        )
-    for name, value in (("max_gate", max_gate), ("n_bootstrap", n_bootstrap)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise SettingError(f"{name}={value!r} must be a whole number of 0 or more.")
-    return {
-        "alpha": levels.alpha, "fdr": levels.fdr, "correction": correction, "effect": levels.effect,
-        "max_gate": int(max_gate),
-        "test": "pearson", "n_bootstrap": int(n_bootstrap),
-    }  # fmt: skip
+def _settings(fdr: float, effect: float) -> dict[str, Any]:
+    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
+        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
+    check_effect(effect)
+    return {"fdr": float(fdr), "effect": float(effect)}
+

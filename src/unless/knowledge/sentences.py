@@ -2,29 +2,103 @@
 
 from collections.abc import Sequence
 
-from unless.data.domain import Domain
-from unless.knowledge.evidence import Evidence
+from unless.data.domain import Domain, Variable
 from unless.knowledge.gates import Gate
+from unless.knowledge.grounds import Contrast, PairEvidence
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 
+# More columns than this that evidence is given are counted, not named.
+MOST_NAMED = 3
+# Longer names and levels are cut in sentences.
+MOST_LETTERS = 60
 
-def sentence(
+
+def linked_sentence(
+    pair: Edge, evidence: PairEvidence, given: Sequence[str], confidence: float, n_rows: int, once: bool
+) -> str:
+    """Say that a pair is linked; `once` where it shows only when the columns given are known."""
+    figures = _figures(evidence, n_rows, confidence)
+    return f"{_both(pair)} are linked{_given(given, once)}{figures}"
+
+
+def gated_sentence(
     pair: Edge,
-    gate: Gate | bool,
-    linked: Evidence | None,
-    unlinked: Evidence | None,
+    gate: Gate,
+    sides: tuple[PairEvidence, PairEvidence],
+    given: Sequence[str],
+    confidence: float,
     domain: Domain,
     n_rows: int,
 ) -> str:
-    """Say what the data bear out of what a structure says; the first of the pair is what depends."""
-    pair = spoken(pair[0]), spoken(pair[1])
-    if isinstance(gate, bool):
-        side = linked or unlinked
-        return _plain(pair, gate, side, n_rows) if side else f"{pair[0]} and {pair[1]}: nothing is known"
-    assert linked is not None  # noqa: S101 (a gate has two sides)
-    assert unlinked is not None  # noqa: S101
-    return _gated(pair, gate, linked, unlinked, domain, n_rows)
+    """Say where a pair is linked, as "only when" or, where that is shorter, as an exception."""
+    on, off = (regions_text(side, domain) for side in (gate.linked, gate.unlinked))
+    is_short = length(gate.linked, domain) <= length(gate.unlinked, domain)
+    where = f"only when {on}" if is_short else f"everywhere but where {off}"
+    far = f"{'elsewhere' if is_short else 'there'} V at most {decimal(sides[1].cramers_v_limit)}"
+    figures = _figures(sides[0], n_rows, confidence, far)
+    return f"{_both(pair)} are linked {where}{_given(given)}{figures}"
+
+
+def differs_sentence(
+    pair: Edge,
+    gate: Gate,
+    sides: tuple[PairEvidence, PairEvidence],
+    given: Sequence[str],
+    confidence: float,
+    domain: Domain,
+    n_rows: int,
+) -> str:
+    """Say that a pair is linked on both sides of a gate, not equally."""
+    on = regions_text(gate.linked, domain)
+    stronger = "more strongly" if sides[0].cramers_v >= sides[1].cramers_v else "in another way"
+    elsewhere = f"elsewhere V = {decimal(sides[1].cramers_v)}"
+    figures = _figures(sides[0], n_rows, confidence, elsewhere)
+    return f"{_both(pair)} are linked, {stronger} when {on} than elsewhere{_given(given)}{figures}"
+
+
+def partly_sentence(
+    pair: Edge,
+    gate: Gate,
+    sides: tuple[PairEvidence, PairEvidence],
+    given: Sequence[str],
+    confidence: float,
+    domain: Domain,
+    n_rows: int,
+) -> str:
+    """Say where a pair is linked, and that the rest is not settled."""
+    on = regions_text(gate.linked, domain)
+    elsewhere = f"elsewhere not settled: V at most {decimal(sides[1].cramers_v_limit)}"
+    return f"{_both(pair)} are linked when {on}{_given(given)}{_figures(sides[0], n_rows, confidence, elsewhere)}"
+
+
+def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, n_rows: int) -> str:
+    """Say that one column tells another."""
+    broken = f" ({n_broken:,} of {n_rows:,} rows break it)" if n_broken else ""
+    nearly = "nearly " if n_broken else ""
+    if is_copy:
+        return f"{_name(column)} and {_name(source)} say {nearly}the same in other words{broken}"
+    return f"{_name(column)} is {nearly}determined by {_name(source)}{broken}"
+
+
+def associated_sentence(pair: Edge, v: float, given: Sequence[str], is_settled: bool, limit: float) -> str:
+    """Say that a pair goes together, but not directly as far as is known."""
+    go = f"{_both(pair)} go together (V = {decimal(v)})"
+    if is_settled and given:
+        return f"{go}, but not once {_known(given)} known (V at most {decimal(limit)})"
+    return f"{go}; whether beyond what other columns account for is not settled"
+
+
+def unlinked_sentence(pair: Edge, evidence: PairEvidence, given: Sequence[str]) -> str:
+    """Say that a pair is not linked, with the bound."""
+    return f"{_both(pair)} are not linked{_given(given)} (V at most {decimal(evidence.cramers_v_limit)})"
+
+
+def open_sentence(pair: Edge, evidence: PairEvidence, given: Sequence[str]) -> str:
+    """Say that there is not enough data, and how much would be."""
+    more = f"; {more_rows_text(evidence.more_rows, '')}" if evidence.more_rows else ""
+    limit = f"V up to {decimal(evidence.cramers_v_limit)} is not ruled out"
+    return f"{_both(pair)}: not enough data{_given(given)} ({limit}, {chance('p', evidence.p)}){more}"
 
 
 def regions_text(regions: Sequence[Region], domain: Domain) -> str:
@@ -47,6 +121,20 @@ def decimal(value: float) -> str:
     return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")
 
 
+def percent(share: float) -> str:
+    """Write a share as people read it: 62 %, but 0.4 % where it is small."""
+    value = 100 * share
+    return f"{value:.0f} %" if value >= 1 or value < 0.05 else f"{value:.1f} %"
+
+
+def sure(confidence: float) -> str:
+    """Write how sure a sentence is: never as certain."""
+    if confidence >= 0.9995:
+        return "confidence over .999"
+    digits = 3 if confidence >= 0.995 else 2
+    return f"confidence {confidence:.{digits}f}".replace(" 0.", " .")
+
+
 def chance(name: str, value: float) -> str:
     """Write a p or q: one digit where it is small."""
     if value < 1e-300:
@@ -57,62 +145,50 @@ def chance(name: str, value: float) -> str:
     return f"{name} = {mantissa}e-{int(exponent.removeprefix('-'))}"
 
 
-def _plain(pair: Edge, is_linked: bool, side: Evidence, n_rows: int) -> str:
-    a, b = pair
-    if side.answer == "dependent":
-        doubt = "" if is_linked else ", though the structure does not link them"
-        return f"{a} depends on {b}{_seen(side, n_rows)}{doubt}"
-    if side.answer == "independent":
-        if is_linked:
-            return (
-                f"{a} and {b} are linked in the structure, but no dependence is seen{_unseen(side, n_rows)}"
-            )
-        return f"{a} and {b} are never linked{_unseen(side, n_rows)}"
-    said = "are linked in the structure, but" if is_linked else "are not linked in the structure;"
-    return f"{a} and {b} {said} {_undecided(side, n_rows, '')}"
+def _both(pair: Edge) -> str:
+    return f"{_name(pair[0])} and {_name(pair[1])}"
 
 
-def _gated(pair: Edge, gate: Gate, linked: Evidence, unlinked: Evidence, domain: Domain, n_rows: int) -> str:
-    a, b = pair
-    on, off = (regions_text(side, domain) for side in (gate.linked, gate.unlinked))
-    is_short = length(gate.linked, domain) <= length(gate.unlinked, domain)
-    word, where = ("only when", on) if is_short else ("unless", off)
-    if linked.answer == "dependent":
-        if unlinked.answer == "independent":
-            return f"{a} depends on {b} {word} {where}{_seen(linked, n_rows)}"
-        if unlinked.answer == "dependent":
-            return (
-                f"{a} depends on {b} both when {on}{_seen(linked, n_rows)} and elsewhere"
-                f"{_seen(unlinked, n_rows)}, where the structure does not link them"
-            )
-        elsewhere = _undecided(unlinked, n_rows, off)
-        return f"{a} depends on {b} when {on}{_seen(linked, n_rows)}; elsewhere {elsewhere}"
-    claim = f"{a} and {b} are linked in the structure {word} {where}, but"
-    # Seen from the contexts just named, which are those without the link after "unless".
-    at_link, away = ("there", "elsewhere") if is_short else ("elsewhere", "there")
-    if unlinked.answer == "dependent":
-        return f"{claim} they depend {away}{_seen(unlinked, n_rows)}"
-    if linked.answer == "independent":
-        return f"{claim} no dependence is seen {at_link}{_unseen(linked, n_rows)}"
-    return f"{claim} {_undecided(linked, n_rows, on)}"
+def _name(text: str) -> str:
+    said = spoken(text)
+    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 3]}..."
 
 
-def _seen(side: Evidence, n_rows: int) -> str:
-    return f" ({rows_text(side.n_rows, n_rows)}, V = {decimal(side.cramers_v)}, {chance('q', side.q)})"
+def _given(given: Sequence[str], once: bool = False) -> str:
+    """Name what is held fixed; columns that a link needs to be seen at all are "once known"."""
+    if not given:
+        return ""
+    return f" once {_known(given)} known" if once else f", given {_named(given)}"
 
 
-def _unseen(side: Evidence, n_rows: int) -> str:
-    limit = f"V at most {decimal(side.cramers_v_limit)}"
-    return f" ({rows_text(side.n_rows, n_rows)}, {chance('p', side.p)}, {limit})"
+def _known(given: Sequence[str]) -> str:
+    return f"{_named(given)} {'is' if len(given) == 1 else 'are'}"
 
 
-def _undecided(side: Evidence, n_rows: int, where: str) -> str:
-    there = f" where {where}" if where else ""
-    if not side.df:
-        given = f" given {', '.join(map(spoken, side.given))}" if side.given else ""
-        return f"undecided: nothing varies{given} ({rows_text(side.n_rows, n_rows)})"
-    more = more_rows_text(side.more_rows or 1, there)
-    return f"undecided ({rows_text(side.n_rows, n_rows)}, {chance('p', side.p)}): {more}"
+def _named(names: Sequence[str]) -> str:
+    said = [_name(name) for name in names]
+    if len(said) > MOST_NAMED + 1:
+        return f"{', '.join(said[:MOST_NAMED])} and {len(said) - MOST_NAMED} more"
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+
+
+def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") -> str:
+    parts = [
+        *([_contrast(side.contrast)] if side.contrast else []),
+        f"V = {decimal(side.cramers_v)}",
+        *([far] if far else []),
+        rows_text(side.n_rows, n_rows),
+        sure(confidence),
+    ]
+    return f" ({'; '.join(parts)})"
+
+
+def _contrast(contrast: Contrast) -> str:
+    column, level, other = _name(contrast.column), _name(contrast.level), _name(contrast.other)
+    return (
+        f"{column} = {level}: {percent(contrast.high)} where {other} = {_name(contrast.at_high)} against "
+        f"{percent(contrast.low)} where {_name(contrast.at_low)}"
+    )
 
 
 def length(regions: Sequence[Region], domain: Domain) -> tuple[int, int, int]:
@@ -126,16 +202,30 @@ def _n_named(name: str, labels: tuple[str, ...], domain: Domain) -> int:
 
 
 def _region_text(region: Region, domain: Domain) -> str:
-    return " and ".join(_condition_text(name, labels, domain) for name, labels in region.conditions)
+    return " and ".join(_condition_text(domain[name], labels) for name, labels in region.conditions)
 
 
-def _condition_text(name: str, labels: tuple[str, ...], domain: Domain) -> str:
-    others = [label for label in domain[name].levels if label not in labels]
-    name, told, rest = spoken(name), [*map(spoken, labels)], [*map(spoken, others)]
+def _condition_text(variable: Variable, labels: tuple[str, ...]) -> str:
+    others = [label for label in variable.levels if label not in labels]
+    name, told, rest = _name(variable.name), [*map(_name, labels)], [*map(_name, others)]
     if len(told) == 1:
         return f"{name} = {told[0]}"
+    if variable.kind in ("integer", "float") and (span := _range(variable, labels)):
+        return f"{name} is {span}"
     if len(rest) == 1 and len(told) > 2:
         return f"{name} is not {rest[0]}"
     if len(rest) * 2 < len(told):
         return f"{name} is not in {{{', '.join(rest)}}}"
     return f"{name} in {{{', '.join(told)}}}"
+
+
+def _range(variable: Variable, labels: tuple[str, ...]) -> str:
+    """Write neighbouring levels of numbers as a range, if they are that."""
+    first = variable.levels.index(labels[0])
+    if variable.levels[first : first + len(labels)] != labels:
+        return ""
+    if first + len(labels) == len(variable.levels):
+        return f"{_name(labels[0])} or more"
+    if first == 0:
+        return f"{_name(labels[-1])} or less"
+    return f"{_name(labels[0])} to {_name(labels[-1])}"

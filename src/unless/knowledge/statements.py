@@ -1,92 +1,174 @@
-"""What is said about each pair, with its evidence: as sentences, as a table, as plain values."""
+"""What is said of each pair, with its evidence: as sentences, as a table, as plain values, in a context."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
+from unless.data.domain import Domain
 from unless.data.showing import MOST_ROWS, html_table
-from unless.independence.verdict import Answer
-from unless.knowledge.evidence import Evidence
 from unless.knowledge.gates import Gate
+from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
+from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
+from unless.structures.regions import Region
 
-Claim = Literal["linked", "gated", "never"]
+# The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.
+FINDINGS: tuple[Kind, ...] = ("linked", "gated", "differs", "partly", "determined")
+KINDS: tuple[Kind, ...] = (*FINDINGS, "associated", "unlinked", "open")
+State = Literal["holds", "absent", "holds in part", "not settled", "fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a structure claims of a pair, and what the data say where it is said to be linked and where not.
+    """What is said of a pair, how surely, and why.
 
-    `claim` is the structure's: "linked" everywhere, "gated" (linked unless a gate) or "never" linked. `share`
-    is the share of the rows in which the structure links the pair, `agreement` the share in which it says
-    what the claim says. `support` is the share of bootstrap resamples with the same answers, if asked for.
+    Parameters
+    ----------
+    kind
+        "linked": linked given all other columns; "gated": linked where `gate.linked` says and absent
+        elsewhere; "differs": linked on both sides of the gate, not equally; "partly": linked where
+        `gate.linked` says, elsewhere not settled; "determined": one column is a copy or a function of the
+        other. These are findings if `is_finding`. "associated": they go together, but through other columns
+        or for want of a test given them; "unlinked": absent, with the bound; "open": not enough data.
+    pair
+        The two names, sorted.
+    gate
+        Where the pair is linked and where it is not, or not known to be; None where nothing was found to
+        differ.
+    given
+        The columns that the evidence holds fixed: none of them can account for the link.
+    confidence
+        The probability that the sentence is true; None where nothing is claimed.
+    evidence
+        One test, or one on each side of the gate, the linked side first.
+    source, n_broken
+        Of "determined": the column that tells the other, and how many rows break it.
     """
 
+    kind: Kind
     pair: Edge
-    claim: Claim
     gate: Gate | None
-    share: float
-    agreement: float
-    linked: Evidence | None
-    unlinked: Evidence | None
+    given: tuple[str, ...]
+    confidence: float | None
+    evidence: tuple[PairEvidence, ...]
     n_rows: int
     sentence: str
+    is_finding: bool = False
+    source: str | None = None
+    n_broken: int = 0
     support: float | None = None
 
     @property
-    def verdict(self) -> Answer:
-        """The answer of the data: where the pair is claimed to be linked, or else everywhere."""
-        side = self.linked or self.unlinked
-        return side.answer if side else "undecided"
+    def share_broken(self) -> float:
+        """The share of the rows that break what is said to be determined."""
+        return self.n_broken / self.n_rows if self.n_rows else 0.0
 
     @property
-    def agrees(self) -> bool:
-        """Whether the data do not contradict the structure."""
-        linked_fails = self.linked is not None and self.linked.answer == "independent"
-        return not linked_fails and not (self.unlinked is not None and self.unlinked.answer == "dependent")
+    def bound(self) -> float | None:
+        """The largest V that is not ruled out (95 %) where the pair is said to be absent."""
+        if self.kind in ("gated", "differs", "partly") and len(self.evidence) > 1:
+            return self.evidence[1].cramers_v_limit
+        return self.evidence[0].cramers_v_limit if self.kind == "unlinked" and self.evidence else None
 
     @property
-    def is_dependent(self) -> bool:
-        """Whether the data show a dependence anywhere."""
-        return any(side.answer == "dependent" for side in self.evidence)
+    def more_rows(self) -> int | None:
+        """How many more rows would settle an open question, about; None where nothing is open."""
+        return self.evidence[0].more_rows if self.kind == "open" and self.evidence else None
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """The tests made: one, or one on each side of the gate."""
-        return tuple(side for side in (self.linked, self.unlinked) if side is not None)
+    def state_in(self, context: Mapping[str, str]) -> State:
+        """Tell what the statement says where some columns have these labels, without a new test."""
+        if set(context) & set(self.pair):
+            return "fixed"
+        if self.kind in ("associated", "open"):
+            return "not settled"
+        if self.kind == "unlinked":
+            return "absent"
+        if self.gate is None or self.kind in ("linked", "differs", "determined"):
+            return "holds"
+        inside, outside = (_meets(side, context) for side in (self.gate.linked, self.gate.unlinked))
+        if inside and outside:
+            return "holds in part"
+        if inside:
+            return "holds"
+        return "absent" if self.kind == "gated" else "not settled"
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values, ready for JSON; `tables=False` leaves the tables out."""
         return {
+            "kind": self.kind,
             "pair": list(self.pair),
-            "claim": self.claim,
-            "verdict": self.verdict,
-            "agrees": self.agrees,
             "gate": self.gate and self.gate.to_dict(),
-            "share": rounded(self.share),
-            "agreement": rounded(self.agreement),
-            "support": rounded(self.support),
+            "given": list(self.given),
+            "confidence": rounded(self.confidence),
+            "is_finding": self.is_finding,
             "sentence": self.sentence,
-            "linked": self.linked and self.linked.to_dict(tables),
-            "not_linked": self.unlinked and self.unlinked.to_dict(tables),
+            "source": self.source,
+            "n_broken": self.n_broken,
+            "bound": rounded(self.bound),
+            "more_rows": self.more_rows,
+            "support": rounded(self.support),
+            "n_rows": self.n_rows,
+            "evidence": [side.to_dict(tables) for side in self.evidence],
         }
 
     def __str__(self) -> str:
         return self.sentence
 
 
+def _meets(regions: tuple[Region, ...], context: Mapping[str, str]) -> bool:
+    """Tell whether some row of a context can be in one of the regions."""
+    return any(
+        all(context.get(name, labels[0]) in labels for name, labels in region.conditions)
+        for region in regions
+    )
+
+
+@dataclass(frozen=True)
+class InContext:
+    """A statement read in a context: whether it holds there, and the bound where it is absent."""
+
+    statement: Statement
+    state: State
+
+    @property
+    def bound(self) -> float | None:
+        """The largest V that is not ruled out where the pair is absent."""
+        return self.statement.bound if self.state == "absent" else None
+
+    @property
+    def pair(self) -> Edge:
+        """The two names."""
+        return self.statement.pair
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "pair": list(self.pair),
+            "kind": self.statement.kind,
+            "state": self.state,
+            "bound": rounded(self.bound),
+            "is_finding": self.statement.is_finding,
+            "sentence": self.statement.sentence,
+        }
+
+    def __str__(self) -> str:
+        a, b = self.pair
+        bound = "" if self.bound is None else f" (V at most {self.bound:.2f})"
+        return f"{a} and {b}: {self.state}{bound}"
+
+
 @dataclass(frozen=True)
 class Statements(Sequence[Statement]):
-    """Statements, the most telling first: gates, then links, then what is undecided, then what is not linked.
+    """Statements, findings first, the surest and strongest of them at the top.
 
-    Within these, pairs that share more information come first. `note` says why there are none, or what was
-    left out; `settings` how they were made.
+    `note` says why there are none, or what was left out; `settings` how they were made.
     """
 
     statements: tuple[Statement, ...] = ()
     note: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+    domain: Domain | None = None
 
     @overload
     def __getitem__(self, index: int) -> Statement: ...
@@ -101,10 +183,32 @@ class Statements(Sequence[Statement]):
     def __iter__(self) -> Iterator[Statement]:
         return iter(self.statements)
 
+    @property
+    def findings(self) -> tuple[Statement, ...]:
+        """What is claimed: links, gates, differences; then columns that others determine."""
+        return tuple(one for one in self.statements if one.is_finding)
+
+    def of_kind(self, *kinds: Kind) -> tuple[Statement, ...]:
+        """Return the statements of some kinds that are findings, or that claim nothing."""
+        return tuple(
+            one for one in self.statements if one.kind in kinds and (one.is_finding or one.kind not in FINDINGS)
+        )
+
     def about(self, a: str, b: str) -> Statement | None:
         """Return the statement about a pair, named in either order, if there is one."""
         wanted = (a, b) if a < b else (b, a)
         return next((one for one in self.statements if one.pair == wanted), None)
+
+    def given(self, context: Mapping[str, object]) -> tuple[InContext, ...]:
+        """Read each statement where some columns have these labels, by its gate, without a new test."""
+        labels = {name: str(value) for name, value in context.items()}
+        if self.domain is not None:
+            labels = dict(self.domain.decode(self.domain.encode(context)))
+        return tuple(InContext(one, one.state_in(labels)) for one in self.statements)
+
+    def counts(self) -> dict[str, int]:
+        """Count the statements of each kind, as lists and headlines show them."""
+        return {kind: len(self.of_kind(kind)) for kind in KINDS}
 
     def to_dict(self, tables: bool = False) -> dict[str, Any]:
         """Return plain values, ready for JSON; `tables=True` puts the tables behind each test in."""
@@ -121,64 +225,72 @@ class Statements(Sequence[Statement]):
         rows = [
             _row(one, side, evidence)
             for one in self.statements
-            for side, evidence in (("linked", one.linked), ("not linked", one.unlinked))
-            if evidence is not None
+            for side, evidence in zip(("linked", "elsewhere"), one.evidence, strict=False)
         ]
         return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
 
     def lines(self, at_most: int | None = None) -> list[str]:
-        """Return sentences, as many as wanted; pairs never linked, as the data agree, are counted."""
-        never = [one for one in self.statements if one.claim == "never" and one.agrees]
-        told = [one for one in self.statements if one.claim != "never" or not one.agrees]
+        """Return the findings, as many as wanted, then what is determined, and how many pairs are otherwise."""
+        told = [one for one in self.findings if one.kind != "determined"]
         lines = [f"{one.sentence}." for one in told[:at_most]]
         if at_most is not None and len(told) > at_most:
             lines.append(f"... and {len(told) - at_most:,} more.")
-        if len(never) == 1:
-            lines.append(f"{never[0].sentence}.")
-        elif never:
-            n_open = sum(one.verdict == "undecided" for one in never)
-            undecided = f" ({n_open:,} of them undecided)" if n_open else ""
-            lines.append(f"{len(never):,} pairs are never linked{undecided}.")
-        return [*lines, *([self.note] if self.note else [])]
+        lines += [f"{one.sentence}." for one in self.of_kind("determined")]
+        rest = self._rest()
+        return [*lines, *([rest] if rest else []), *([self.note] if self.note else [])]
+
+    def _rest(self) -> str:
+        counts = self.counts()
+        parts = [
+            f"{counts[kind]:,} {words}"
+            for kind, words in (
+                ("associated", "associated only through others, or for want of a test"),
+                ("unlinked", "not linked"),
+                ("open", "open for want of data"),
+            )
+            if counts[kind]
+        ]
+        # Of one pair or two everything fits into sentences of its own.
+        others = [one for one in self.statements if one.kind in ("associated", "unlinked", "open")]
+        if len(others) <= 2:
+            return " ".join(f"{one.sentence}." for one in others)
+        return f"Other pairs: {', '.join(parts)}." if parts else ""
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        rows = [(f"{one.sentence}.", one.verdict) for one in self.statements[:MOST_ROWS]]
+        rows = [(f"{one.sentence}.", one.kind) for one in self.statements[:MOST_ROWS]]
         notes = [self.note] if self.note else []
-        return html_table(repr(self)[1:-1], ("statement", "answer"), rows, notes, len(self) - len(rows))
+        return html_table(repr(self)[1:-1], ("statement", "kind"), rows, notes, len(self) - len(rows))
 
     def __repr__(self) -> str:
         return f"<Statements: {len(self)}>"
 
 
 _COLUMNS = (
-    "a", "b", "claim", "where", "answer", "rows", "rows_used", "statistic", "df", "p", "q", "information",
-    "cramers_v", "odds_ratio", "more_rows", "share", "agreement", "support", "sentence",
+    "a", "b", "kind", "is_finding", "confidence", "where", "rows", "statistic", "df", "p", "q", "information",
+    "cramers_v", "cramers_v_limit", "more_rows", "support", "sentence",
 )  # fmt: skip
 
 
-def _row(one: Statement, side: str, evidence: Evidence) -> dict[str, Any]:
-    regions = () if one.gate is None else one.gate.linked if side == "linked" else one.gate.unlinked
+def _row(one: Statement, side: str, evidence: PairEvidence) -> dict[str, Any]:
     return {
         "a": one.pair[0],
         "b": one.pair[1],
-        "claim": one.claim,
-        "where": " or ".join(map(str, regions)),
-        "answer": evidence.answer,
+        "kind": one.kind,
+        "is_finding": one.is_finding,
+        "confidence": one.confidence,
+        "where": side if one.gate else "everywhere",
         "rows": evidence.n_rows,
-        "rows_used": evidence.rows_used,
         "statistic": evidence.statistic,
         "df": evidence.df,
         "p": evidence.p,
         "q": evidence.q,
         "information": evidence.information,
         "cramers_v": evidence.cramers_v,
-        "odds_ratio": None if evidence.odds_ratio is None else evidence.odds_ratio.value,
+        "cramers_v_limit": evidence.cramers_v_limit,
         "more_rows": evidence.more_rows,
-        "share": one.share,
-        "agreement": one.agreement,
         "support": one.support,
         "sentence": one.sentence,
     }

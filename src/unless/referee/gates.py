@@ -5,14 +5,16 @@ the bound on the far side decides whether "only when" may be said.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, sqrt
+
+import numpy as np
 
 from unless.independence.discovery import largest_shift
 from unless.independence.logistic import Statistic
 from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Term
+from unless.referee.regressions import Bools, Term
 
 # A column with more levels is no gate: a list of its levels is no sentence.
 MOST_LEVELS = 8
@@ -25,8 +27,10 @@ LEAST_ROWS = 20
 # A second clause is looked for where p, times the number of columns, is below this.
 SECOND = 0.01
 MOST_SECONDS = 3
-# What a gate must gain over the best account without it: twice the log of about 20 to 1.
-LEAST_ADVANTAGE = 6.0
+# What a gate must gain over the best account without it, on the scale of twice a log-likelihood.
+LEAST_ADVANTAGE = 0.0
+# With less, not even a second clause would help.
+HOPELESS = -10.0
 # Both ends must see that the sides differ: where one alone does, its regression is likely to be wrong.
 ENDS_AGREE = 0.05
 
@@ -71,6 +75,8 @@ class Account:
     # Whether both sides differ, from either end.
     differences: tuple[Statistic, ...]
     far_level_p: float
+    # What it gains over the best other account of the same columns.
+    margin: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -190,26 +196,31 @@ class PairProblem:
                 least = min(least, self.ratio([(column,)], beside=[(inside,)]).p)
         return min(1.0, least * max(1, n_tried))
 
-    def gates_of(self, gate: int) -> list[Account]:
-        """Return the accounts by sets of levels of one gate: the levels by strength, cut in two."""
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The columns that the regressions of the two ends hold, but the ends."""
+        held = {c for terms in self.bases.values() for term in terms for c in term}
+        return tuple(sorted(held - set(self.pair)))
+
+    def best_gate(self, gate: int, hopeless: float = HOPELESS) -> Account | None:
+        """Return the best account by a set of levels of one gate: the levels by strength, cut in two.
+
+        None where it gains less than `hopeless` over the best account without it.
+        """
         ranked = self.ranked(gate)
         if not 2 <= len(ranked) <= MOST_LEVELS:
-            return []
+            return None
+        best = self._best_levels(gate, (), ranked)
+        if best is None:
+            return None
         against, choices = self.best_without_gate(gate), 2 * log(2.0 ** len(ranked) - 2)
-        found = []
-        for cut in range(1, len(ranked)):
-            clauses = [(gate, tuple(sorted(ranked[:cut])))]
-            if self._is_large_enough(clauses):
-                found.append(self.account(clauses, against, choices))
-        return found
+        if best[0] - choices - against < hopeless:
+            return None
+        return self.account([(gate, best[1])], against, choices)
 
     def _is_large_enough(self, clauses: Sequence[Clause]) -> bool:
         inside, outside = self._sides(clauses)
         return min(self.n_rows(inside), self.n_rows(outside)) >= LEAST_ROWS
-
-    def best_gate(self, gate: int) -> Account | None:
-        """Return the account of one gate with the best score."""
-        return max(self.gates_of(gate), key=lambda one: (one.score, one.clauses), default=None)
 
     def best_box(self, first: Clause, second: int, choices: float) -> Account | None:
         """Return the best account of two clauses, beginning with levels of the first column.
@@ -222,7 +233,7 @@ class PairProblem:
         for turn in range(4):
             gate = order[turn % 2]
             others = [(column, levels) for column, levels in clauses.items() if column != gate]
-            found = self._best_levels(gate, others)
+            found = self._best_levels(gate, others, self.ranked(gate, others))
             if found is None:
                 return None
             if clauses.get(gate) == found[1] and turn > 1:
@@ -234,13 +245,17 @@ class PairProblem:
         price = choices + sum(2 * log(2.0 ** len(self.levels(column)) - 2) for column in columns)
         return self.account(list(clauses.items()), self._best_without_box(*columns), price)
 
-    def _best_levels(self, gate: int, others: Sequence[Clause]) -> tuple[float, tuple[int, ...]] | None:
-        ranked, found = self.ranked(gate, others), []
+    def _best_levels(
+        self, gate: int, others: Sequence[Clause], ranked: Sequence[int]
+    ) -> tuple[float, tuple[int, ...]] | None:
+        """Return the likelihood ratio of the best set of the first levels, and the set."""
+        found = []
         for cut in range(1, len(ranked)):
             levels = tuple(sorted(ranked[:cut]))
             if self._is_large_enough([*others, (gate, levels)]):
                 column = self.table.indicator([*others, (gate, levels)])
-                found.append((self.ratio([(column,)]).value, levels))
+                tested = self.ratio([(column,)])
+                found.append((self.penalised(tested), levels))
         return max(found, default=None)
 
     def _best_without_box(self, first: int, second: int) -> float:
@@ -273,24 +288,24 @@ class PairProblem:
         return [c for c in sorted(columns, key=lambda c: (p_values[c], c)) if p_values[c] < SECOND][:MOST_SECONDS]
 
 
-def find_gates(models: Models) -> list[Account]:
+def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
     """Return the gates that may be said, each pair with one at most; products of four columns enter the models.
 
     A gate is read off a product of three columns in the way that scores best; others that speak of the same
     columns are not said.
     """
-    found = sorted(_accounts(models), key=lambda one: (-one.advantage, one.pair, one.clauses))
+    found = sorted(_accounts(models, may_gate), key=lambda one: (-one.advantage, one.pair, one.clauses))
     said: list[Account] = []
     is_stale = False
     for one in found:
         if any(set(one.pair) <= known.columns for known in said):
             continue
-        account: Account | None = one
+        account = one
         if is_stale:
-            account = _again(models, one)
-            if account is None or not account.is_sure:
+            again = _again(models, one)
+            if again is None or not again.is_sure:
                 continue
-        assert account is not None  # noqa: S101 (told to the type checker)
+            account = replace(again, margin=one.margin)
         said.append(account)
         if len(account.clauses) > 1:
             # What four columns do together must not be read as something else of three of them.
@@ -299,10 +314,13 @@ def find_gates(models: Models) -> list[Account]:
     return said
 
 
-def _accounts(models: Models) -> list[Account]:
-    table, found = models.table, {}
+def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
+    found = {}
+    may = np.ones(models.table.n_columns, dtype=np.bool_) if may_gate is None else may_gate
     for triple in sorted(models.products):
         for gate in triple:
+            if not may[gate]:
+                continue
             a, b = (c for c in triple if c != gate)
             problem = PairProblem(models, a, b, [gate])
             single = problem.best_gate(gate)
@@ -312,13 +330,23 @@ def _accounts(models: Models) -> list[Account]:
             # The second clause is looked for inside the first: outside of it there must be little.
             if single.ratio > 1 or single.far_level_p < FAR_LEVEL:
                 continue
-            columns = _second_columns(models, triple)
+            columns = [c for c in _second_columns(models, triple) if may[c]]
             for column in problem.second_clauses(single.clauses[0], columns):
                 both = PairProblem(models, a, b, [gate, column])
                 box = both.best_box(single.clauses[0], column, 2 * log(len(columns)))
                 if box is not None:
                     found[box.pair, box.clauses] = box
-    return [one for one in found.values() if one.is_sure]
+    return [
+        replace(one, margin=one.advantage - _best_rival(one, found.values()))
+        for one in found.values()
+        if one.is_sure
+    ]
+
+
+def _best_rival(account: Account, accounts: Iterable[Account]) -> float:
+    """Return the advantage of the best account that reads the same columns in another way."""
+    rivals = [one.advantage for one in accounts if one.columns == account.columns and one.pair != account.pair]
+    return max(rivals, default=HOPELESS)
 
 
 def _second_columns(models: Models, triple: Sequence[int]) -> list[int]:

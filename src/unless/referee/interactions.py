@@ -48,44 +48,47 @@ class Models:
     def base(self, end: int, other: int, more: Iterable[int] = ()) -> frozenset[Term]:
         """Return the terms of one end of a pair that do not have the other, enough to shut all else out.
 
-        They are those of the end and the neighbours of the other, and the products that these need.
+        They are those of the end and the neighbours of the other, the products that these need, and more
+        columns.
         """
         apart = {c for c in range(self.table.n_columns) if not self.allowed[other, c]} - {other}
         terms = {
             term
-            for term in self.terms(end, {*self.blankets[other], *more})
+            for term in self.terms(end, self.blankets[other])
             if other not in term and not apart.intersection(term)
         }
         key = end, frozenset(terms)
         if key not in self._enriched:
             self._enriched[key] = self._with_products(end, terms)
-        return self._enriched[key]
+        return self._enriched[key] | {(c,) for c in more if self.allowed[end, c]}
 
     def _with_products(self, target: int, terms: set[Term]) -> frozenset[Term]:
+        """Add products of the columns, the strongest first, as long as they are needed."""
         table = self.table
         columns = sorted({c for term in terms for c in term})
+        tried: list[Term] = [term for term in combinations(columns, 2) if term not in terms]
         for _ in range(MOST_ENRICHED):
             fitted = table.fit(target, terms)
-            tried = [term for term in combinations(columns, 2) if term not in terms]
+            tests = table.product_scores(target, fitted, tried)
+            ranked = sorted(zip(chances_beyond(tests), [-one.value for one in tests], tried, strict=True))
+            limit = ENRICHED / max(1, len(columns) * (len(columns) - 1) // 2)
+            # Those that tell nothing now are not asked again.
+            tried = [term for p, _, term in ranked if p < REGROWN]
+            if not ranked or ranked[0][0] >= limit:
+                break
+            best = tried.pop(0)
+            if table.likelihood_ratio(target, terms, [best]).p >= limit:
+                break
+            terms = terms | {best}
             tried += [
                 term
                 for term in combinations(columns, 3)
-                if term not in terms and sum(part in terms for part in combinations(term, 2)) >= 2
+                if set(best) < set(term)
+                and term not in terms
+                and term not in tried
+                and sum(part in terms for part in combinations(term, 2)) >= 2
+                and table.n_weights(term) * fitted.n_free <= WEIGHTS_PER_ROW * table.n_rows
             ]
-            tried = [
-                term
-                for term in tried
-                if table.n_weights(term) * fitted.n_free <= WEIGHTS_PER_ROW * table.n_rows
-            ]
-            tests = table.product_scores(target, fitted, tried)
-            p, _, best = min(
-                zip(chances_beyond(tests), [-one.value for one in tests], tried, strict=True),
-                default=(1.0, 0.0, ()),
-            )
-            limit = ENRICHED / max(1, len(tried))
-            if p >= limit or table.likelihood_ratio(target, terms, [best]).p >= limit:
-                break
-            terms = terms | {best}
         return frozenset(terms)
 
     def product_test(self, triple: Triple) -> Statistic:
@@ -154,7 +157,8 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
     from unless.kernels.logistic import expect
     from unless.kernels.terms import screen_products
 
-    table, kept, tried = models.table, set(), set()
+    table = models.table
+    least: dict[Triple, float] = {}
     neighbours: list[list[int]] = [[] for _ in range(table.n_columns)]
     for a, b in models.links():
         neighbours[a].append(b)
@@ -180,11 +184,12 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
                 if third == second or not models.allowed[second, third]:
                     continue
                 a, b, c = sorted((target, second, third))
-                tried.add((a, b, c))
                 df = free[target] * free[second] * free[third]
-                if chdtrc(df, found[s, t, 0]) < SCREENED:
-                    kept.add((a, b, c))
-    return sorted(kept), len(tried)
+                p = float(chdtrc(df, found[s, t, 0]))
+                least[a, b, c] = min(p, least.get((a, b, c), 1.0))
+    # Of few triples, each may be kept at a larger p.
+    limit = max(SCREENED, 5 * KEPT / max(1, len(least)))
+    return sorted(triple for triple, p in least.items() if p < limit), len(least)
 
 
 def regrow(models: Models) -> None:

@@ -16,7 +16,7 @@ Bools = npt.NDArray[np.bool_]
 # Columns whose product is meant, in ascending order; a single one is a main effect.
 Term = tuple[int, ...]
 # Ridges of the intercept and of all other weights, and what Newton's method stops at.
-_RULES = (1e-6, 1e-2), 1e-6
+_RULES = (1e-6, 1e-1), 1e-3
 # A score whose variance is no more than this share of its own is explained by the regression already.
 EXPLAINED = 1e-7
 # Numberings of rows that are kept.
@@ -32,8 +32,6 @@ class Fit(NamedTuple):
     owners: Ints
     levels: Ints
     log_likelihood: float
-    covariance: Floats
-    is_covariance: bool
 
     @property
     def n_free(self) -> int:
@@ -145,16 +143,16 @@ class Table:
         return self.fits[key]
 
     def _fit(self, target: int, terms: tuple[Term, ...]) -> Fit:
-        from unless.kernels.logistic import regress
+        from unless.kernels.logistic import fit_only
 
         self.n_fits += 1
         which, begins, active, owners, levels = self.design(terms)
         counts = self.counted(which, target, len(begins) - 1)
         before = self._start(target, terms)
-        shown, weights, likelihood, matrix, is_covariance = regress(
+        shown, weights, likelihood = fit_only(
             begins, active, counts, owners, levels, self.references[target], before, *_RULES
         )
-        return Fit(terms, shown, weights, owners, levels, likelihood, matrix, is_covariance)
+        return Fit(terms, shown, weights, owners, levels, likelihood)
 
     def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Ints, Ints, Ints]:
         """Take the weights of the latest regression of this target, as far as it has the same terms."""
@@ -231,22 +229,22 @@ class Table:
         chances = np.empty((n_patterns, fitted.n_free))
         expect(begins, active, fitted.weights, chances)
         seen, shown = [], []
-        joined = which * self.n_levels[target] + self.codes[target]
         for codes, levels in groups:
-            width = int(codes.max()) + 1
-            place = np.full(width, len(levels), dtype=np.int32)
+            place = np.full(int(codes.max()) + 1, len(levels), dtype=np.int64)
             place[levels] = np.arange(len(levels))
-            counts = np.zeros((n_patterns * self.n_levels[target], len(levels) + 1))
-            count_target(joined, place[codes], self.counts, counts)
-            by_target = counts.reshape(n_patterns, self.n_levels[target], -1)[:, :, :-1]
-            seen.append(by_target.sum(axis=1).T)
-            shown.append(by_target.sum(axis=0).T[:, fitted.shown[1:]])
+            placed = place[codes]
+            by_pattern = np.zeros((len(levels) + 1, n_patterns))
+            count_target(placed, which, self.counts, by_pattern)
+            seen.append(by_pattern[:-1])
+            by_target = np.zeros((len(levels) + 1, self.n_levels[target]))
+            count_target(placed, self.codes[target], self.counts, by_target)
+            shown.append(by_target[:-1, fitted.shown[1:]])
         widths = np.array([len(levels) for _, levels in groups], dtype=np.int64)
         ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
         slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
         found = np.empty((len(groups), 2))
         score_variables(
-            begins, active, chances, self._covariance(fitted),
+            begins, active, chances, self._covariance(target, fitted, which, begins, active),
             np.ascontiguousarray(np.concatenate(seen)), np.ascontiguousarray(np.concatenate(shown)),
             ends, EXPLAINED, slopes, variances, found,
         )  # fmt: skip
@@ -260,12 +258,14 @@ class Table:
             tests.append(_known_part(slopes[begin : begin + size], variance, value))
         return tests
 
-    def _covariance(self, fitted: Fit) -> Floats:
-        from unless.independence.logistic import _inverse
+    def _covariance(self, target: int, fitted: Fit, which: Ints, begins: Ints, active: Ints) -> Floats:
+        """Return the covariance of the weights; only scores ask for it."""
+        from unless.independence.logistic import inverse
+        from unless.kernels.logistic import covariance_of
 
-        return np.ascontiguousarray(
-            fitted.covariance if fitted.is_covariance else _inverse(fitted.covariance)
-        )
+        counts = self.counted(which, target, len(begins) - 1)
+        matrix, is_inverse = covariance_of(begins, active, counts, fitted.shown, fitted.weights, _RULES[0])
+        return np.ascontiguousarray(matrix if is_inverse else inverse(matrix))
 
 
 def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:

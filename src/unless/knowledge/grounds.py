@@ -1,0 +1,218 @@
+"""What a sentence rests on: a test of the pair given other columns, its strength, and the tables to look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil, log
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.knowledge.measures import rounded
+from unless.knowledge.strata import Counter, Strata
+from unless.referee.gates import Side
+from unless.structures.regions import Region
+
+Integers = npt.NDArray[np.int64]
+# Fewer rows with a level are too few to say a percentage of.
+LEAST_ROWS = 20
+# Beyond this no table will ever grow.
+MOST_ROWS_ASKED = 10**9
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The share of one level at two levels of the other column, the same mix of strata for both.
+
+    `level` of `column` is seen in `high` of the rows where `other` is `at_high`, and in `low` of those where
+    it is `at_low`.
+    """
+
+    column: str
+    level: str
+    other: str
+    at_high: str
+    high: float
+    at_low: str
+    low: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "column": self.column,
+            "level": self.level,
+            "other": self.other,
+            "at_high": self.at_high,
+            "high": rounded(self.high),
+            "at_low": self.at_low,
+            "low": rounded(self.low),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairEvidence:
+    """A test of a pair in some contexts, given other columns, and how strong the pair is there.
+
+    `where` are the contexts, empty for all rows. The statistic is the mean of the likelihood ratios of two
+    regressions, one of each column of the pair on the other beside the columns given (`method` says if it was
+    another). `p` is corrected for the choice of the gate, `q` over all pairs of the table. `information` is in
+    bits a row and `cramers_v` without what chance alone gives; `cramers_v_limit` is the largest V that is not
+    ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given as
+    the rows bear: to look at, and for the contrast.
+    """
+
+    where: tuple[Region, ...]
+    n_rows: int
+    statistic: float
+    df: int
+    p: float
+    q: float
+    information: float
+    cramers_v: float
+    cramers_v_limit: float
+    contrast: Contrast | None
+    more_rows: int | None
+    method: str
+    table_given: tuple[str, ...]
+    tables: Integers = field(repr=False, compare=False)
+    strata: tuple[tuple[str, ...], ...] = field(repr=False)
+
+    def to_dict(self, tables: bool = True) -> dict[str, Any]:
+        """Return plain values; `tables=False` leaves the tables out."""
+        plain: dict[str, Any] = {
+            name: rounded(getattr(self, name))
+            for name in (
+                "n_rows", "statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit",
+                "more_rows", "method",
+            )
+        }  # fmt: skip
+        plain["where"] = [region.to_dict() for region in self.where]
+        plain["contrast"] = self.contrast and self.contrast.to_dict()
+        if tables:
+            plain["table_given"] = list(self.table_given)
+            plain["tables"] = [
+                {"given": dict(zip(self.table_given, labels, strict=True)), "counts": table.tolist()}
+                for labels, table in zip(self.strata, self.tables, strict=True)
+            ]
+        return plain
+
+
+class Grounds:
+    """Makes the evidence of pairs of one table, whose columns are in the order of their names."""
+
+    def __init__(self, data: Dataset, effect: float) -> None:
+        self.data, self.effect = data, effect
+        self.counter = Counter(data)
+
+    def of(
+        self,
+        pair: tuple[int, int],
+        side: Side,
+        given: Sequence[int],
+        *,
+        where: tuple[Region, ...] = (),
+        p: float,
+        q: float,
+        with_tables: bool,
+        method: str = "regression",
+    ) -> PairEvidence:
+        """Put together what is known of a pair on one side."""
+        inside = self._inside(where)
+        n_rows = int(self.data.counts.sum() if inside is None else self.data.counts[inside].sum())
+        counted = self._counted(pair, given, inside) if with_tables else None
+        names = self.data.domain.names
+        beyond = max(0.0, side.statistic.value - side.statistic.df)
+        return PairEvidence(
+            where=where,
+            n_rows=n_rows,
+            statistic=side.statistic.value,
+            df=side.statistic.df,
+            p=p,
+            q=q,
+            information=beyond / (2 * log(2) * n_rows) if n_rows else 0.0,
+            cramers_v=side.v,
+            cramers_v_limit=side.largest_v,
+            contrast=None if counted is None else self._contrast(pair, counted.tables),
+            more_rows=self._more_rows(side, n_rows),
+            method=method,
+            table_given=() if counted is None else tuple(names[c] for c in counted.given),
+            tables=np.zeros((0, 0, 0), dtype=np.int64) if counted is None else counted.tables,
+            strata=() if counted is None else self._labels(counted),
+        )
+
+    def _inside(self, where: tuple[Region, ...]) -> npt.NDArray[np.bool_] | None:
+        if not where:
+            return None
+        masks = [region.holds(self.data.domain, self.data.rows) for region in where]
+        return np.asarray(np.logical_or.reduce(masks))
+
+    def _counted(
+        self, pair: tuple[int, int], given: Sequence[int], inside: npt.NDArray[np.bool_] | None
+    ) -> Strata:
+        return self.counter.count_within_bounds(*pair, [given], inside)
+
+    def _labels(self, counted: Strata) -> tuple[tuple[str, ...], ...]:
+        variables = self.data.domain.variables
+        return tuple(
+            tuple(variables[c].levels[code] for c, code in zip(counted.given, row, strict=True))
+            for row in counted.codes.tolist()
+        )
+
+    def _more_rows(self, side: Side, n_rows: int) -> int | None:
+        """Say how many more rows would bring the limit of V down to the effect worth seeing, about."""
+        if not side.statistic.df or side.largest_v <= self.effect:
+            return None
+        missing = n_rows * ((side.largest_v / self.effect) ** 2 - 1)
+        return int(min(ceil(missing), MOST_ROWS_ASKED))
+
+    def _contrast(self, pair: tuple[int, int], tables: Integers) -> Contrast | None:
+        """Return the level, and the two levels of the other column, whose shares are furthest apart."""
+        shown = [int((tables.sum(axis=(0, axis)) > 0).sum()) for axis in (2, 1)]
+        # The column with fewer levels is told in percent; nothing is said about which depends on which.
+        if shown[0] <= shown[1]:
+            column, other, by_stratum = pair[0], pair[1], tables
+        else:
+            column, other, by_stratum = pair[1], pair[0], tables.transpose(0, 2, 1)
+        shares = standardised_shares(by_stratum)
+        enough = by_stratum.sum(axis=(0, 1)) >= LEAST_ROWS
+        if enough.sum() < 2 or shares is None:
+            return None
+        places = np.flatnonzero(enough)
+        best: tuple[float, int, int, int] | None = None
+        for level in range(shares.shape[0]):
+            here = shares[level, places]
+            if np.isnan(here).any():
+                here = np.where(np.isnan(here), np.nanmean(here) if not np.isnan(here).all() else 0.0, here)
+            high, low = int(np.argmax(here)), int(np.argmin(here))
+            gap = round(float(here[high] - here[low]), 12)
+            if best is None or gap > best[0]:
+                best = gap, level, int(places[high]), int(places[low])
+        if best is None or best[0] <= 0:
+            return None
+        _, level, high, low = best
+        first, second = self.data.domain.variables[column], self.data.domain.variables[other]
+        return Contrast(
+            first.name, first.levels[level], second.name,
+            second.levels[high], float(shares[level, high]), second.levels[low], float(shares[level, low]),
+        )  # fmt: skip
+
+
+def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:
+    """Return shares of the levels of the first column at each level of the second, for the same mix of strata.
+
+    Strata that miss a level of the second column that is seen often are left to those that have it: the mix is
+    that of the strata in which at least two levels of the second column are seen.
+    """
+    by_second = tables.sum(axis=1)
+    useful = (by_second > 0).sum(axis=1) >= 2
+    if not useful.any():
+        return None
+    tables, by_second = tables[useful].astype(np.float64), by_second[useful].astype(np.float64)
+    weights = by_second.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = np.where(by_second[:, None, :] > 0, tables / by_second[:, None, :], 0.0)
+        there = np.where(by_second > 0, weights[:, None], 0.0)
+        shares = (within * there[:, None, :]).sum(axis=0) / there.sum(axis=0)
+    return np.asarray(shares)
+

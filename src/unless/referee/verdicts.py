@@ -1,0 +1,237 @@
+"""All pairs of a table judged: which are linked given all else, where, how surely, and what cannot be told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.independence.discovery import adjusted
+from unless.independence.logistic import Statistic
+from unless.referee.blankets import find_blanket
+from unless.referee.confidence import gate_confidence, link_confidences
+from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
+from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
+from unless.referee.regressions import Bools, Table
+
+Kind = Literal["linked", "gated", "differs", "partly", "determined", "associated", "unlinked", "open"]
+Pair = tuple[int, int]
+# The level at which blankets grow and shrink.
+ALPHA = 0.05
+# The two ends of a pair see the same rows: where they disagree, one regression is wrong. The squared p of the
+# weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
+# Sides that differ: what the free account must gain over the plain one.
+LEAST_DIFFERENCE = 6.0
+# A side is linked by itself where p is below this.
+SIDE_LINKED = 0.01
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is found of one pair. Columns are positions, in the order of names.
+
+    `p` is corrected for the choice of the account, `q` over all pairs. `statistic` is the mean of both ends.
+    `given` are the columns that the regressions of both ends hold. `account` has the sides of a gate.
+    """
+
+    pair: Pair
+    kind: Kind
+    side: Side
+    p: float
+    q: float = 1.0
+    # That there is a link, and that its gate is right where it has one.
+    confidence: float = 0.0
+    gate_confidence: float = 1.0
+    given: tuple[int, ...] = ()
+    account: Account | None = None
+    is_candidate: bool = False
+    method: str = "regression"
+
+
+class Referee:
+    """Judges the pairs of one table; its columns are in the order of their names."""
+
+    def __init__(
+        self,
+        data: Dataset,
+        apart: Bools | None = None,
+        may_gate: Bools | None = None,
+        step: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.data, self.table = data, Table(data)
+        n = self.table.n_columns
+        varies = np.array([len(levels) > 1 for levels in self.table.used])
+        self.apart = np.zeros((n, n), dtype=np.bool_) if apart is None else apart
+        self.may_gate = np.ones(n, dtype=np.bool_) if may_gate is None else may_gate
+        allowed = varies[:, None] & varies[None, :] & ~self.apart
+        np.fill_diagonal(allowed, False)
+        self.allowed: Bools = allowed
+        self.step = step
+        self._associations: dict[Pair, float] = {}
+
+    def association(self, a: int, b: int) -> float:
+        """Return Cramer's V of two columns by themselves."""
+        pair = (min(a, b), max(a, b))
+        if pair not in self._associations:
+            self._associations[pair] = marginal_test(self.table, pair)[0]
+        return self._associations[pair]
+
+    def search(self) -> Models:
+        """Find the blankets, the products and what they leave open."""
+        blankets = []
+        for target in range(self.table.n_columns):
+            near = np.flatnonzero(self.allowed[target]).tolist()
+            blankets.append(set(find_blanket(self.table, target, near, ALPHA)))
+            self.step()
+        models = Models(self.table, self.allowed, blankets)
+        self.n_triples = find_products(models)
+        regrow(models)
+        return models
+
+    def judge(self) -> list[Verdict]:
+        """Judge all pairs that may be linked, in order."""
+        models = self.search()
+        gates = {account.pair: account for account in find_gates(models, self.may_gate)}
+        candidates = set(models.links())
+        verdicts = {}
+        for pair in combinations(range(self.table.n_columns), 2):
+            if not self.allowed[pair]:
+                continue
+            if pair in candidates:
+                verdicts[pair] = self._candidate(models, pair, gates.get(pair))
+        for verdict in self._others(models, candidates):
+            verdicts[verdict.pair] = verdict
+        return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
+
+    def _candidate(self, models: Models, pair: Pair, account: Account | None) -> Verdict:
+        self.step()
+        problem = PairProblem(models, *pair)
+        side, p = self._link(models, problem)
+        given = problem.given
+        if account is not None:
+            choices = self._n_choices(account)
+            p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
+            given = PairProblem(models, *pair, [column for column, _ in account.clauses]).given
+            return Verdict(pair, "gated", account.inside, p, account=account, given=given, is_candidate=True)
+        verdict = Verdict(pair, "linked", side, p, given=given, is_candidate=True)
+        other = self._other_account(models, pair)
+        return verdict if other is None else replace(verdict, kind=other[0], account=other[1])
+
+    def _link(self, models: Models, problem: PairProblem) -> tuple[Side, float]:
+        """Test a link: one that is the same everywhere, or one with the products that the models have."""
+        a, b = problem.pair
+        ways = [problem.ratios([()])]
+        shared = sorted({c for triple in models.products if a in triple and b in triple for c in triple} - {a, b})
+        if shared:
+            products = [
+                tuple(c for c in product if c not in (a, b))
+                for product in sorted(models.products)
+                if a in product and b in product
+            ]
+            within = PairProblem(models, a, b, shared)
+            ways.append(within.ratios([(), *products]))
+        p_values = [agreed(way) for way in ways]
+        best = int(np.argmin(p_values))
+        found = mean_of(ways[best])
+        side = Side(found, float(self.table.n_rows), problem.least_levels)
+        return side, min(1.0, p_values[best] * len(ways))
+
+    def _n_choices(self, account: Account) -> float:
+        """Return the number of gates that the same search could have chosen."""
+        n = self.table.n_columns - 2
+        return float(np.prod([n * (2.0 ** len(self.table.used_levels(c)) - 2) for c, _ in account.clauses]))
+
+    def _other_account(self, models: Models, pair: Pair) -> tuple[Kind, Account] | None:
+        """Return how a link differs between the sides of a gate that does not open and shut it."""
+        best: tuple[float, Kind, Account] | None = None
+        for triple in sorted(models.products):
+            if len(triple) != 3 or not set(pair) < set(triple):
+                continue
+            (gate,) = set(triple) - set(pair)
+            if len(self.table.used_levels(gate)) > MOST_LEVELS or not self.may_gate[gate]:
+                continue
+            problem = PairProblem(models, *pair, [gate])
+            free, plain = problem.free(gate), problem.plain
+            gain = problem.penalised(free) - problem.penalised(plain)
+            if gain <= LEAST_DIFFERENCE:
+                continue
+            account = problem.best_gate(gate, hopeless=-np.inf)
+            if account is None or max(one.p for one in account.differences) >= KEPT:
+                continue
+            if account.inside.statistic.p >= SIDE_LINKED:
+                continue
+            kind: Kind = "differs" if account.outside.statistic.p < SIDE_LINKED else "partly"
+            if best is None or gain > best[0]:
+                best = gain, kind, account
+        return None if best is None else best[1:]
+
+    def _others(self, models: Models, candidates: set[Pair]) -> list[Verdict]:
+        """Judge pairs that no blanket has: by scores given the blankets of both ends."""
+        table, found = self.table, {}
+        for target in range(table.n_columns):
+            rest = [
+                c
+                for c in np.flatnonzero(self.allowed[target]).tolist()
+                if (min(c, target), max(c, target)) not in candidates
+            ]
+            terms = models.terms(target)
+            known = {c for term in terms for c in term}
+            rest = [c for c in rest if c not in known]
+            for column, test in zip(rest, table.scores(target, table.fit(target, terms), rest), strict=True):
+                found.setdefault((min(column, target), max(column, target)), []).append(test)
+        verdicts = []
+        for pair, tests in sorted(found.items()):
+            together = mean_of(tests)
+            given = {c for end in pair for term in models.terms(end) for c in term} - set(pair)
+            least = max(1, min(len(table.used_levels(c)) for c in pair) - 1)
+            side = Side(together, float(table.n_rows), least)
+            verdicts.append(Verdict(pair, "unlinked", side, together.p, given=tuple(sorted(given))))
+        return verdicts
+
+    def _weighed(self, verdicts: list[Verdict]) -> list[Verdict]:
+        """Give all verdicts q and a confidence."""
+        p_values = [one.p for one in verdicts]
+        q_values = adjusted(p_values) if p_values else np.zeros(0)
+        weighed = []
+        for one, q, confidence in zip(verdicts, q_values, link_confidences(p_values), strict=True):
+            gate = 1.0
+            if one.kind == "gated" and one.account is not None:
+                gate = gate_confidence(one.account.margin)
+            weighed.append(replace(one, q=float(q), confidence=float(confidence), gate_confidence=gate))
+        return weighed
+
+
+def agreed(ends: list[Statistic]) -> float:
+    """Return the p that both ends of a pair bear out."""
+    told = [one for one in ends if one.df]
+    if not told:
+        return 1.0
+    return max(mean_of(told).p, max(one.p for one in told) ** 2)
+
+
+def problem_ratios(models: Models, account: Account) -> list[Statistic]:
+    """Test the link inside a gate at both ends."""
+    problem = PairProblem(models, *account.pair, [column for column, _ in account.clauses])
+    return problem.ratios([(models.table.indicator(account.clauses),)])
+
+
+
+def marginal_test(table: Table, pair: Pair) -> tuple[float, float]:
+    """Return Cramer's V and the p of Pearson's test of two columns by themselves."""
+    from scipy.special import chdtrc
+
+    a, b = pair
+    sizes = table.n_levels[a], table.n_levels[b]
+    key = table.codes[a].astype(np.int64) * sizes[1] + table.codes[b]
+    counts = np.bincount(key, weights=table.counts, minlength=sizes[0] * sizes[1]).reshape(sizes)
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    df = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    if not df:
+        return 0.0, 1.0
+    n = counts.sum()
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return sqrt(statistic / (n * (min(counts.shape) - 1))), float(chdtrc(df, statistic))
