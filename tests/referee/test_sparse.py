@@ -22,7 +22,7 @@ def run(a: Any, b: Any, strata: Any = None, counts: Any = None) -> SparseTest:
     strata = np.zeros(len(a), np.int64) if strata is None else strata
     counts = np.ones(len(a), np.int64) if counts is None else counts
     n_a, n_b = (int(codes.max(initial=0)) + 1 for codes in (a, b))
-    return sparse.test_within_strata(a, b, strata, counts, n_a, n_b)
+    return sparse.independence_within_strata(a, b, strata, counts, n_a, n_b)
 
 
 def rows_of(table: Any) -> tuple[Any, Any, Any, Any]:
@@ -164,7 +164,7 @@ class TwinDraws:
 
 
 def twin(a: Any, b: Any, strata: Any, counts: Any) -> SparseTest:
-    """Do what `test_within_strata` does."""
+    """Do what `independence_within_strata` does."""
     margins = twin_margins(a, b, strata, counts)
     if not margins:
         return SparseTest(0.0, 0, 1.0, "chi-square", 0)

@@ -60,7 +60,8 @@ def fit_only(begins, active, counts, owners, levels, reference, before, ridges, 
         for k in range(n_free):
             weights[k, 0] = plain[k]
     matrix = np.empty((n_free * n_columns, n_free * n_columns))
-    likelihood = newton(begins, active, taken, _ridge(ridges, n_columns), enough, plain, weights, matrix)
+    ridge = _ridge(ridges, n_columns)
+    likelihood = newton(begins, active, taken, ridge, enough, plain, weights, matrix, False)
     for k in range(n_free):
         for c in range(n_columns):
             told[c, k] = weights[k, c]

@@ -10,14 +10,15 @@ _LEAST_STEP = 1e-4
 
 
 @helper
-def newton(begins, active, counts, ridge, enough, plain, weights, matrix):
+def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_matrix_wanted=True):
     """Improve weights (level x column) in place; return the log-likelihood.
 
     Weights that start worse than `plain` ones, which are those of column 0 alone, start from these.
 
     The columns that are on in a pattern are `active[begins[pattern]:begins[pattern + 1]]`. The first level of
     `counts` (pattern x level) is the reference. The information is over the levels and in each of them the
-    columns, with `ridge` (one for each column) on its diagonal; of it the lower triangle is filled.
+    columns, with `ridge` (one for each column) on its diagonal; of it the lower triangle is filled, at the
+    last weights if it is wanted.
     """
     begins, active, counts, ridge = borrowed(begins), borrowed(active), borrowed(counts), borrowed(ridge)
     weights, matrix, plain = borrowed(weights), borrowed(matrix), borrowed(plain)
@@ -66,7 +67,8 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix):
         value = reached
         if gain < enough:
             break
-    _curve(begins, active, counts, ridge, chances, matrix)
+    if is_matrix_wanted:
+        _curve(begins, active, counts, ridge, chances, matrix)
     return likelihood
 
 

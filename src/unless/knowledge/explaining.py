@@ -145,7 +145,7 @@ class _Writer:
         n_rows = self.table.n_rows
         if one.account is None or gate is None:
             evidence = self._evidence(one, one.side, ())
-            v_alone, p_alone = marginal_test(self.referee.table, one.pair)
+            v_alone, p_alone = marginal_test(self.referee, one.pair)
             once = p_alone >= ABSENT and v_alone < one.side.v / 2
             sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
             return self._statement(one, pair, None, (evidence,), sentence, given)
@@ -181,7 +181,7 @@ class _Writer:
         """Say that a pair goes together through others, is not linked, or cannot be told."""
         pair, given = self._names(one), self._given(one)
         side = Side(one.side.statistic, one.side.n_rows, one.side.least_levels)
-        v_alone, p_alone = marginal_test(self.referee.table, one.pair)
+        v_alone, p_alone = marginal_test(self.referee, one.pair)
         is_absent = one.p >= ABSENT and side.largest_v <= self.effect and bool(side.statistic.df)
         kind: Kind = "unlinked" if is_absent else "open"
         if p_alone * n_pairs < ASSOCIATED:

@@ -354,7 +354,7 @@ def _second_columns(models: Models, triple: Sequence[int]) -> list[int]:
         column
         for column in range(models.table.n_columns)
         if column not in triple
-        and all(models.allowed[one, column] for one in triple)
+        and all(models.may_link(one, column) for one in triple)
         and 2 <= len(models.table.used_levels(column)) <= MOST_LEVELS
     ]
 

@@ -111,7 +111,12 @@ class Models:
     def links(self) -> list[tuple[int, int]]:
         """Return the pairs of which one is in the blanket of the other, or that a product has."""
         near = {(min(a, b), max(a, b)) for a, inside in enumerate(self.blankets) for b in inside}
-        return sorted(near.union(*(combinations(triple, 2) for triple in self.products)))
+        found = near.union(*(combinations(product, 2) for product in self.products))
+        return sorted(pair for pair in found if self.may_link(*pair))
+
+    def may_link(self, a: int, b: int) -> bool:
+        """Tell whether each of two columns may stand in the regression of the other."""
+        return bool(self.allowed[a, b] and self.allowed[b, a])
 
 
 def mean_of(statistics: Iterable[Statistic]) -> Statistic:
@@ -166,7 +171,7 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
     sizes = np.array(table.n_levels, dtype=np.int64)
     free = np.array([len(table.used_levels(c)) - 1 for c in range(table.n_columns)])
     for target, seconds in enumerate(neighbours):
-        thirds = [c for c in range(table.n_columns) if models.allowed[target, c] and free[c] > 0]
+        thirds = [c for c in range(table.n_columns) if models.may_link(target, c)]
         if not seconds or len(thirds) < 2:
             continue
         fitted = table.fit(target, models.terms(target, seconds))
@@ -181,7 +186,7 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
         )  # fmt: skip
         for s, second in enumerate(seconds):
             for t, third in enumerate(thirds):
-                if third == second or not models.allowed[second, third]:
+                if third == second or not models.may_link(second, third):
                     continue
                 a, b, c = sorted((target, second, third))
                 df = free[target] * free[second] * free[third]

@@ -16,7 +16,7 @@ Bools = npt.NDArray[np.bool_]
 # Columns whose product is meant, in ascending order; a single one is a main effect.
 Term = tuple[int, ...]
 # Ridges of the intercept and of all other weights, and what Newton's method stops at.
-_RULES = (1e-6, 1e-1), 1e-3
+_RULES = (1e-6, 1e-1), 2e-2
 # A score whose variance is no more than this share of its own is explained by the regression already.
 EXPLAINED = 1e-7
 # Numberings of rows that are kept.

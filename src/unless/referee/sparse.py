@@ -21,7 +21,7 @@ The random numbers are always the same, and arrangements are drawn from the sort
 does not depend on the order of rows, the numbers of strata and levels, or which column comes first.
 
 >>> a, b = np.repeat([0, 1], [3, 265]), np.repeat([0, 1], [1, 267])
->>> test_within_strata(a, b, np.zeros(268, np.int64), np.ones(268, np.int64), 2, 2).p > 0.005
+>>> independence_within_strata(a, b, np.zeros(268, np.int64), np.ones(268, np.int64), 2, 2).p > 0.005
 True
 """
 
@@ -114,7 +114,7 @@ class _Counted(NamedTuple):
         return int(self.margins.totals.sum())
 
 
-def test_within_strata(
+def independence_within_strata(
     a: npt.ArrayLike, b: npt.ArrayLike, strata: npt.ArrayLike, counts: npt.ArrayLike, n_a: int, n_b: int
 ) -> SparseTest:
     """Test that two columns are independent within strata.

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from unless.referee.confidence import gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
 from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
 from unless.referee.regressions import Bools, Table
+from unless.referee.wide import ASSOCIATED, WideTester, regressable
 
 Kind = Literal["linked", "gated", "differs", "partly", "determined", "associated", "unlinked", "open"]
 Pair = tuple[int, int]
@@ -66,9 +66,12 @@ class Referee:
         varies = np.array([len(levels) > 1 for levels in self.table.used])
         self.apart = np.zeros((n, n), dtype=np.bool_) if apart is None else apart
         self.may_gate = np.ones(n, dtype=np.bool_) if may_gate is None else may_gate
-        allowed = varies[:, None] & varies[None, :] & ~self.apart
-        np.fill_diagonal(allowed, False)
-        self.allowed: Bools = allowed
+        # Pairs that may be linked, and for each target the columns that its regression may hold.
+        self.pairs: Bools = varies[:, None] & varies[None, :] & ~self.apart
+        np.fill_diagonal(self.pairs, False)
+        self.allowed: Bools = self.pairs & regressable(self.table)
+        self.wide = WideTester(self.table)
+        self._too_wide = np.flatnonzero(self.pairs.any(axis=1) & ~self.allowed.any(axis=1)).tolist()
         self.step = step
         self._associations: dict[Pair, float] = {}
 
@@ -76,7 +79,7 @@ class Referee:
         """Return Cramer's V of two columns by themselves."""
         pair = (min(a, b), max(a, b))
         if pair not in self._associations:
-            self._associations[pair] = marginal_test(self.table, pair)[0]
+            self._associations[pair] = marginal_test(self, pair)[0]
         return self._associations[pair]
 
     def search(self) -> Models:
@@ -84,7 +87,7 @@ class Referee:
         blankets = []
         for target in range(self.table.n_columns):
             near = np.flatnonzero(self.allowed[target]).tolist()
-            blankets.append(set(find_blanket(self.table, target, near, ALPHA)))
+            blankets.append(set(find_blanket(self.table, target, near, ALPHA)) if near else set())
             self.step()
         models = Models(self.table, self.allowed, blankets)
         self.n_triples = find_products(models)
@@ -95,30 +98,41 @@ class Referee:
         """Judge all pairs that may be linked, in order."""
         models = self.search()
         gates = {account.pair: account for account in find_gates(models, self.may_gate)}
-        candidates = set(models.links())
+        candidates = models.links()
         verdicts = {}
-        for pair in combinations(range(self.table.n_columns), 2):
-            if not self.allowed[pair]:
-                continue
-            if pair in candidates:
-                verdicts[pair] = self._candidate(models, pair, gates.get(pair))
+        for pair in candidates:
+            verdicts[pair] = self._candidate(models, pair, gates.get(pair))
         for verdict in self._others(models, candidates):
             verdicts[verdict.pair] = verdict
+        for pair in combinations(range(self.table.n_columns), 2):
+            if self.pairs[pair] and not models.may_link(*pair):
+                verdicts[pair] = self._wide_pair(pair)
         return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
 
     def _candidate(self, models: Models, pair: Pair, account: Account | None) -> Verdict:
         self.step()
         problem = PairProblem(models, *pair)
         side, p = self._link(models, problem)
-        given = problem.given
+        given, is_shut_out = problem.given, not self._may_be_confounded(pair)
         if account is not None:
             choices = self._n_choices(account)
             p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
             given = PairProblem(models, *pair, [column for column, _ in account.clauses]).given
-            return Verdict(pair, "gated", account.inside, p, account=account, given=given, is_candidate=True)
-        verdict = Verdict(pair, "linked", side, p, given=given, is_candidate=True)
+            return Verdict(
+                pair, "gated", account.inside, p, account=account, given=given, is_candidate=is_shut_out
+            )
+        verdict = Verdict(pair, "linked", side, p, given=given, is_candidate=is_shut_out)
         other = self._other_account(models, pair)
         return verdict if other is None else replace(verdict, kind=other[0], account=other[1])
+
+    def _may_be_confounded(self, pair: Pair) -> bool:
+        """Tell whether a column that goes together with both ends has too many levels to be held fixed."""
+        return any(
+            all(self.pairs[c, end] and not self.allowed[end, c] for end in pair)
+            and all(self.wide.alone(c, end).p < ASSOCIATED for end in pair)
+            for c in self._too_wide
+            if c not in pair
+        )
 
     def _link(self, models: Models, problem: PairProblem) -> tuple[Side, float]:
         """Test a link: one that is the same everywhere, or one with the products that the models have."""
@@ -168,18 +182,17 @@ class Referee:
                 best = gain, kind, account
         return None if best is None else best[1:]
 
-    def _others(self, models: Models, candidates: set[Pair]) -> list[Verdict]:
+    def _others(self, models: Models, candidates: list[Pair]) -> list[Verdict]:
         """Judge pairs that no blanket has: by scores given the blankets of both ends."""
-        table, found = self.table, {}
+        table, known = self.table, set(candidates)
+        found: dict[Pair, list[Statistic]] = {}
         for target in range(table.n_columns):
             rest = [
                 c
-                for c in np.flatnonzero(self.allowed[target]).tolist()
-                if (min(c, target), max(c, target)) not in candidates
+                for c in range(table.n_columns)
+                if models.may_link(target, c) and (min(c, target), max(c, target)) not in known
             ]
             terms = models.terms(target)
-            known = {c for term in terms for c in term}
-            rest = [c for c in rest if c not in known]
             for column, test in zip(rest, table.scores(target, table.fit(target, terms), rest), strict=True):
                 found.setdefault((min(column, target), max(column, target)), []).append(test)
         verdicts = []
@@ -190,6 +203,23 @@ class Referee:
             side = Side(together, float(table.n_rows), least)
             verdicts.append(Verdict(pair, "unlinked", side, together.p, given=tuple(sorted(given))))
         return verdicts
+
+    def _wide_pair(self, pair: Pair) -> Verdict:
+        """Judge a pair that no regression can: within the strata of what goes together with an end."""
+        self.step()
+        alone = self.wide.alone(*pair)
+        if alone.p >= ALPHA:
+            return Verdict(pair, "unlinked", self.wide.side(*pair, alone), alone.p, method=alone.method)
+        others = [
+            c
+            for c in range(self.table.n_columns)
+            if c not in pair and all(self.pairs[c, end] for end in pair)
+        ]
+        test, given, is_complete = self.wide.given_others(*pair, others)
+        side = self.wide.side(*pair, test)
+        return Verdict(
+            pair, "linked", side, test.p, given=given, is_candidate=is_complete, method=test.method
+        )
 
     def _weighed(self, verdicts: list[Verdict]) -> list[Verdict]:
         """Give all verdicts q and a confidence."""
@@ -219,19 +249,8 @@ def problem_ratios(models: Models, account: Account) -> list[Statistic]:
 
 
 
-def marginal_test(table: Table, pair: Pair) -> tuple[float, float]:
-    """Return Cramer's V and the p of Pearson's test of two columns by themselves."""
-    from scipy.special import chdtrc
 
-    a, b = pair
-    sizes = table.n_levels[a], table.n_levels[b]
-    key = table.codes[a].astype(np.int64) * sizes[1] + table.codes[b]
-    counts = np.bincount(key, weights=table.counts, minlength=sizes[0] * sizes[1]).reshape(sizes)
-    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
-    df = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    if not df:
-        return 0.0, 1.0
-    n = counts.sum()
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    return sqrt(statistic / (n * (min(counts.shape) - 1))), float(chdtrc(df, statistic))
+def marginal_test(referee: Referee, pair: Pair) -> tuple[float, float]:
+    """Return Cramer's V, without what chance alone gives, and the p of two columns by themselves."""
+    test = referee.wide.alone(*pair)
+    return referee.wide.side(*pair, test).v, test.p

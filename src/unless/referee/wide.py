@@ -1,0 +1,110 @@
+"""Pairs that regressions cannot judge: columns of many levels, and cells that too few rows fill.
+
+They are tested within strata, by permutations where cells are nearly empty (`sparse`). A column that goes
+together with an end must be held fixed; where the rows do not bear that, the pair is at most associated.
+"""
+
+import numpy as np
+
+from unless.independence.logistic import Statistic
+from unless.referee.gates import Side
+from unless.referee.regressions import Bools, Ints, Table
+from unless.referee.sparse import SparseTest, independence_within_strata
+
+# Columns with more levels have no regression of their own.
+MOST_REGULAR = 12
+# Two columns are judged by regressions where each of their cells has so many rows on average.
+ROWS_PER_CELL = 5
+# A column of many levels is held fixed in a regression where each of its weights has so many rows.
+ROWS_PER_WEIGHT = 10
+# A column that goes together with an end at this level must be held fixed.
+ASSOCIATED = 0.01
+# Cells of two columns that are counted in one go.
+MOST_QUICK = 4096
+# Strata hold so many rows on average, or one column less is held fixed.
+ROWS_PER_STRATUM = 10
+
+
+def regressable(table: Table) -> Bools:
+    """Tell, for each target (row), which columns its regression may hold."""
+    sizes = np.array([len(levels) for levels in table.used], dtype=np.float64)
+    regular = (sizes > 1) & (sizes <= MOST_REGULAR)
+    cells = np.outer(sizes, sizes)
+    weights = np.outer(sizes - 1, sizes - 1)
+    both = regular[:, None] & regular[None, :] & (table.n_rows >= ROWS_PER_CELL * cells)
+    wide = (
+        regular[:, None] & (sizes > MOST_REGULAR)[None, :] & (table.n_rows >= ROWS_PER_WEIGHT * weights)
+    )
+    return np.asarray(both | wide)
+
+
+class WideTester:
+    """Tests pairs within strata; tests of two columns by themselves are kept."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.counts: Ints = table.counts.astype(np.int64)
+        self._alone: dict[tuple[int, int], SparseTest] = {}
+
+    def alone(self, a: int, b: int) -> SparseTest:
+        """Test two columns by themselves."""
+        pair = (min(a, b), max(a, b))
+        if pair not in self._alone:
+            found = self._quick(*pair)
+            if found is None:
+                found = self._test(*pair, np.zeros(len(self.counts), dtype=np.int64))
+            self._alone[pair] = found
+        return self._alone[pair]
+
+    def _quick(self, a: int, b: int) -> SparseTest | None:
+        """Test two columns of few levels whose cells are full by Pearson's chi-square; None for others."""
+        sizes = self.table.n_levels[a], self.table.n_levels[b]
+        if sizes[0] * sizes[1] > MOST_QUICK:
+            return None
+        key = self.table.codes[a] * sizes[1] + self.table.codes[b]
+        counts = np.bincount(key, weights=self.table.counts, minlength=sizes[0] * sizes[1]).reshape(sizes)
+        counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+        df = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+        if not df:
+            return SparseTest(0.0, 0, 1.0, "chi-square", 0)
+        expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+        if expected.min() < 5:
+            return None
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        return SparseTest(statistic, df, Statistic(statistic, df).p, "chi-square", 0)
+
+    def _test(self, a: int, b: int, strata: Ints) -> SparseTest:
+        table = self.table
+        columns = (table.codes[c].astype(np.int64) for c in (a, b))
+        return independence_within_strata(
+            *columns, strata, self.counts, table.n_levels[a], table.n_levels[b]
+        )
+
+    def given_others(self, a: int, b: int, others: list[int]) -> tuple[SparseTest, tuple[int, ...], bool]:
+        """Test a pair given the columns that go together with an end: the test, what it holds fixed, and if all.
+
+        The columns that go together most with both ends come first.
+        """
+        p_values = {c: sorted(self.alone(c, end).p for end in (a, b)) for c in others}
+        near = [c for c in others if p_values[c][0] < ASSOCIATED]
+        held: list[int] = []
+        strata, is_complete = np.zeros(len(self.counts), dtype=np.int64), True
+        for c in sorted(near, key=lambda one: (p_values[one][1], one)):
+            finer, n_strata = _refined(strata, self.table.codes[c], self.table.n_levels[c])
+            if n_strata * ROWS_PER_STRATUM > self.table.n_rows:
+                is_complete = False
+                continue
+            strata = finer
+            held.append(c)
+        return self._test(a, b, strata), tuple(sorted(held)), is_complete
+
+    def side(self, a: int, b: int, test: SparseTest) -> Side:
+        """Return the strength that a test shows."""
+        least = max(1, min(len(self.table.used_levels(c)) for c in (a, b)) - 1)
+        return Side(Statistic(test.statistic, test.df), float(self.table.n_rows), least)
+
+
+def _refined(strata: Ints, codes: np.ndarray, n_levels: int) -> tuple[Ints, int]:  # type: ignore[type-arg]
+    key = strata * n_levels + codes
+    occurring, which = np.unique(key, return_inverse=True)
+    return which.astype(np.int64), len(occurring)
