@@ -13,6 +13,7 @@ from unless.independence.logistic import Statistic
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
 # Columns whose product is meant, in ascending order; a single one is a main effect.
 Term = tuple[int, ...]
 # Ridges of the intercept and of all other weights, and what Newton's method stops at.

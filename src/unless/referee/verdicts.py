@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import log
 from typing import Literal
 
 import numpy as np
@@ -15,18 +16,20 @@ from unless.referee.confidence import gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
 from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
 from unless.referee.regressions import Bools, Table
+from unless.referee.rules import Rule, find_rule
 from unless.referee.wide import ASSOCIATED, WideTester, regressable
 
 Kind = Literal["linked", "gated", "differs", "partly", "determined", "associated", "unlinked", "open"]
 Pair = tuple[int, int]
 # The level at which blankets grow and shrink.
 ALPHA = 0.05
-# The two ends of a pair see the same rows: where they disagree, one regression is wrong. The squared p of the
+# The two ends of a pair see the same rows: where they disagree, one regression is wrong. The cubed p of the
 # weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
 # Sides that differ: what the free account must gain over the plain one.
 LEAST_DIFFERENCE = 6.0
-# A side is linked by itself where p is below this.
-SIDE_LINKED = 0.01
+# A side is linked by itself where p is below this, and a far side only if it has this share of the effect: less
+# may be what a regression leaves that is not quite right.
+SIDE_LINKED, FAR_LINKED = 0.01, 0.3
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class Referee:
         candidates = models.links()
         verdicts = {}
         for pair in candidates:
-            verdicts[pair] = self._candidate(models, pair, gates.get(pair))
+            account = self._rule(models, pair) or gates.get(pair)
+            verdicts[pair] = self._candidate(models, pair, account)
         for verdict in self._others(models, candidates):
             verdicts[verdict.pair] = verdict
         for pair in combinations(range(self.table.n_columns), 2):
@@ -115,8 +119,9 @@ class Referee:
         side, p = self._link(models, problem)
         given, is_shut_out = problem.given, not self._may_be_confounded(pair)
         if account is not None:
-            choices = self._n_choices(account)
-            p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
+            if account.differences:
+                choices = self._n_choices(account)
+                p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
             given = PairProblem(models, *pair, [column for column, _ in account.clauses]).given
             return Verdict(
                 pair, "gated", account.inside, p, account=account, given=given, is_candidate=is_shut_out
@@ -124,6 +129,32 @@ class Referee:
         verdict = Verdict(pair, "linked", side, p, given=given, is_candidate=is_shut_out)
         other = self._other_account(models, pair)
         return verdict if other is None else replace(verdict, kind=other[0], account=other[1])
+
+    def _rule(self, models: Models, pair: Pair) -> Account | None:
+        """Return the gate of a pair whose one end never varies with the other outside of it, all else fixed."""
+        others = [c for c in range(self.table.n_columns) if self.pairs[c, pair[0]] and self.pairs[c, pair[1]]]
+        gates = [c for c in others if self.may_gate[c]]
+        near = set(models.blankets[pair[0]]) | set(models.blankets[pair[1]])
+        best: Rule | None = None
+        for first, column in (pair, pair[::-1]):
+            for held in (others, [c for c in others if c in near]):
+                rule = find_rule(self.table, first, column, held, [c for c in gates if c in held])
+                if rule is not None and (best is None or rule.chance < best.chance):
+                    best = rule
+        if best is None:
+            return None
+        problem = PairProblem(models, *pair)
+        inside = self.table.indicator(best.clauses)
+        rows = problem.n_rows(inside)
+        found = problem.ratio([()])
+        advantage = -2 * log(max(best.chance, 1e-300))
+        return Account(
+            pair, best.clauses, advantage, advantage,
+            Side(found, rows, problem.least_levels),
+            # Nothing varies there: what chance alone would give is the most that can be left.
+            Side(Statistic(0.0, 1), self.table.n_rows - rows, problem.least_levels),
+            (), 1.0, advantage,
+        )  # fmt: skip
 
     def _may_be_confounded(self, pair: Pair) -> bool:
         """Tell whether a column that goes together with both ends has too many levels to be held fixed."""
@@ -177,7 +208,9 @@ class Referee:
                 continue
             if account.inside.statistic.p >= SIDE_LINKED:
                 continue
-            kind: Kind = "differs" if account.outside.statistic.p < SIDE_LINKED else "partly"
+            far = account.outside
+            is_linked = far.statistic.p < SIDE_LINKED and far.v >= FAR_LINKED * account.inside.v
+            kind: Kind = "differs" if is_linked else "partly"
             if best is None or gain > best[0]:
                 best = gain, kind, account
         return None if best is None else best[1:]
@@ -239,7 +272,7 @@ def agreed(ends: list[Statistic]) -> float:
     told = [one for one in ends if one.df]
     if not told:
         return 1.0
-    return max(mean_of(told).p, max(one.p for one in told) ** 2)
+    return max(mean_of(told).p, max(one.p for one in told) ** 3)
 
 
 def problem_ratios(models: Models, account: Account) -> list[Statistic]:
