@@ -20,6 +20,9 @@ from unless.referee.regressions import Bools, Term
 MOST_LEVELS = 8
 # "Only when" is said where the far side, at its upper 95 % limit, has at most this share of the effect inside.
 FAR_SHARE = 0.5
+# Of a clear effect inside, the far side has at most this share of the information, too, at its upper limit: many
+# rows with a small V may hold as much as few with a large one.
+CLEAR, FAR_INFORMATION = 80.0, 0.1
 # A level of the far side is linked by itself where p, times the number of its levels, is below this.
 FAR_LEVEL = 0.005
 # A side with fewer rows is no context to speak of.
@@ -49,17 +52,24 @@ class Side:
     @property
     def v(self) -> float:
         """Cramer's V, without what chance alone gives."""
-        beyond = max(0.0, self.statistic.value - self.statistic.df)
-        return min(1.0, sqrt(beyond / max(1.0, self.n_rows * self.least_levels)))
+        return min(1.0, sqrt(self.beyond_chance / max(1.0, self.n_rows * self.least_levels)))
+
+    @property
+    def beyond_chance(self) -> float:
+        """What the statistic has beyond what chance alone gives: rows times twice the information, in nats."""
+        return max(0.0, self.statistic.value - self.statistic.df)
+
+    @property
+    def largest_beyond_chance(self) -> float:
+        """The upper 95 % limit of that; a statistic smaller than chance gives counts as that."""
+        return largest_shift(max(self.statistic.value, float(self.statistic.df)), self.statistic.df)
 
     @property
     def largest_v(self) -> float:
-        """The upper 95 % limit of V; a statistic smaller than chance gives counts as that."""
+        """The upper 95 % limit of V."""
         if not self.statistic.df:
             return 1.0
-        value = max(self.statistic.value, float(self.statistic.df))
-        shift = largest_shift(value, self.statistic.df)
-        return min(1.0, sqrt(shift / max(1.0, self.n_rows * self.least_levels)))
+        return min(1.0, sqrt(self.largest_beyond_chance / max(1.0, self.n_rows * self.least_levels)))
 
 
 @dataclass(frozen=True)
@@ -97,19 +107,26 @@ class Account:
     @property
     def is_empty_outside(self) -> bool:
         """Whether the far side is shown to be without the link, or nearly so."""
-        return self.ratio <= FAR_SHARE and self.far_level_p >= FAR_LEVEL
+        if self.ratio > FAR_SHARE or self.far_level_p < FAR_LEVEL:
+            return False
+        if self.inside.beyond_chance < CLEAR or not self.outside.statistic.df:
+            return True
+        return self.outside.largest_beyond_chance <= FAR_INFORMATION * self.inside.beyond_chance
 
 
 class PairProblem:
     """One pair, the regressions of its two ends without it, and accounts of it."""
 
-    def __init__(self, models: Models, a: int, b: int, gates: Iterable[int] = ()) -> None:
+    def __init__(
+        self, models: Models, a: int, b: int, gates: Iterable[int] = (), with_products: bool = True
+    ) -> None:
         self.models, self.table, self.pair = models, models.table, (a, b)
         self.gates = tuple(sorted(gates))
         # Where two columns open a gate together, each end has its own share of what they do together.
         together = {self.gates} if len(self.gates) == 2 else set()
         self.bases = {
-            end: models.base(end, other, self.gates) | together for end, other in ((a, b), (b, a))
+            end: models.base(end, other, self.gates, with_products) | together
+            for end, other in ((a, b), (b, a))
         }
         used = [len(self.table.used_levels(c)) for c in (a, b)]
         self.least_levels = max(1, min(used) - 1)
@@ -144,11 +161,15 @@ class PairProblem:
         return self.table.used_levels(gate)
 
     def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
-        """Return the levels of a gate, those where the link is strongest for their rows first."""
+        """Return the levels of a gate, those where the link is strongest for their rows first.
+
+        One end is asked, the one with fewer levels: it costs less, and the order is all that is wanted.
+        """
+        end, other = min((self.pair, self.pair[::-1]), key=lambda one: (len(self.levels(one[0])), one))
         strengths = []
         for level in self.levels(gate):
             column = self.table.indicator([*within, (gate, (level,))])
-            found = self.ratio([(column,)])
+            found = self.table.likelihood_ratio(end, self.bases[end], {_term((column,), other)})
             strengths.append((-(found.value - found.df) / max(1.0, self.n_rows(column)), level))
         return [level for _, level in sorted(strengths)]
 

@@ -45,11 +45,13 @@ class Models:
         columns = {*self.blankets[target], *more, *(c for term in products for c in term)} - {target}
         return {(c,) for c in columns if self.allowed[target, c]} | products
 
-    def base(self, end: int, other: int, more: Iterable[int] = ()) -> frozenset[Term]:
+    def base(
+        self, end: int, other: int, more: Iterable[int] = (), with_products: bool = True
+    ) -> frozenset[Term]:
         """Return the terms of one end of a pair that do not have the other, enough to shut all else out.
 
-        They are those of the end and the neighbours of the other, the products that these need, and more
-        columns.
+        They are those of the end and the neighbours of the other, the products that these need (if asked
+        for), and more columns.
         """
         apart = {c for c in range(self.table.n_columns) if not self.allowed[other, c]} - {other}
         terms = {
@@ -58,9 +60,9 @@ class Models:
             if other not in term and not apart.intersection(term)
         }
         key = end, frozenset(terms)
-        if key not in self._enriched:
+        if with_products and key not in self._enriched:
             self._enriched[key] = self._with_products(end, terms)
-        return self._enriched[key] | {(c,) for c in more if self.allowed[end, c]}
+        return (self._enriched[key] if with_products else key[1]) | {(c,) for c in more if self.allowed[end, c]}
 
     def _with_products(self, target: int, terms: set[Term]) -> frozenset[Term]:
         """Add products of the columns, the strongest first, as long as they are needed."""

@@ -17,6 +17,8 @@ from unless.referee.regressions import Bools, Codes, Ints, Table
 Clause = tuple[int, tuple[int, ...]]
 # Fewer informative strata, or fewer in which the second column varies, tell nothing.
 LEAST_STRATA, LEAST_VARYING = 20, 5
+# Rows in informative strata, as a share of all: where most strata show one level, the rest are no fair sample.
+LEAST_INFORMATIVE = 0.5
 # A clause earns its place where chance alone would leave its far side without a varying stratum less often.
 LEAST_CHANCE = 1e-4
 # A rule is broken where rows alike in the first column and all others differ in the second; at most this share
@@ -49,6 +51,8 @@ def find_rule(table: Table, first: int, column: int, held: Sequence[int], gates:
     varying = several & _shows_several(which, table.codes[column], table.n_levels[column], n_strata)
     n_several, n_varying = int(several.sum()), int(varying.sum())
     if n_several < LEAST_STRATA or n_varying < LEAST_VARYING or n_varying == n_several:
+        return None
+    if float(table.counts[several[which]].sum()) < LEAST_INFORMATIVE * table.n_rows:
         return None
     if not _is_rule(table, first, column, held, which, several):
         return None

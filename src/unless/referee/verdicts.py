@@ -115,6 +115,13 @@ class Referee:
 
     def _candidate(self, models: Models, pair: Pair, account: Account | None) -> Verdict:
         self.step()
+        if account is None and not any(set(pair) < set(product) for product in models.products):
+            # Most candidates are none: a test beside main effects alone is cheap, and hardly ever too severe.
+            quick = PairProblem(models, *pair, with_products=False)
+            ends = quick.ratios([()])
+            if agreed(ends) >= ALPHA:
+                side = Side(mean_of(ends), float(self.table.n_rows), quick.least_levels)
+                return Verdict(pair, "linked", side, agreed(ends), given=quick.given, is_candidate=True)
         problem = PairProblem(models, *pair)
         side, p = self._link(models, problem)
         given, is_shut_out = problem.given, not self._may_be_confounded(pair)
@@ -123,8 +130,9 @@ class Referee:
                 choices = self._n_choices(account)
                 p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
             given = PairProblem(models, *pair, [column for column, _ in account.clauses]).given
+            kind: Kind = "partly" if self._is_common_effect(account) else "gated"
             return Verdict(
-                pair, "gated", account.inside, p, account=account, given=given, is_candidate=is_shut_out
+                pair, kind, account.inside, p, account=account, given=given, is_candidate=is_shut_out
             )
         verdict = Verdict(pair, "linked", side, p, given=given, is_candidate=is_shut_out)
         other = self._other_account(models, pair)
@@ -155,6 +163,18 @@ class Referee:
             Side(Statistic(0.0, 1), self.table.n_rows - rows, problem.least_levels),
             (), 1.0, advantage,
         )  # fmt: skip
+
+    def _is_common_effect(self, account: Account) -> bool:
+        """Tell whether a gate looks like a common effect of the pair.
+
+        Two columns that go together only once a third is known, which goes together with both, are its causes as
+        likely as not. Causes are linked at all levels of their effect, at some of them weakly.
+        """
+        if not account.differences or len(account.clauses) != 1:
+            return False
+        (gate, _), (a, b) = account.clauses[0], account.pair
+        goes_with_both = all(self.wide.alone(gate, end).p < ASSOCIATED for end in (a, b))
+        return goes_with_both and self.wide.alone(a, b).p >= ALPHA
 
     def _may_be_confounded(self, pair: Pair) -> bool:
         """Tell whether a column that goes together with both ends has too many levels to be held fixed."""
