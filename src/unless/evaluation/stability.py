@@ -16,7 +16,7 @@ from unless.knowledge.statements import Statement, Statements
 from unless.structures.regions import Region
 
 Floats = npt.NDArray[np.float64]
-# A resample says of a side of a gate that it is linked if it says so of at least this share of the side's rows.
+# A resample calls a side of a gate linked if it says so of at least this share of the side's rows.
 MAJORITY = 0.5
 
 
@@ -39,8 +39,8 @@ class Support:
     `linked` is the share of rows, of those the statement calls linked, of which the findings of a resample
     say that the pair is linked; `unlinked` the same of those it calls not linked; None where it speaks of no
     such rows. `support` is the share of resamples that say the same as the statement on both sides, out of
-    `n_told`; NaN if none tells. A statement that claims nothing ("associated", "unlinked", "open") comes again
-    where the pair is no finding, one of "determined" where one of the two determines the other.
+    `n_told`; NaN if none tells. A statement that claims nothing ("associated", "unlinked", "open") comes
+    again where the pair is no finding, one of "determined" where one of the two determines the other.
     """
 
     linked: float | None
