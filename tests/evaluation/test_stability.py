@@ -90,8 +90,8 @@ def test_each_kind_says_where_it_is_linked_and_where_not():
     }.items():
         gate = Gate((region,), (rest,)) if kind in ("gated", "differs", "partly") else None
         one = Statement(
-            kind=kind, pair=("x", "y"), gate=gate, given=(), confidence=None, evidence=(), n_rows=9, sentence="",
-            is_finding=kind in FINDINGS,
+            kind=kind, pair=("x", "y"), gate=gate, given=(), confidence=None, evidence=(), n_rows=9,
+            sentence="", is_finding=kind in FINDINGS,
         )  # fmt: skip
         assert stability._sides(one) == sides
 

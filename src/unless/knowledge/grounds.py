@@ -58,8 +58,8 @@ class PairEvidence:
     regressions, one of each column of the pair on the other beside the columns given (`method` says if it was
     another). `p` is corrected for the choice of the gate, `q` over all pairs of the table. `information` is
     in bits a row and `cramers_v` without what chance alone gives; `cramers_v_limit` is the largest V that is
-    not ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given as
-    the rows bear: to look at, and for the contrast.
+    not ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given
+    as the rows bear: to look at, and for the contrast.
     """
 
     where: tuple[Region, ...]
