@@ -191,8 +191,8 @@ class _Writer:
     ) -> Statement:
         return Statement(
             kind=one.kind, pair=pair, gate=gate, given=tuple(given),
-            confidence=one.confidence * one.gate_confidence, evidence=sides, n_rows=self.table.n_rows,
-            sentence=sentence, is_finding=True,
+            confidence=min(1.0, one.confidence * one.gate_confidence), evidence=sides,
+            n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
         )  # fmt: skip
 
     def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:

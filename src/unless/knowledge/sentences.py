@@ -10,6 +10,8 @@ from unless.structures.regions import Region, spoken
 
 # More columns than this that evidence is given are counted, not named.
 MOST_NAMED = 3
+# A side is linked more strongly where its V is larger by this factor.
+STRONGER = 1.2
 # Longer names and levels are cut in sentences.
 MOST_LETTERS = 60
 
@@ -51,7 +53,7 @@ def differs_sentence(
 ) -> str:
     """Say that a pair is linked on both sides of a gate, not equally."""
     on = regions_text(gate.linked, domain)
-    stronger = "more strongly" if sides[0].cramers_v >= sides[1].cramers_v else "in another way"
+    stronger = "more strongly" if sides[0].cramers_v >= STRONGER * sides[1].cramers_v else "in another way"
     elsewhere = f"elsewhere V = {decimal(sides[1].cramers_v)}"
     figures = _figures(sides[0], n_rows, confidence, elsewhere)
     return f"{_both(pair)} are linked, {stronger} when {on} than elsewhere{_given(given)}{figures}"
