@@ -76,8 +76,8 @@ class Stability:
     >>> import unless
     >>> data = unless.datasets.load_ucb_admissions()
     >>> found = unless.Stability(unless.CSGS(), n_resamples=20, random_state=0).fit(data)
-    >>> found.statements_[0].pair, found.statements_[0].support
-    (('Admit', 'Gender'), 1.0)
+    >>> found.statements_.about("Admit", "Dept").support
+    1.0
     """
 
     def __init__(
