@@ -1,7 +1,6 @@
-"""Slow twins of what statements rest on: presence, one split of a gate, tests stratum by stratum."""
+"""Slow twins of what questions rest on: presence, and tests stratum by stratum."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 from scipy import stats
@@ -10,43 +9,6 @@ from scipy import stats
 def presence(model, a, b):
     """Return, for each context of a canonical model, whether its graph has a link."""
     return [graph.has_edge(a, b) for _, graph in model]
-
-
-def all_splits(rows, variable):
-    """Yield every way to cut the levels of a variable that occur into two sets."""
-    levels = sorted(set(rows[:, variable].tolist()))
-    for size in range(1, len(levels)):
-        for first in combinations(levels, size):
-            yield set(first)
-
-
-def gini(linked, weights):
-    """Return the disorder of weighted answers: the weight of a linked row met with an unlinked one."""
-    total = sum(weights)
-    on = sum(weight for answer, weight in zip(linked, weights, strict=True) if answer)
-    return on * (total - on) / total if total else 0.0
-
-
-def gain(rows, counts, linked, variable, first):
-    """Return the share of all disorder that one question removes."""
-    inside = [code in first for code in rows[:, variable].tolist()]
-    left = 0.0
-    for side in (True, False):
-        chosen = [place for place, where in enumerate(inside) if where == side]
-        left += gini([linked[place] for place in chosen], [int(counts[place]) for place in chosen])
-    whole = gini(linked, counts.tolist())
-    return (whole - left) / whole
-
-
-def best_gain(rows, counts, linked, variables, least=0):
-    """Return the largest gain of all questions to all variables that leave enough rows on both sides."""
-    best = 0.0
-    for variable in variables:
-        for first in all_splits(rows, variable):
-            inside = np.isin(rows[:, variable], list(first))
-            if min(counts[inside].sum(), counts[~inside].sum()) >= least:
-                best = max(best, gain(rows, counts, linked, variable, first))
-    return best
 
 
 def strata(data, a, b, given, inside=None):
@@ -110,10 +72,3 @@ def mantel_haenszel(tables):
         r / s * math.exp(-stats.norm.ppf(0.975) * error),
         r / s * math.exp(stats.norm.ppf(0.975) * error),
     )
-
-
-def benjamini_hochberg(p_values):
-    """Return q of each p: the smallest of p_(j) m / j over all j from its rank on."""
-    ordered = sorted(p_values)
-    m = len(ordered)
-    return [min(1.0, *(ordered[j] * m / (j + 1) for j in range(m) if ordered[j] >= p), 1.0) for p in p_values]

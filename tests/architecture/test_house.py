@@ -43,7 +43,7 @@ def test_what_threads_could_change_is_left_to_kernels() -> None:
     # BLAS and LAPACK share long sums among their threads, so that last digits depend on how many there are.
     allowed = {
         # Sums of whole numbers are exact in any order.
-        "evaluation/comparison.py", "knowledge/gates.py", "structures/canonical.py", "structures/features.py",
+        "evaluation/comparison.py", "structures/canonical.py", "structures/features.py",
         # Ten gates at most, too few for threads to share.
         "datasets/gated.py",
     }  # fmt: skip
@@ -56,7 +56,9 @@ def test_what_threads_could_change_is_left_to_kernels() -> None:
         multiplied = any(isinstance(node, ast.MatMult) for node in ast.walk(ast.parse(text)))
         if multiplied or forbidden.search(text):
             found.add(relative(module).removeprefix("src/unless/"))
-    assert {name for name in found if not name.startswith("benchmarks/")} == allowed
+    # Neither benchmarks nor the study of truth promise the same last digits.
+    promised = {name for name in found if not name.startswith(("benchmarks/", "studies/truth/"))}
+    assert promised == allowed
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:

@@ -10,6 +10,11 @@ import unless
 from unless.data.dataset import Dataset
 from unless.data.splitting import resample
 from unless.errors import DataError, SettingError
+from unless.evaluation import stability
+from unless.knowledge.gates import Gate
+from unless.knowledge.statements import FINDINGS, Statement
+
+DOMAIN = unless.Domain(tuple(unless.Variable(name, ("a", "b")) for name in "gxy"))
 
 
 @pytest.fixture(scope="module")
@@ -17,40 +22,78 @@ def berkeley():
     return unless.datasets.load_ucb_admissions()
 
 
+def says_linked(statement, labels):
+    """Tell whether a statement claims a link in a row."""
+    if statement.kind in ("associated", "unlinked", "open"):
+        return False
+    if statement.kind in ("linked", "differs", "determined"):
+        return True
+    return any(
+        all(labels[name] in levels for name, levels in region.conditions) for region in statement.gate.linked
+    )
+
+
 def naive_support(statement, estimator, data, n_resamples, seed, share=None):
-    """Learn again, and go through the contexts one by one."""
+    """Learn again, and go through the rows one by one."""
     same = told = 0
     for one in np.random.SeedSequence(seed).spawn(n_resamples):
         drawn = resample(data, np.random.default_rng(one), share)
-        model = type(estimator)(**estimator.get_params()).fit(drawn).structure_
+        other = type(estimator)(**estimator.get_params()).fit(drawn).statements_.about(*statement.pair)
         sides = {True: [0, 0], False: [0, 0]}
-        for (context, graph), count in zip(model, model.counts.tolist(), strict=True):
-            if statement.gate is None:
-                side = statement.claim == "linked"
-            else:
-                side = any(
-                    all(context[name] in labels for name, labels in region.conditions)
-                    for region in statement.gate.linked
-                )
-            sides[side][0] += count
-            sides[side][1] += count * graph.has_edge(*statement.pair)
-        wanted = (True, False) if statement.gate else (statement.claim == "linked",)
-        if any(sides[side][0] == 0 for side in wanted):
+        for row, count in zip(drawn.rows, drawn.counts.tolist(), strict=True):
+            labels = drawn.domain.decode(row)
+            side = sides[says_linked(statement, labels)]
+            side[0] += count
+            side[1] += count * says_linked(other, labels)
+        wanted = {"gated": (True, False), "unlinked": (False,), "associated": (False,), "open": (False,)}
+        asked = wanted.get(statement.kind, (True,))
+        if any(sides[side][0] == 0 for side in asked):
             continue
         told += 1
-        same += all((sides[side][1] / sides[side][0] >= 0.5) == side for side in wanted)
+        same += all((sides[side][1] / sides[side][0] >= 0.5) == side for side in asked)
     return same / told, told
 
 
+@pytest.mark.parametrize("name", ["ucb_admissions", "titanic"])
 @pytest.mark.parametrize("share", [None, 0.4])
-def test_support_is_that_of_learning_again_by_hand(berkeley, share):
-    est = unless.CSGS()
-    found = unless.Stability(est, 12, sample_fraction=share, random_state=3).fit(berkeley)
-    assert len(found.statements_) == 3
+def test_support_is_that_of_learning_again_by_hand(name, share):
+    est, data = unless.CSGS(), getattr(unless.datasets, f"load_{name}")()
+    found = unless.Stability(est, 6, sample_fraction=share, random_state=3).fit(data)
+    assert len(found.statements_) == {"ucb_admissions": 3, "titanic": 6}[name]
     for statement, support in zip(found.statements_, found.supports_, strict=True):
-        assert (support.support, support.n_told) == naive_support(statement, est, berkeley, 12, 3, share)
+        assert (support.support, support.n_told) == naive_support(statement, est, data, 6, 3, share)
         assert statement.support == support.support
     assert not hasattr(est, "structure_")
+
+
+def test_a_column_that_another_determines_comes_again():
+    rng = np.random.default_rng(0)
+    state = rng.integers(0, 6, 1_000)
+    data = unless.read({"state": state, "land": state // 2, "other": rng.integers(0, 2, 1_000)})
+    found = unless.Stability(unless.CSGS(), 5, random_state=0).fit(data)
+    (one,) = found.statements_.of_kind("determined")
+    assert (one.pair, one.support) == (("land", "state"), 1.0)
+
+
+def test_each_kind_says_where_it_is_linked_and_where_not():
+    region, rest = (unless.Region.of(DOMAIN, {"g": levels}) for levels in (["a"], ["b"]))
+    everywhere = (unless.Region(),)
+    for kind, sides in {
+        "linked": (everywhere, None),
+        "differs": (everywhere, None),
+        "determined": (everywhere, None),
+        "gated": ((region,), (rest,)),
+        "partly": ((region,), None),
+        "associated": (None, everywhere),
+        "unlinked": (None, everywhere),
+        "open": (None, everywhere),
+    }.items():
+        gate = Gate((region,), (rest,)) if kind in ("gated", "differs", "partly") else None
+        one = Statement(
+            kind=kind, pair=("x", "y"), gate=gate, given=(), confidence=None, evidence=(), n_rows=9,
+            sentence="", is_finding=kind in FINDINGS,
+        )  # fmt: skip
+        assert stability._sides(one) == sides
 
 
 @pytest.mark.parametrize("learner", [unless.GSMN(), unless.DTSL(kappa=0.01, prior=unless.Gaussian(1.0))])
@@ -152,5 +195,3 @@ def test_settings_can_be_read_changed_cloned_and_shown():
 def test_a_seed_that_is_none_gets_one_sentence(berkeley, seed):
     with pytest.raises(SettingError, match="random_state"):
         unless.Stability(unless.CSGS(), n_resamples=2, random_state=seed).fit(berkeley)
-    with pytest.raises(SettingError, match="random_state"):
-        unless.explain(unless.CSGS().fit(berkeley).structure_, berkeley, random_state=seed)

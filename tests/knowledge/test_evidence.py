@@ -15,14 +15,8 @@ from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.knowledge import strata
-from unless.knowledge.evidence import Levels, bootstrap_support, settle, weigh
-from unless.knowledge.measures import (
-    CORRECTIONS,
-    corrected,
-    critical_values,
-    largest_noncentrality,
-    odds_ratio,
-)
+from unless.knowledge.evidence import Levels, settle, weigh
+from unless.knowledge.measures import largest_noncentrality, odds_ratio
 from unless.knowledge.strata import ROWS_PER_CELL, Counter
 
 LEVELS = Levels(0.05, 0.05, 0.3)
@@ -88,20 +82,6 @@ def test_odds_ratios_follow_the_published_formulas(cells):
         assert found == pytest.approx(wanted)
 
 
-@steady
-@given(
-    st.lists(st.sampled_from([0.0, 1e-9, 0.001, 0.01, 0.0125, 0.02, 0.03, 0.04, 0.2, 0.9, 1.0]), max_size=9),
-    st.sampled_from(CORRECTIONS),
-)
-def test_what_p_would_have_to_be_is_where_q_crosses_the_rate(p_values, correction):
-    critical = critical_values(p_values, correction, 0.05)
-    assert len(critical) == len(p_values)
-    for place, limit in enumerate(critical):
-        for p, is_found in ((limit * (1 - 1e-9), True), (limit * (1 + 1e-9), False)):
-            others = [*p_values[:place], p, *p_values[place + 1 :]]
-            assert (corrected(others, correction)[place] <= 0.05) == is_found
-
-
 def test_the_odds_ratio_of_berkeley_in_department_a():
     evidence = evidence_of([[512, 89], [313, 19]])
     assert evidence.odds_ratio.value == pytest.approx(512 * 19 / (89 * 313))
@@ -112,18 +92,6 @@ def test_the_odds_ratio_of_berkeley_in_department_a():
     )
     assert evidence.odds_ratio.levels == (("0", "1"), ("0", "1"))
     assert evidence_of([[5, 9, 2], [3, 9, 8]]).odds_ratio is None
-
-
-@steady
-@given(st.lists(st.floats(0, 1), max_size=12))
-def test_false_discoveries_are_counted_as_benjamini_and_hochberg_do(p_values):
-    found = corrected(p_values, "benjamini-hochberg")
-    assert found == pytest.approx(naive.benjamini_hochberg(p_values))
-    if p_values:
-        assert found == pytest.approx(stats.false_discovery_control(p_values))
-        assert corrected(p_values, "benjamini-yekutieli") == pytest.approx(
-            stats.false_discovery_control(p_values, method="by")
-        )
 
 
 def test_three_answers_and_what_would_settle_the_third():
@@ -196,15 +164,6 @@ def test_given_as_many_as_the_rows_bear():
 def test_a_variable_that_cuts_nothing_is_not_named():
     data = table_of(np.full((2, 2, 2), 50) * np.array([1, 0]), "abc")
     assert Counter(data).count_within_bounds(0, 1, [(2,)]).given == ()
-
-
-def test_support_is_the_share_of_resamples_with_the_same_answer():
-    strong, rng = evidence_of([[300, 100], [100, 300]]), np.random.default_rng(0)
-    assert bootstrap_support(strong, 800, LEVELS, 50, rng) == 1.0
-    weak = evidence_of([[60, 40], [45, 55]])
-    assert 0.2 < bootstrap_support(weak, 200, LEVELS, 200, np.random.default_rng(1)) < 0.9
-    same = [bootstrap_support(weak, 200, LEVELS, 20, np.random.default_rng(1)) for _ in range(2)]
-    assert same[0] == same[1]
 
 
 def test_plain_values_are_finite_and_hold_the_tables():

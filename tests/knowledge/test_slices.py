@@ -40,7 +40,7 @@ def test_slices_of_a_gate_divide_the_rows():
             rows = [
                 sum(one.evidence.n_rows for one in parts if one.is_linked is side) for side in (True, False)
             ]
-            assert rows == [statement.linked.n_rows, statement.unlinked.n_rows]
+            assert rows == [side.n_rows for side in statement.evidence]
 
 
 def test_a_gate_of_many_combinations_is_cut_into_its_two_sides(monkeypatch):

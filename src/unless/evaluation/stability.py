@@ -1,4 +1,4 @@
-"""How often each link and gate comes again when a learner learns from resamples of its table."""
+"""How often each sentence comes again when a learner learns from resamples of its table."""
 
 import inspect
 from collections.abc import Sequence
@@ -8,17 +8,15 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, Rows
-from unless.data.domain import Domain
+from unless.data.dataset import Dataset
 from unless.data.progress import progress
 from unless.data.splitting import check_seed, check_share, resample
 from unless.errors import DataError, SettingError
-from unless.knowledge.presence import Presence
 from unless.knowledge.statements import Statement, Statements
 from unless.structures.regions import Region
 
 Floats = npt.NDArray[np.float64]
-# A side of a gate says "linked" if the structure links the pair in at least this share of the side's rows.
+# A resample calls a side of a gate linked if it says so of at least this share of the side's rows.
 MAJORITY = 0.5
 
 
@@ -38,9 +36,11 @@ class Learner(Protocol):
 class Support:
     """How a statement fared in the resamples: means over those that have rows to tell by.
 
-    `linked` is the share of rows, of those the statement calls linked, in which the pair is linked;
-    `unlinked` the same of those it calls not linked; None where it speaks of no such rows. `support` is the
-    share of resamples that say the same as the statement on both sides, out of `n_told`; NaN if none tells.
+    `linked` is the share of rows, of those the statement calls linked, of which the findings of a resample
+    say that the pair is linked; `unlinked` the same of those it calls not linked; None where it speaks of no
+    such rows. `support` is the share of resamples that say the same as the statement on both sides, out of
+    `n_told`; NaN if none tells. A statement that claims nothing ("associated", "unlinked", "open") comes
+    again where the pair is no finding, one of "determined" where one of the two determines the other.
     """
 
     linked: float | None
@@ -50,7 +50,10 @@ class Support:
 
 
 class Stability:
-    """Learn from resamples of a table, and say how often each link and gate comes again.
+    """Learn from resamples of a table, and say how often each statement comes again.
+
+    Learner and referee see each resample as they saw the table. Support is a measure of how much a sentence
+    hangs on these rows; it is not the probability that the sentence is true, which is `confidence`.
 
     Parameters
     ----------
@@ -73,8 +76,8 @@ class Stability:
     >>> import unless
     >>> data = unless.datasets.load_ucb_admissions()
     >>> found = unless.Stability(unless.CSGS(), n_resamples=20, random_state=0).fit(data)
-    >>> found.statements_[0].pair, found.statements_[0].support
-    (('Admit', 'Gender'), 1.0)
+    >>> found.statements_.about("Admit", "Dept").support
+    1.0
     """
 
     def __init__(
@@ -106,10 +109,9 @@ class Stability:
         data = _read(X, self.show_progress)
         self.estimator_ = _again(self.estimator).fit(data)
         said = self.estimator_.statements_
-        sides = [_sides(one) for one in said]
         seeds = np.random.SeedSequence(self.random_state).spawn(self.n_resamples)
         run = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        jobs = (delayed(_told)(self.estimator, data, self.sample_fraction, seed, sides) for seed in seeds)
+        jobs = (delayed(_told)(self.estimator, data, self.sample_fraction, seed, said) for seed in seeds)
         told = []
         with progress("resamples", self.show_progress, self.n_resamples) as step:
             for one in run(jobs):
@@ -179,14 +181,16 @@ def _again(estimator: Learner) -> Any:
 
 # The regions in which a statement says that its pair is linked, and those in which it says that it is not;
 # None: it speaks of no such rows. A region without conditions is all rows.
-_Sides = tuple[tuple[str, str], tuple[Region, ...] | None, tuple[Region, ...] | None]
+_Regions = tuple[Region, ...] | None
+_EVERYWHERE: _Regions = (Region(),)
 
 
-def _sides(one: Statement) -> _Sides:
-    if one.gate is not None:
-        return one.pair, one.gate.linked, one.gate.unlinked
-    everywhere = (Region(),)
-    return (one.pair, everywhere, None) if one.claim == "linked" else (one.pair, None, everywhere)
+def _sides(one: Statement) -> tuple[_Regions, _Regions]:
+    if one.kind in ("associated", "unlinked", "open") or not one.is_finding:
+        return None, _EVERYWHERE
+    if one.gate is None or one.kind in ("linked", "differs", "determined"):
+        return _EVERYWHERE, None
+    return one.gate.linked, one.gate.unlinked if one.kind == "gated" else None
 
 
 def _told(
@@ -194,30 +198,37 @@ def _told(
     data: Dataset,
     share: float | None,
     seed: np.random.SeedSequence,
-    sides: Sequence[_Sides],
+    said: Sequence[Statement],
 ) -> Floats:
     """Learn from one resample; return, for each statement, the share of rows linked on its two sides."""
     drawn = resample(data, np.random.default_rng(seed), share)
-    learned = _again(estimator).fit(drawn)
-    presence = Presence.of(learned.structure_, drawn)
-    shares = np.full((len(sides), 2), np.nan)
-    for place, (pair, *regions) in enumerate(sides):
-        a, b = (data.domain.index(name) for name in pair)
-        linked = presence.linked(int(presence.numbers[a, b]))
-        for side, where in enumerate(regions):
-            inside = None if where is None else _inside(where, data.domain, presence.rows)
-            if inside is not None and inside.any():
-                shares[place, side] = np.average(linked[inside], weights=presence.counts[inside])
+    again = {one.pair: one for one in _again(estimator).fit(drawn).statements_}
+    shares = np.full((len(said), 2), np.nan)
+    for place, one in enumerate(said):
+        # Nothing is said of a pair of which one does not vary in the resample.
+        if (other := again.get(one.pair)) is None:
+            continue
+        linked = _inside(_sides(other)[0], drawn)
+        if one.kind == "determined":
+            linked &= other.kind == "determined"
+        for side, where in enumerate(_sides(one)):
+            inside = _inside(where, drawn)
+            if inside.any():
+                shares[place, side] = np.average(linked[inside], weights=drawn.counts[inside])
     return shares
 
 
-def _inside(regions: tuple[Region, ...], domain: Domain, rows: Rows) -> npt.NDArray[np.bool_]:
-    return np.asarray(np.logical_or.reduce([region.holds(domain, rows) for region in regions]))
+def _inside(regions: _Regions, data: Dataset) -> npt.NDArray[np.bool_]:
+    """Tell which rows are in one of the regions; none where there are no regions."""
+    inside = np.zeros(len(data.rows), dtype=np.bool_)
+    for region in regions or ():
+        inside |= region.holds(data.domain, data.rows)
+    return inside
 
 
 def _support(shares: Floats, one: Statement) -> Support:
     """Sum up a statement: `shares` has a line for each resample, NaN on a side without rows."""
-    asked = [side is not None for side in _sides(one)[1:]]
+    asked = [side is not None for side in _sides(one)]
     # A resample that lost all rows of a side can neither confirm nor deny.
     told = shares[~np.isnan(shares[:, asked]).any(axis=1)]
     if not len(told):

@@ -170,29 +170,3 @@ def _odds_ratio(tables: Integers, pair: tuple[int, int], domain: Domain) -> Odds
         for one, codes in zip(pair, used, strict=True)
     )
     return OddsRatio(*found, levels=(first, second))
-
-
-def bootstrap_support(
-    evidence: Evidence, n_rows: int, levels: Levels, n_resamples: int, rng: np.random.Generator
-) -> float:
-    """Return the share of resamples of the table's rows in which the test gives the same answer.
-
-    Resampling all rows of a table resamples the cells of these tables and the rest of it.
-    """
-    cells = evidence.tables.ravel()
-    used = np.flatnonzero(cells)
-    shares = np.append(cells[used], max(n_rows - evidence.n_rows, 0)) / n_rows
-    draws = rng.multinomial(n_rows, shares, size=n_resamples)[:, :-1]
-    test = PearsonTest(levels.alpha, levels.effect)
-    agreeing = 0
-    for draw in draws:
-        tables = np.zeros_like(cells)
-        tables[used] = draw
-        verdict = test.on(tables.reshape(evidence.tables.shape))
-        found: Answer = verdict.answer
-        if verdict.p is not None and verdict.p < evidence.critical_p:
-            found = "dependent"
-        elif found == "dependent":
-            found = "undecided"
-        agreeing += found == evidence.answer
-    return agreeing / n_resamples

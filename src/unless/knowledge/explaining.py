@@ -1,4 +1,4 @@
-"""From a structure and a table to statements: the structure proposes pairs, the referee decides what is said."""
+"""From a structure and a table to statements: the structure proposes, the referee decides what is said."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -47,8 +47,9 @@ def explain(
 ) -> Statements:
     """Say of each pair whether it is linked, where, how surely, and why; or that it cannot be told.
 
-    The structure (CanonicalModel, Graph, FeatureSet, LabelledGraph, LogLinearModel) proposes pairs: those that
-    it links in any row. Whatever proposed them, they are tested in the same way (docs/reading-a-sentence.md).
+    The structure (CanonicalModel, Graph, FeatureSet, LabelledGraph, LogLinearModel) proposes pairs: those
+    that it links in any row. Whatever proposed them, they are tested in the same way: see
+    docs/reading-a-sentence.md.
 
     Parameters
     ----------
@@ -119,24 +120,38 @@ class _Writer:
 
     def of_pairs(self, verdicts: list[Verdict], proposed: Any) -> list[Statement]:
         """Say something of each pair."""
-        candidates = [
-            self._modest(one) for one in verdicts if one.is_candidate and proposed[one.pair]
-        ]
+        candidates = [one for one in verdicts if one.is_candidate and proposed[one.pair]]
         # q bounds the share of false findings whatever the confidences; they must agree.
-        chosen = listed(
-            [one.confidence * one.gate_confidence if one.q <= self.fdr else 0.0 for one in candidates], self.fdr
-        )
-        findings = {one.pair: one for one, is_listed in zip(candidates, chosen, strict=True) if is_listed}
+        chosen = listed([one.confidence if one.q <= self.fdr else 0.0 for one in candidates], self.fdr)
+        links = [one for one, is_listed in zip(candidates, chosen, strict=True) if is_listed]
+        findings = {one.pair: one for one in self._modest(links)}
         return [
-            self._claim(findings[one.pair]) if one.pair in findings else self._no_claim(one, len(verdicts))
+            self._claim(findings[one.pair])
+            if one.pair in findings
+            else self._no_claim(one, len(verdicts), bool(proposed[one.pair]))
             for one in verdicts
         ]
 
-    def _modest(self, one: Verdict) -> Verdict:
-        """Leave open what is elsewhere, where a link is sure enough to be said and its gate is not."""
-        if one.kind != "gated" or 1 - one.confidence * one.gate_confidence <= min(1.0, LOCAL * self.fdr):
-            return one
-        return replace(one, kind="partly", gate_confidence=1.0)
+    def _modest(self, links: list[Verdict]) -> list[Verdict]:
+        """Keep the surest gates, as long as at most `fdr` of all findings are expected false.
+
+        Of links whose gate is less sure, it is left open what is elsewhere.
+        """
+        doubt = sum(1 - one.confidence for one in links)
+        gated = [one for one in links if one.kind == "gated"]
+        kept = set()
+        for one in sorted(gated, key=lambda one: (-one.confidence * one.gate_confidence, one.pair)):
+            doubt += one.confidence * (1 - one.gate_confidence)
+            local = 1 - one.confidence * one.gate_confidence
+            if doubt > self.fdr * len(links) or local > min(1.0, LOCAL * self.fdr):
+                break
+            kept.add(one.pair)
+        return [
+            replace(one, kind="partly", gate_confidence=1.0)
+            if one.kind == "gated" and one.pair not in kept
+            else one
+            for one in links
+        ]
 
     def _claim(self, one: Verdict) -> Statement:
         pair = self._names(one)
@@ -159,7 +174,9 @@ class _Writer:
             "differs": say.differs_sentence,
             "partly": say.partly_sentence,
         }[one.kind]
-        sentence = write(pair, gate, sides, given, one.confidence * one.gate_confidence, self.table.domain, n_rows)
+        sentence = write(
+            pair, gate, sides, given, one.confidence * one.gate_confidence, self.table.domain, n_rows
+        )
         return self._statement(one, pair, gate, sides, sentence, given)
 
     def _evidence(self, one: Verdict, side: Side, where: Any, own_p: bool = False) -> PairEvidence:
@@ -174,10 +191,11 @@ class _Writer:
     ) -> Statement:
         return Statement(
             kind=one.kind, pair=pair, gate=gate, given=tuple(given),
-            confidence=one.confidence * one.gate_confidence, evidence=sides, n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
+            confidence=min(1.0, one.confidence * one.gate_confidence), evidence=sides,
+            n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
         )  # fmt: skip
 
-    def _no_claim(self, one: Verdict, n_pairs: int) -> Statement:
+    def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:
         """Say that a pair goes together through others, is not linked, or cannot be told."""
         pair, given = self._names(one), self._given(one)
         side = Side(one.side.statistic, one.side.n_rows, one.side.least_levels)
@@ -193,6 +211,8 @@ class _Writer:
             sentence = say.associated_sentence(pair, v_alone, given, is_absent, side.largest_v)
         elif kind == "unlinked":
             sentence = say.unlinked_sentence(pair, evidence, given)
+        elif one.q <= self.fdr and not is_proposed:
+            sentence = say.unproposed_sentence(pair, evidence, given)
         else:
             sentence = say.open_sentence(pair, evidence, given)
         return Statement(
@@ -212,9 +232,9 @@ class _Writer:
             first, second = sorted((column, source))
             said.append(
                 Statement(
-                    kind="determined", pair=(first, second), gate=None, given=(), confidence=DETERMINED_CONFIDENCE,
-                    evidence=(), n_rows=n_rows, sentence=sentence, is_finding=True, source=source,
-                    n_broken=one.n_broken,
+                    kind="determined", pair=(first, second), gate=None, given=(),
+                    confidence=DETERMINED_CONFIDENCE, evidence=(), n_rows=n_rows, sentence=sentence,
+                    is_finding=True, source=source, n_broken=one.n_broken,
                 )
             )  # fmt: skip
         return said
@@ -225,9 +245,7 @@ class _Writer:
 
     def _given(self, one: Verdict) -> list[str]:
         """Name the columns given, those first that the pair goes together with most."""
-        strength = {
-            c: min(self.referee.association(c, end) for end in one.pair) for c in one.given
-        }
+        strength = {c: min(self.referee.association(c, end) for end in one.pair) for c in one.given}
         ordered = sorted(one.given, key=lambda c: (-round(strength[c], 9), c))
         return [self.table.domain.names[c] for c in ordered]
 
@@ -237,7 +255,7 @@ DETERMINED_CONFIDENCE = 0.999
 
 
 def _importance(one: Statement) -> tuple[int, float, Any]:
-    """Rank: gates, other findings, each by confidence x rows inside x bits a row; what is determined; the rest."""
+    """Rank gates, other findings (by confidence x rows inside x bits a row), what is determined, the rest."""
     if one.is_finding and one.kind != "determined":
         side = one.evidence[0]
         worth = (one.confidence or 0.0) * side.n_rows * side.information
@@ -289,4 +307,3 @@ def _settings(fdr: float, effect: float) -> dict[str, Any]:
         raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
     check_effect(effect)
     return {"fdr": float(fdr), "effect": float(effect)}
-

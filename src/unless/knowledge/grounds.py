@@ -1,4 +1,4 @@
-"""What a sentence rests on: a test of the pair given other columns, its strength, and the tables to look at."""
+"""What a sentence rests on: a test of the pair given other columns, its strength, and tables to look at."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -56,10 +56,10 @@ class PairEvidence:
 
     `where` are the contexts, empty for all rows. The statistic is the mean of the likelihood ratios of two
     regressions, one of each column of the pair on the other beside the columns given (`method` says if it was
-    another). `p` is corrected for the choice of the gate, `q` over all pairs of the table. `information` is in
-    bits a row and `cramers_v` without what chance alone gives; `cramers_v_limit` is the largest V that is not
-    ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given as
-    the rows bear: to look at, and for the contrast.
+    another). `p` is corrected for the choice of the gate, `q` over all pairs of the table. `information` is
+    in bits a row and `cramers_v` without what chance alone gives; `cramers_v_limit` is the largest V that is
+    not ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given
+    as the rows bear: to look at, and for the contrast.
     """
 
     where: tuple[Region, ...]
@@ -199,10 +199,10 @@ class Grounds:
 
 
 def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:
-    """Return shares of the levels of the first column at each level of the second, for the same mix of strata.
+    """Return shares of levels of the first column at each level of the second, for the same mix of strata.
 
-    Strata that miss a level of the second column that is seen often are left to those that have it: the mix is
-    that of the strata in which at least two levels of the second column are seen.
+    The mix is that of the strata in which at least two levels of the second column are seen; a level that
+    some of them miss is told by those that have it.
     """
     by_second = tables.sum(axis=1)
     useful = (by_second > 0).sum(axis=1) >= 2
@@ -215,4 +215,3 @@ def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:
         there = np.where(by_second > 0, weights[:, None], 0.0)
         shares = (within * there[:, None, :]).sum(axis=0) / there.sum(axis=0)
     return np.asarray(shares)
-

@@ -1,9 +1,8 @@
-"""How strong a dependence is, pooled over strata: information, odds ratios, limits; and false discoveries."""
+"""How strong a dependence is, pooled over strata: information, odds ratios, limits."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +11,6 @@ from scipy import special
 from unless.independence.likelihood_ratio import likelihood_ratio_statistic
 
 Integers = npt.NDArray[np.int64]
-Correction = Literal["benjamini-hochberg", "benjamini-yekutieli"]
-CORRECTIONS: tuple[Correction, ...] = ("benjamini-hochberg", "benjamini-yekutieli")
 # Limits and intervals hold with this confidence.
 CONFIDENCE = 0.95
 
@@ -91,47 +88,3 @@ def largest_noncentrality(statistic: float, df: int) -> float:
         # What the limit comes to as the statistic goes to zero, whatever the degrees of freedom.
         return -2 * math.log(1 - CONFIDENCE)
     return float(special.chndtrinc(statistic, df, (1 - CONFIDENCE) * by_chance))
-
-
-def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
-    """Turn p into q: the smallest rate of false discoveries at which each would be one.
-
-    >>> corrected([0.01, 0.04, 0.03], "benjamini-hochberg")
-    [0.03, 0.04, 0.04]
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    if not len(p):
-        return []
-    order = np.argsort(p, kind="stable")
-    raised = p[order] * _factors(len(p), correction)
-    q = np.empty_like(p)
-    q[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
-    return [float(value) for value in q]
-
-
-def critical_values(p_values: Sequence[float], correction: Correction, rate: float) -> list[float]:
-    """Return, for each p, what it would have to be below to be a discovery, all others as they are.
-
-    >>> critical_values([0.001, 0.5], "benjamini-hochberg", 0.05)
-    [0.025, 0.05]
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    if not len(p):
-        return []
-    order = np.argsort(p, kind="stable")
-    limits = rate / _factors(len(p), correction)
-    ranks = np.arange(1, len(p) + 1)
-    n_found = int(np.max(ranks * (p[order] <= limits)))
-    # One more discovery moves each smaller p one rank up: those that this brings in come with it.
-    come_along = np.append(0, ranks[:-1] * (p[order][:-1] <= limits[1:]))
-    n_then = np.where(ranks <= n_found, n_found, np.maximum.accumulate(come_along) + 1)
-    critical = np.empty_like(p)
-    critical[order] = limits[n_then - 1]
-    return [float(value) for value in critical]
-
-
-def _factors(n_tests: int, correction: Correction) -> npt.NDArray[np.float64]:
-    """Return, by rank, what a p is multiplied by."""
-    ranks = np.arange(1, n_tests + 1)
-    factor = float((1.0 / ranks).sum()) if correction == "benjamini-yekutieli" else 1.0
-    return np.asarray(n_tests * factor / ranks)

@@ -10,6 +10,8 @@ from unless.structures.regions import Region, spoken
 
 # More columns than this that evidence is given are counted, not named.
 MOST_NAMED = 3
+# A side is linked more strongly where its V is larger by this factor.
+STRONGER = 1.2
 # Longer names and levels are cut in sentences.
 MOST_LETTERS = 60
 
@@ -51,7 +53,7 @@ def differs_sentence(
 ) -> str:
     """Say that a pair is linked on both sides of a gate, not equally."""
     on = regions_text(gate.linked, domain)
-    stronger = "more strongly" if sides[0].cramers_v >= sides[1].cramers_v else "in another way"
+    stronger = "more strongly" if sides[0].cramers_v >= STRONGER * sides[1].cramers_v else "in another way"
     elsewhere = f"elsewhere V = {decimal(sides[1].cramers_v)}"
     figures = _figures(sides[0], n_rows, confidence, elsewhere)
     return f"{_both(pair)} are linked, {stronger} when {on} than elsewhere{_given(given)}{figures}"
@@ -69,7 +71,8 @@ def partly_sentence(
     """Say where a pair is linked, and that the rest is not settled."""
     on = regions_text(gate.linked, domain)
     elsewhere = f"elsewhere not settled: V at most {decimal(sides[1].cramers_v_limit)}"
-    return f"{_both(pair)} are linked when {on}{_given(given)}{_figures(sides[0], n_rows, confidence, elsewhere)}"
+    figures = _figures(sides[0], n_rows, confidence, elsewhere)
+    return f"{_both(pair)} are linked when {on}{_given(given)}{figures}"
 
 
 def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, n_rows: int) -> str:
@@ -77,7 +80,8 @@ def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, 
     broken = f" ({n_broken:,} of {n_rows:,} rows break it)" if n_broken else ""
     nearly = "nearly " if n_broken else ""
     if is_copy:
-        return f"{_name(column)} and {_name(source)} say {nearly}the same in other words{broken}"
+        first, second = sorted((column, source))
+        return f"{_both((first, second))} say {nearly}the same in other words{broken}"
     return f"{_name(column)} is {nearly}determined by {_name(source)}{broken}"
 
 
@@ -99,6 +103,14 @@ def open_sentence(pair: Edge, evidence: PairEvidence, given: Sequence[str]) -> s
     more = f"; {more_rows_text(evidence.more_rows, '')}" if evidence.more_rows else ""
     limit = f"V up to {decimal(evidence.cramers_v_limit)} is not ruled out"
     return f"{_both(pair)}: not enough data{_given(given)} ({limit}, {chance('p', evidence.p)}){more}"
+
+
+def unproposed_sentence(pair: Edge, evidence: PairEvidence, given: Sequence[str]) -> str:
+    """Say that nothing is claimed of a pair that the structure does not link."""
+    limit = f"V up to {decimal(evidence.cramers_v_limit)} is not ruled out"
+    return (
+        f"{_both(pair)}: nothing is claimed, for the structure does not propose them{_given(given)} ({limit})"
+    )
 
 
 def regions_text(regions: Sequence[Region], domain: Domain) -> str:
@@ -150,8 +162,8 @@ def _both(pair: Edge) -> str:
 
 
 def _name(text: str) -> str:
-    said = spoken(text)
-    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 3]}..."
+    # Cut before it is put in quotes, so that they stay whole.
+    return spoken(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}...")
 
 
 def _given(given: Sequence[str], once: bool = False) -> str:

@@ -11,7 +11,7 @@ from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region
+from unless.structures.regions import Region, spoken
 
 # The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.
 FINDINGS: tuple[Kind, ...] = ("linked", "gated", "differs", "partly", "determined")
@@ -153,7 +153,7 @@ class InContext:
         }
 
     def __str__(self) -> str:
-        a, b = self.pair
+        a, b = map(spoken, self.pair)
         bound = "" if self.bound is None else f" (V at most {self.bound:.2f})"
         return f"{a} and {b}: {self.state}{bound}"
 
@@ -191,7 +191,9 @@ class Statements(Sequence[Statement]):
     def of_kind(self, *kinds: Kind) -> tuple[Statement, ...]:
         """Return the statements of some kinds that are findings, or that claim nothing."""
         return tuple(
-            one for one in self.statements if one.kind in kinds and (one.is_finding or one.kind not in FINDINGS)
+            one
+            for one in self.statements
+            if one.kind in kinds and (one.is_finding or one.kind not in FINDINGS)
         )
 
     def about(self, a: str, b: str) -> Statement | None:
@@ -230,7 +232,7 @@ class Statements(Sequence[Statement]):
         return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
 
     def lines(self, at_most: int | None = None) -> list[str]:
-        """Return the findings, as many as wanted, then what is determined, and how many pairs are otherwise."""
+        """Return the findings, as many as wanted, what is determined, and how many pairs are otherwise."""
         told = [one for one in self.findings if one.kind != "determined"]
         lines = [f"{one.sentence}." for one in told[:at_most]]
         if at_most is not None and len(told) > at_most:
