@@ -1,42 +1,21 @@
-// The evidence of a statement: what was tested, and its tables as bars with intervals.
+// The evidence of a statement: what was tested, and its shares as bars with intervals.
 
-const ANSWERS = { dependent: "depends", independent: "no dependence seen", undecided: "not enough data" };
+// What is said on the two sides of a gate, in the words of states.
+const SIDES = {
+  gated: ["holds", "absent"],
+  differs: ["holds", "holds"],
+  partly: ["holds", "not settled"],
+  linked: ["holds"],
+  associated: ["not settled"],
+  open: ["not settled"],
+  unlinked: ["absent"],
+};
 
-function badge(answer) {
-  return el("span", { class: `badge ${answer}` }, ANSWERS[answer]);
+function badge(state) {
+  return el("span", { class: `badge ${state.replaceAll(" ", "-")}` }, state);
 }
 
-function facts(side) {
-  const limits = side.answer === "dependent" ? "" : ` (at most ${decimal(side.cramers_v_limit)})`;
-  const odds = side.odds_ratio;
-  const rows = [
-    [
-      "Rows",
-      side.rows_used === side.n_rows
-        ? whole(side.n_rows)
-        : `${whole(side.n_rows)}, ${whole(side.rows_used)} of them where both vary`,
-    ],
-    ["Strength (Cramér's V)", `${decimal(side.cramers_v)}${limits}`],
-    ["Information", `${side.information.toFixed(4)} bits`],
-    ["Test", `χ² = ${side.statistic.toFixed(2)}, ${side.df} degree${side.df === 1 ? "" : "s"} of freedom`],
-    ["p, and q over all statements", `${chance(side.p)}, ${chance(side.q)}`],
-  ];
-  if (odds && odds.value !== null && odds.low !== null) {
-    rows.push([
-      "Odds ratio (95 %)",
-      `${odds.value.toFixed(2)} (${odds.low.toFixed(2)} to ${odds.high.toFixed(2)})`,
-    ]);
-  }
-  if (side.given.length) rows.push(["Given the same", side.given.map(seen).join(", ")]);
-  if (side.left_out.length) rows.push(["Too many to be given", side.left_out.map(seen).join(", ")]);
-  if (side.answer === "undecided") {
-    rows.push([
-      "To settle it",
-      side.more_rows === null
-        ? "no number of rows would: nothing varies"
-        : `about ${count(side.more_rows, "more row")}`,
-    ]);
-  }
+function factList(rows) {
   return el(
     "dl",
     { class: "facts" },
@@ -44,26 +23,55 @@ function facts(side) {
   );
 }
 
-function sideView(title, side) {
-  return el("section", { class: "side" }, el("h4", {}, title, " ", badge(side.answer)), facts(side));
+function confidenceText(value) {
+  if (value >= 0.9995) return "over .999";
+  return value.toFixed(value >= 0.995 ? 3 : 2).replace(/^0/, "");
 }
 
-function sidesView(place) {
-  const one = page.statements[place];
-  const titles = one.gate ? ["Where they are linked", "Elsewhere"] : ["In all rows", "In all rows"];
-  return el(
-    "div",
-    { class: "sides" },
-    one.linked ? sideView(titles[0], one.linked) : null,
-    one.not_linked ? sideView(titles[1], one.not_linked) : null,
-  );
+function statementFacts(one) {
+  const rows = [];
+  if (one.confidence !== null) rows.push(["Confidence", confidenceText(one.confidence)]);
+  if (one.kind === "determined") {
+    rows.push(["Told by", seen(one.source)]);
+    rows.push(["Rows that break it", `${whole(one.n_broken)} of ${whole(one.n_rows)}`]);
+  } else {
+    rows.push(["Given", one.given.map(seen).join(", ") || "no other column"]);
+  }
+  if (one.more_rows !== null) rows.push(["To settle it", `about ${count(one.more_rows, "more row")}`]);
+  if (one.support !== null) rows.push(["Support", percent(one.support)]);
+  return factList(rows);
+}
+
+// On the far side of a gate p is of that side alone, and there is no q.
+function sideFacts(side, at) {
+  return factList([
+    ["Rows", whole(side.n_rows)],
+    ["Strength (Cramér's V)", `${decimal(side.cramers_v)}, at most ${decimal(side.cramers_v_limit)}`],
+    ["Information", `${side.information.toFixed(4)} bits a row`],
+    [
+      "Test",
+      `${side.method}, χ² = ${side.statistic.toFixed(2)}, ${count(side.df, "degree")} of freedom`,
+    ],
+    at ? ["p, this side alone", chance(side.p)] : ["p, q", `${chance(side.p)}, ${chance(side.q)}`],
+  ]);
+}
+
+function sideTitle(place, at) {
+  const where = page.where[place][at];
+  return where ? `${at ? "Elsewhere" : "Where"}: ${seen(where)}` : "All rows";
+}
+
+function sideView(place, side, at) {
+  const title = el("h4", {}, sideTitle(place, at), " ", badge(SIDES[page.statements[place].kind][at]));
+  return el("section", { class: "side" }, title, sideFacts(side, at));
 }
 
 function barRow(label, part, a, b) {
-  const [n, total] = [part.counts[a][b], part.totals[b]];
-  const text = `${percent(total ? n / total : 0)}, ${whole(n)} of ${whole(total)}`;
-  if (!total) return null;
-  const at = (share) => `${(100 * share).toFixed(2)}%`;
+  const [share, total] = [part.shares[a][b], part.rows[b]];
+  const text = part.counts
+    ? `${percent(share)}, ${whole(part.counts[a][b])} of ${whole(total)}`
+    : `${percent(share)}, ${count(total, "row")}`;
+  const at = (one) => `${(100 * one).toFixed(2)}%`;
   return el(
     "div",
     { class: "bar" },
@@ -72,7 +80,7 @@ function barRow(label, part, a, b) {
       "svg",
       { class: "bar-plot", "aria-hidden": "true" },
       svgEl("rect", { class: "bar-back", x: 0, y: 3, width: "100%", height: 12 }),
-      svgEl("rect", { class: `bar-fill tone-${b % 4}`, x: 0, y: 3, width: at(n / total), height: 12 }),
+      svgEl("rect", { class: `bar-fill tone-${b % 4}`, x: 0, y: 3, width: at(share), height: 12 }),
       svgEl("line", { class: "bar-limit", x1: at(part.low[a][b]), x2: at(part.high[a][b]), y1: 9, y2: 9 }),
       [part.low, part.high].map((limit) =>
         svgEl("line", { class: "bar-limit", x1: at(limit[a][b]), x2: at(limit[a][b]), y1: 5, y2: 13 }),
@@ -91,9 +99,13 @@ function barRow(label, part, a, b) {
   );
 }
 
-// Of two levels the second is what the first leaves; one of them is enough.
-function barGroups(part, first, second) {
-  const shown = first.levels.length === 2 && part.a.length === 2 ? [0] : part.a.map((_, a) => a);
+// Of two levels the second is what the first leaves; one of them is enough, that of the sentence if it has one.
+function barGroups(part, first, second, told) {
+  const one = Math.max(
+    0,
+    part.a.findIndex((code) => first.levels[code] === told),
+  );
+  const shown = first.levels.length === 2 && part.a.length === 2 ? [one] : part.a.map((_, a) => a);
   return shown.map((a) =>
     el(
       "div",
@@ -113,48 +125,86 @@ function barGroups(part, first, second) {
   );
 }
 
-function slice(part, first, second) {
+function givenCaption(part) {
+  if (!part.given.length) return count(part.n_rows, "row");
+  return `${count(part.n_rows, "row")}, given ${part.given.map(seen).join(", ")}: mixed alike in every bar`;
+}
+
+function barsView(part, title, ends, className) {
+  const [first, second, told] = ends;
   const hidden = first.levels.length - part.a.length + second.levels.length - part.b.length;
-  const side = part.is_linked === null ? "" : part.is_linked ? "linked" : "not-linked";
   return el(
     "section",
-    { class: `slice ${side}` },
-    el("h4", {}, part.where ? seen(part.where) : "All rows", " ", badge(part.answer)),
-    el(
-      "p",
-      { class: "small" },
-      `${count(part.n_rows, "row")}, V = ${decimal(part.cramers_v)}, ${chanceText("p", part.p)}`,
-      part.answer === "undecided" && part.more_rows ? `; about ${whole(part.more_rows)} more would tell` : "",
-    ),
-    barGroups(part, first, second),
+    { class: `slice ${className}` },
+    el("h4", {}, title),
+    el("p", { class: "small" }, givenCaption(part)),
+    barGroups(part, first, second, told),
     hidden
       ? el("p", { class: "small" }, `${count(hidden, "level")} not seen here, or rare, left out.`)
       : null,
   );
 }
 
-function slicesView(place) {
-  const parts = page.bars[place];
-  if (!parts.length) return el("p", { class: "small" }, "The tables of this pair are not on this page.");
-  const [first, second] = page.statements[place].pair.map((name) =>
-    page.variables.find((one) => one.name === name),
-  );
+function chartEnds(one, chart) {
+  const ends = one.pair.map((name) => page.variables.find((variable) => variable.name === name));
+  if (chart.column) ends.reverse();
+  const { contrast } = one.evidence[chart.side];
+  return [...ends, contrast ? contrast.level : null];
+}
+
+function chartView(place, chart) {
+  const one = page.statements[place];
+  const ends = chartEnds(one, chart);
+  const className = `${one.kind} ${chart.side ? "far" : "near"}`;
+  const left = chart.n_left_out;
   return el(
     "div",
-    {},
-    el(
-      "p",
-      { class: "small" },
-      "The rows themselves, with 95 % intervals. What is said of each part here is of these two columns alone; the statement above also holds other columns the same.",
-    ),
-    el(
-      "div",
-      { class: "slices" },
-      parts.map((part) => slice(part, first, second)),
-    ),
+    { class: "chart" },
+    el("div", { class: "slices" }, barsView(chart.whole, sideTitle(place, chart.side), ends, className)),
+    chart.strata.length
+      ? el(
+          "details",
+          { class: "strata" },
+          el("summary", {}, `At each level of ${chart.whole.given.map(seen).join(", ")}`),
+          el(
+            "div",
+            { class: "slices" },
+            chart.strata.map((part) => barsView(part, seen(part.where), ends, className)),
+          ),
+          left
+            ? el("p", { class: "small" }, `${count(left, "combination")} with few rows or one level left out.`)
+            : null,
+        )
+      : null,
   );
 }
 
+function chartsView(place) {
+  if (!page.charts[place].length) return null;
+  return el(
+    "div",
+    { class: "charts" },
+    page.charts[place].map((chart) => chartView(place, chart)),
+    el("p", { class: "small" }, "Bars are shares of the rows, with 95 % intervals."),
+  );
+}
+
+// Pictures first; the figures of the tests are folded below them.
 function evidenceView(place) {
-  return el("div", { class: "evidence" }, sidesView(place), slicesView(place));
+  const one = page.statements[place];
+  const sides = one.evidence.map((side, at) => sideView(place, side, at));
+  return el(
+    "div",
+    { class: "evidence" },
+    statementFacts(one),
+    chartsView(place),
+    sides.length
+      ? el(
+          "details",
+          { class: "tests" },
+          el("summary", {}, "Tests"),
+          el("div", { class: "sides" }, sides),
+        )
+      : null,
+  );
 }

@@ -1,86 +1,86 @@
-// The status line, and the lists of what is linked and what is independent only here.
+// The status line, and the findings by what they say in the context chosen.
 
-function names(links) {
-  const shown = links.slice(0, 4).map((link) => pairText(page.links[link]));
-  return shown.join(", ") + (links.length > shown.length ? ` and ${links.length - shown.length} more` : "");
-}
-
-function changes(before, after) {
-  if (before === null) return "";
-  const gone = before.filter((link) => !after.includes(link));
-  const back = after.filter((link) => !before.includes(link));
-  const parts = [gone.length ? `Gone: ${names(gone)}.` : "", back.length ? `Back: ${names(back)}.` : ""];
-  return parts.filter(Boolean).join(" ") || "No link changed.";
-}
+const STATE_WORDS = {
+  holds: "hold",
+  "holds in part": "hold in part",
+  absent: "absent",
+  "not settled": "not settled",
+  fixed: "fixed",
+};
 
 // Of a context without rows the data say nothing, neither that a link holds nor that it does not.
 const NO_ROW = page.contexts.note ? "no row held here is like this" : "no row of the table is like this";
 
-function statusText(answer, before, after) {
-  const total = held.counts.reduce((sum, one) => sum + one, 0);
+function linksByState(answer) {
+  const links = page.links.map((_, link) => link);
+  return STATES.map((state) => [state, links.filter((link) => linkState(answer, link) === state)]);
+}
+
+function changes(before, answer) {
+  if (!before || !before.nRows || !answer.nRows) return "";
+  const changed = page.links
+    .map((_, link) => link)
+    .filter((link) => linkState(before, link) !== linkState(answer, link));
+  if (!changed.length) return "Nothing else changed.";
+  const shown = changed
+    .slice(0, 4)
+    .map((link) => `${pairText(page.links[link])} ${linkState(answer, link)}`);
+  const more = changed.length > shown.length ? ` and ${changed.length - shown.length} more` : "";
+  return `Changed: ${shown.join(", ")}${more}.`;
+}
+
+function statusText(answer, before) {
   if (!answer.nRows) return `${contextText(answer.context)}: ${NO_ROW}.`;
-  const rows = answer.isWhole ? count(total, "row") : `${whole(answer.nRows)} of ${count(total, "row")} left`;
-  return `${contextText(answer.context)}: ${rows}, ${after.length} of ${count(considered().length, "link")}. ${changes(before, after)}`.trim();
+  const total = held.counts.reduce((sum, one) => sum + one, 0);
+  const rows = answer.isWhole ? count(total, "row") : `${whole(answer.nRows)} of ${count(total, "row")}`;
+  const parts = linksByState(answer)
+    .filter(([, links]) => links.length)
+    .map(([state, links]) => `${whole(links.length)} ${STATE_WORDS[state]}`);
+  return `${contextText(answer.context)}: ${rows}. Findings: ${parts.join(", ")}. ${changes(before, answer)}`.trim();
 }
 
-function whyNot(link) {
-  const side = page.statements[page.links[link].statement].not_linked;
-  if (!side) return null;
-  if (side.answer === "undecided") return "not enough data to be sure";
-  return side.answer === "independent"
-    ? `where its gate is shut, V is at most ${decimal(side.cramers_v_limit)}`
-    : "though the data show a dependence";
-}
-
-function linkItem(link, note) {
-  const button = el(
+function linkButton(link) {
+  return el(
     "button",
     { type: "button", class: "link-button", "data-link": link, on: { click: () => openLink(link) } },
     el("bdi", {}, pairText(page.links[link])),
   );
+}
+
+// Why the finding says this here.
+function linkNote(link, state) {
+  const { kind, bound } = statementOf(link);
+  const [on] = page.where[page.links[link].statement];
+  if (state === "absent" && bound !== null) return `${kind}; V at most ${decimal(bound)}`;
+  return state === "holds in part" ? `${kind}; where ${seen(on)}` : kind;
+}
+
+function linkItem(link, state) {
   return el(
     "li",
-    { class: isGated(link) ? "gated" : "" },
-    button,
-    note ? el("span", { class: "small" }, ` ${note}`) : null,
+    { class: statementOf(link).kind },
+    linkButton(link),
+    el("span", { class: "small" }, ` ${linkNote(link, state)}`),
   );
 }
 
-function linkList(container, links, note, empty) {
+function stateList(state, links) {
+  const id = `state-${state.replaceAll(" ", "-")}`;
+  return el(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    el("h3", { id: `${id}-title` }, `${state[0].toUpperCase()}${state.slice(1)} (${whole(links.length)})`),
+    el("div", { class: "scroll" }, el("ul", { class: "links" }, links.map((link) => linkItem(link, state)))),
+  );
+}
+
+function showLists(answer) {
+  if (!answer.nRows) return refill(byId("states"), el("p", { class: "small" }, `Unknown: ${NO_ROW}.`));
   refill(
-    container,
-    links.length
-      ? el(
-          "ul",
-          { class: "links" },
-          links.map((link) => linkItem(link, note(link))),
-        )
-      : el("p", { class: "small" }, empty),
+    byId("states"),
+    linksByState(answer)
+      .filter(([, links]) => links.length)
+      .map(([state, links]) => stateList(state, links)),
   );
-}
-
-function byStrength(links) {
-  return [...links].sort((a, b) => strength(b) - strength(a) || a - b);
-}
-
-function showLists(answer, here) {
-  const gone = answer.nRows ? considered().filter((link) => !here.includes(link)) : [];
-  byId("here-count").textContent = here.length;
-  byId("gone-count").textContent = gone.length;
-  linkList(
-    byId("linked-here"),
-    byStrength(here),
-    (link) => `${percent(answer.shares[link])} of rows`,
-    answer.nRows ? "No link holds here." : `Unknown: ${NO_ROW}.`,
-  );
-  linkList(
-    byId("independent-here"),
-    byStrength(gone),
-    whyNot,
-    answer.isWhole
-      ? "Choose a context to see what it switches off."
-      : answer.nRows
-        ? "Every link holds here."
-        : `Unknown: ${NO_ROW}.`,
-  );
+  return undefined;
 }

@@ -14,60 +14,72 @@ function unpin() {
   byId("pin").focus();
 }
 
-function whose(a, b) {
-  if (!a.nRows || !b.nRows) return () => "unsure";
-  return (link) => {
-    const [inA, inB] = [holds(a, link), holds(b, link)];
-    return inA === inB ? "unsure" : inA ? "only-a" : "only-b";
-  };
-}
-
 function showCompare(b) {
   const isOn = state.pinned !== null;
   document.body.classList.toggle("comparing", isOn);
   byId("pinned").hidden = !isOn;
-  byId("differences").hidden = !isOn;
+  byId("compared").hidden = !isOn;
   byId("pin").hidden = isOn;
   byId("unpin").hidden = !isOn;
-  byId("graph-caption").textContent = isOn ? `B: ${contextText(b.context)}` : contextText(b.context);
-  if (!isOn) return null;
+  byId("graph-caption").textContent = isOn
+    ? `B: ${contextText(b.context)} (${count(b.nRows, "row")})`
+    : contextText(b.context);
+  if (!isOn) return;
   const a = look(state.pinned);
   byId("pinned-caption").textContent = `A: ${contextText(a.context)} (${count(a.nRows, "row")})`;
-  const compared = whose(a, b);
   graphs.pinned = graphs.pinned || makeGraph(byId("pinned-graph"), openLink);
-  showGraph(graphs.pinned, scene(a, compared));
-  showDifferences(a, b, compared);
-  return compared;
+  showGraph(graphs.pinned, scene(a));
+  showCompared(a, b);
 }
 
-function showDifferences(a, b, compared) {
+function comparedRow(link, a, b) {
+  const { statement } = page.links[link];
+  const cells = [a, b].map((answer) => stateText(statement, linkState(answer, link)));
+  return el(
+    "tr",
+    { class: cells[0] === cells[1] ? null : "apart" },
+    el("th", { scope: "row" }, linkButton(link)),
+    el("td", {}, page.statements[statement].kind),
+    cells.map((text) => el("td", {}, text)),
+  );
+}
+
+// Pairs that say something else in A than in B stand first.
+function showCompared(a, b) {
   if (!a.nRows || !b.nRows) {
     const text = `There is nothing to compare: of ${a.nRows ? "B" : "A"}, ${NO_ROW}.`;
-    return refill(byId("differences-lists"), el("p", { class: "small" }, text));
+    refill(byId("compared-states"), el("p", { class: "small" }, text));
+    return;
   }
-  const all = byStrength(considered());
-  const lists = [
-    ["only-a", `Only in A: ${contextText(a.context)}`, all.filter((link) => compared(link) === "only-a")],
-    ["only-b", `Only in B: ${contextText(b.context)}`, all.filter((link) => compared(link) === "only-b")],
-    ["both", "In both", all.filter((link) => holds(a, link) && holds(b, link))],
-  ];
+  const isAlike = (link) => linkState(a, link) === linkState(b, link);
+  const links = page.links.map((_, link) => link);
+  const ordered = [...links.filter((link) => !isAlike(link)), ...links.filter(isAlike)];
   refill(
-    byId("differences-lists"),
-    lists.map(([id, title, links]) => {
-      const list = el("div", { id: `difference-${id}`, class: `difference scroll ${id}` });
-      linkList(list, links, () => null, "None.");
-      return el(
-        "section",
+    byId("compared-states"),
+    el(
+      "div",
+      // What scrolls can be reached by keyboard.
+      { class: "scroll", role: "region", "aria-labelledby": "compared-title", tabindex: "0" },
+      el(
+        "table",
         {},
         el(
-          "h4",
+          "thead",
           {},
-          el("span", { class: `swatch ${id}`, "aria-hidden": "true" }),
-          `${title} (${links.length})`,
+          el(
+            "tr",
+            {},
+            ["Pair", "Kind", `A: ${contextText(a.context)}`, `B: ${contextText(b.context)}`].map((title) =>
+              el("th", { scope: "col" }, title),
+            ),
+          ),
         ),
-        list,
-      );
-    }),
+        el(
+          "tbody",
+          {},
+          ordered.map((link) => comparedRow(link, a, b)),
+        ),
+      ),
+    ),
   );
-  return undefined;
 }

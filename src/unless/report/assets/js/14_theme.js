@@ -32,7 +32,7 @@ function beforePrint() {
   }
   redraw();
   if (!graphs.main) return;
-  refill(byId("print-graph"), svgPicture(scene(look(state.context)), "The links of the context chosen"));
+  refill(byId("print-graph"), svgPicture(scene(look(state.context)), `Findings: ${contextText(state.context)}`));
 }
 
 function afterPrint() {
