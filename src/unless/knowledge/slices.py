@@ -1,4 +1,4 @@
-"""The shares of a pair that a picture shows, from the tables of its evidence: nothing is counted or tested here."""
+"""The shares of a pair that a picture shows, from the tables of its evidence: no rows are counted here."""
 
 from dataclasses import dataclass
 
@@ -18,12 +18,12 @@ MOST_STRATA = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """The share of each level of one column of a pair at each level of the other ([level][level of the other]).
+    """The share of each level of one column of a pair at each level of the other: [level][level of the other].
 
     `given` are the columns whose levels are mixed alike at each level of the other column, or none for plain
     shares, whose `counts` are kept. `stratum` are the levels of columns that all rows have. `low` and `high`
-    are 95 % limits after Wilson, with as many rows as would give plain shares the same variance. `rows` counts
-    the rows with each level of the other column; where there are none, shares are not numbers.
+    are 95 % limits after Wilson, with as many rows as would give plain shares the same variance. `rows` are
+    those with each level of the other column; where there are none, shares are not numbers.
     """
 
     given: tuple[str, ...]
@@ -38,7 +38,7 @@ class Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class SideShares:
-    """One side of a statement, by position: its shares given other columns, and those of the strata behind."""
+    """One side of a statement, by position: its shares given other columns, and those of the strata."""
 
     side: int
     whole: Shares
@@ -47,7 +47,7 @@ class SideShares:
 
 
 def told_column(statement: Statement) -> int:
-    """Say which column of the pair, 0 or 1, is told in shares: as in the sentence, or that with fewer levels."""
+    """Say which column of the pair, 0 or 1, is told in shares: as the sentence does, or the smaller one."""
     for side in statement.evidence:
         if side.contrast is not None:
             return statement.pair.index(side.contrast.column)
@@ -115,9 +115,7 @@ def _mixed(tables: Integers, shares: Floats, given: tuple[str, ...]) -> Shares:
     )  # fmt: skip
 
 
-def wilson(
-    counts: Integers | Floats, totals: Integers | Floats
-) -> tuple[Floats, Floats]:
+def wilson(counts: Integers | Floats, totals: Integers | Floats) -> tuple[Floats, Floats]:
     """Return the limits of shares after Wilson; 0 to 1 where nothing was counted.
 
     >>> low, high = wilson(np.array([0, 5]), np.array([10, 10]))

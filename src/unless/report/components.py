@@ -67,7 +67,7 @@ def findings(page: Page) -> str:
     note = f"<p>{shown(page.statement_note)}</p>" if found and page.statement_note else ""
     return (
         '<section id="found" aria-labelledby="found-title">'
-        f'<h2 id="found-title">What was found{_number(len(told))}</h2>\n'
+        f'<h2 id="found-title">What was found{_number(len(found))}</h2>\n'
         f"{_listed(told, 'finding')}{none}"
         f"{_block('determined', 'Determined columns', determined)}"
         f"{_apart(associated, page.counts['associated'])}{_others(page)}{note}</section>"
@@ -114,7 +114,8 @@ def _others(page: Page) -> str:
     """Count the pairs of which nothing is claimed; they are in the table."""
     words = {"open": "open for want of data", "unlinked": "unlinked"}
     parts = [
-        f'<button type="button" class="plain" data-filter="{kind}">{count(page.counts[kind], "pair")} {text}</button>'
+        f'<button type="button" class="plain" data-filter="{kind}">'
+        f"{count(page.counts[kind], 'pair')} {text}</button>"
         for kind, text in words.items()
         if page.counts[kind]
     ]
@@ -142,7 +143,8 @@ def _given(statement: dict[str, Any]) -> str:
         return ""
     given = statement["given"]
     if not given:
-        return ' <span class="given">Given no other column.</span>'
+        beside = "column beside its gate" if statement["gate"] else "other column"
+        return f' <span class="given">Given no {beside}.</span>'
     more = f" and {len(given) - MOST_GIVEN:,} more" if len(given) > MOST_GIVEN else ""
     return f' <span class="given">Given {", ".join(map(name, given[:MOST_GIVEN]))}{more}.</span>'
 
@@ -169,8 +171,8 @@ def _legend(page: Page) -> str:
     ]
     gated = sum(bool(link.switches) for link in page.links)
     if gated:
-        arrows = "dotted arrows come from the columns of its gate"
-        items.append(f"<li>{'Choose a link with a gate: ' if gated > MOST_ARROWS else ''}{arrows}</li>")
+        when = " when its link is chosen" if gated > MOST_ARROWS else ""
+        items.append(f"<li>A dotted arrow comes from each column of a gate{when}.</li>")
     return "\n".join(items)
 
 
@@ -189,7 +191,9 @@ def table(page: Page) -> str:
     )
     rows = "\n".join(_row(place, one) for place, one in enumerate(page.statements))
     options = "".join(
-        f'<option value="{kind}">{kind} ({page.counts[kind]:,})</option>' for kind in KINDS if page.counts[kind]
+        f'<option value="{kind}">{kind} ({page.counts[kind]:,})</option>'
+        for kind in KINDS
+        if page.counts[kind]
     )
     return f"""<section id="all" aria-labelledby="all-title"><h2 id="all-title">All statements</h2>
 <div class="row tools"><label>Search <input type="search" id="table-search"></label>

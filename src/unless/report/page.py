@@ -52,7 +52,7 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A finding as a line between two variables: `statement` is its position, `switches` its gate's columns."""
+    """A finding as a line between two variables: `statement` is its position, `switches` are its gate."""
 
     a: int
     b: int

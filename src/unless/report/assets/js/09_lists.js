@@ -21,7 +21,7 @@ function changes(before, answer) {
   const changed = page.links
     .map((_, link) => link)
     .filter((link) => linkState(before, link) !== linkState(answer, link));
-  if (!changed.length) return "Nothing else changed.";
+  if (!changed.length) return "Nothing changed.";
   const shown = changed
     .slice(0, 4)
     .map((link) => `${pairText(page.links[link])} ${linkState(answer, link)}`);
