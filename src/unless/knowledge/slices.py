@@ -18,7 +18,7 @@ MOST_STRATA = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """The share of each level of one column of a pair at each level of the other: [level][level of the other].
+    """The share of each level of one column at each level of the other: [level][level of the other].
 
     `given` are the columns whose levels are mixed alike at each level of the other column, or none for plain
     shares, whose `counts` are kept. `stratum` are the levels of columns that all rows have. `low` and `high`

@@ -35,8 +35,8 @@ def plot_links(
 
     Each kind has its colour and mark: linked (blue), gated (orange, a diamond), differs (green, a disc),
     partly (a hollow diamond), determined (black, a square); dotted arrows come from the columns of gates. In
-    the context a finding holds (solid), holds in part (long dashes), is absent (grey dashes) or not settled (grey
-    dots), as `Statement.state_in` says; columns that the context fixes have no links.
+    the context a finding holds (solid), holds in part (long dashes), is absent (grey dashes) or not settled
+    (grey dots), as `Statement.state_in` says; columns that the context fixes have no links.
 
     Examples
     --------
