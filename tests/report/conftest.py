@@ -60,7 +60,11 @@ def kinds():
     found = unless.explain(unless.Graph(data.domain, combinations(data.names, 2)), data)
     # The table shows no link that is partly known, so one is made of a difference.
     one = found.about("gate", "x")
-    partly = replace(one, kind="partly", sentence=one.sentence.replace(", more strongly", ""))
+    partly = replace(
+        one,
+        kind="partly",
+        sentence=one.sentence.replace(", more strongly when y = y0 than elsewhere", " when y = y0"),
+    )
     statements = tuple(partly if each is one else each for each in found)
     return data, Statements(statements, found.note, found.settings, found.domain)
 

@@ -133,7 +133,7 @@ def test_a_link_seen_only_given_others_shows_its_picture_given_them(visit, kinds
     view = page.locator("#link-view")
     assert "linked once a collider, second and x are known" in view.inner_text()
     assert "given a collider" in view.locator(".slice").first.inner_text()
-    assert "mixed alike in every bar" in view.locator(".slice").first.inner_text()
+    assert "of 3,000, those where noise varies" in view.locator(".slice").first.inner_text()
     view.locator(".strata summary").click()
     assert view.locator(".strata .slice").count() > 2
 

@@ -125,19 +125,22 @@ function barGroups(part, first, second, told) {
   );
 }
 
-function givenCaption(part) {
+// Rows whose given columns leave the other column one level cannot be compared.
+function givenCaption(part, second, total) {
   if (!part.given.length) return count(part.n_rows, "row");
-  return `${count(part.n_rows, "row")}, given ${part.given.map(seen).join(", ")}: mixed alike in every bar`;
+  const left = part.n_rows < total ? ` of ${whole(total)}, those where ${seen(second.name)} varies` : "";
+  const given = part.given.map(seen).join(", ");
+  return `${count(part.n_rows, "row")}${left}; given ${given}, mixed alike in every bar`;
 }
 
-function barsView(part, title, ends, className) {
+function barsView(part, title, ends, className, total) {
   const [first, second, told] = ends;
   const hidden = first.levels.length - part.a.length + second.levels.length - part.b.length;
   return el(
     "section",
     { class: `slice ${className}` },
     el("h4", {}, title),
-    el("p", { class: "small" }, givenCaption(part)),
+    el("p", { class: "small" }, givenCaption(part, second, total)),
     barGroups(part, first, second, told),
     hidden
       ? el("p", { class: "small" }, `${count(hidden, "level")} not seen here, or rare, left out.`)
@@ -160,7 +163,11 @@ function chartView(place, chart) {
   return el(
     "div",
     { class: "chart" },
-    el("div", { class: "slices" }, barsView(chart.whole, sideTitle(place, chart.side), ends, className)),
+    el(
+      "div",
+      { class: "slices" },
+      barsView(chart.whole, sideTitle(place, chart.side), ends, className, one.evidence[chart.side].n_rows),
+    ),
     chart.strata.length
       ? el(
           "details",
@@ -169,7 +176,7 @@ function chartView(place, chart) {
           el(
             "div",
             { class: "slices" },
-            chart.strata.map((part) => barsView(part, seen(part.where), ends, className)),
+            chart.strata.map((part) => barsView(part, seen(part.where), ends, className, part.n_rows)),
           ),
           left
             ? el("p", { class: "small" }, `${count(left, "combination")} with few rows or one level left out.`)
@@ -183,8 +190,12 @@ function chartsView(place) {
   if (!page.charts[place].length) return null;
   return el(
     "div",
-    { class: "charts" },
-    page.charts[place].map((chart) => chartView(place, chart)),
+    {},
+    el(
+      "div",
+      { class: "charts" },
+      page.charts[place].map((chart) => chartView(place, chart)),
+    ),
     el("p", { class: "small" }, "Bars are shares of the rows, with 95 % intervals."),
   );
 }
