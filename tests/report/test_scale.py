@@ -39,7 +39,7 @@ def test_sixty_variables_and_ten_thousand_contexts(wide, visit, tmp_path):
     model, data = wide
     assert len(model) == 10_000
     page = build(data, unless.explain(model, data))
-    assert (len(page.variables), page.contexts.n, len(page.statements)) == (60, 10_000, 500)
+    assert (len(page.variables), page.contexts.n, len(page.statements)) == (60, 10_000, 1770)
     text = render(page).encode()
     assert len(text) < MOST_BYTES
     (tmp_path / "wide.html").write_bytes(text)

@@ -22,7 +22,7 @@ from unless.report.words import count, listed, value
 from unless.structures.regions import Region
 
 # Beyond these a page is no longer read; it says what it left out.
-MOST_STATEMENTS = 500
+MOST_STATEMENTS = 2_000
 MOST_CELLS = 60_000
 # More levels of a variable than this are too many bars.
 MOST_BARS = 8

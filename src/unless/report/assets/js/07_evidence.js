@@ -35,7 +35,8 @@ function statementFacts(one) {
     rows.push(["Told by", seen(one.source)]);
     rows.push(["Rows that break it", `${whole(one.n_broken)} of ${whole(one.n_rows)}`]);
   } else {
-    rows.push(["Given", one.given.map(seen).join(", ") || (one.gate ? "no column beside its gate" : "no other column")]);
+    const none = one.gate ? "no column beside its gate" : "no other column";
+    rows.push(["Given", one.given.map(seen).join(", ") || none]);
   }
   if (one.more_rows !== null) rows.push(["To settle it", `about ${count(one.more_rows, "more row")}`]);
   if (one.support !== null) rows.push(["Support", percent(one.support)]);

@@ -36,7 +36,8 @@ function statusText(answer, before) {
   const parts = linksByState(answer)
     .filter(([, links]) => links.length)
     .map(([state, links]) => `${whole(links.length)} ${STATE_WORDS[state]}`);
-  return `${contextText(answer.context)}: ${rows}. Findings: ${parts.join(", ")}. ${changes(before, answer)}`.trim();
+  const what = `${contextText(answer.context)}: ${rows}. Findings: ${parts.join(", ")}.`;
+  return `${what} ${changes(before, answer)}`.trim();
 }
 
 function linkButton(link) {
