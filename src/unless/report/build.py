@@ -148,7 +148,7 @@ def _chart(statement: Statement, data: Dataset) -> list[Chart]:
 
 
 def _bars(part: Shares, data: Dataset) -> Bars:
-    of_levels = np.nan_to_num(part.shares) @ part.rows
+    of_levels = (np.nan_to_num(part.shares) * part.rows).sum(axis=1)
     a, b = _frequent(of_levels.tolist()), _frequent(part.rows.tolist())
     shown = np.ix_(a, b)
     where = Region.of(data.domain, {name: [label] for name, label in part.stratum})

@@ -43,17 +43,25 @@ function statementFacts(one) {
   return factList(rows);
 }
 
+// What is not finite is null in the data of the page.
+function known(value, write) {
+  return value === null ? "–" : write(value);
+}
+
 // On the far side of a gate p is of that side alone, and there is no q.
 function sideFacts(side, at) {
+  const statistic = known(side.statistic, (value) => value.toFixed(2));
   return factList([
     ["Rows", whole(side.n_rows)],
-    ["Strength (Cramér's V)", `${decimal(side.cramers_v)}, at most ${decimal(side.cramers_v_limit)}`],
-    ["Information", `${side.information.toFixed(4)} bits a row`],
     [
-      "Test",
-      `${side.method}, χ² = ${side.statistic.toFixed(2)}, ${count(side.df, "degree")} of freedom`,
+      "Strength (Cramér's V)",
+      `${known(side.cramers_v, decimal)}, at most ${known(side.cramers_v_limit, decimal)}`,
     ],
-    at ? ["p, this side alone", chance(side.p)] : ["p, q", `${chance(side.p)}, ${chance(side.q)}`],
+    ["Information", `${known(side.information, (bits) => bits.toFixed(4))} bits a row`],
+    ["Test", `${side.method}, χ² = ${statistic}, ${count(side.df, "degree")} of freedom`],
+    at
+      ? ["p, this side alone", known(side.p, chance)]
+      : ["p, q", `${known(side.p, chance)}, ${known(side.q, chance)}`],
   ]);
 }
 
