@@ -31,7 +31,7 @@ def prepare(page, name: str) -> None:
     if name == "berkeley":
         page.get_by_role("group", name="Dept").get_by_label("C 918").check()
     if name == "titanic":
-        page.locator("#linked-here button", has_text="Age – Survived").click()
+        page.locator("#states button", has_text="Age – Survived").click()
     if name == "alarm":
         page.get_by_role("group", name="VLNG").get_by_label("LOW").check()
     page.evaluate("window.scrollTo(0, 0)")

@@ -1,13 +1,18 @@
 """Reports of small tables, and a browser to look at them with."""
 
 import shutil
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 import unless
+from unless.knowledge.statements import Statements
 from unless.report.build import build
+from unless.report.document import render
 from unless.report.page import Page
 
 # As Debian's package needs to be started without a screen and away from any network.
@@ -30,14 +35,46 @@ def titanic():
 @pytest.fixture(scope="session")
 def berkeley_page(berkeley):
     network = berkeley.network(berkeley.data_)
-    return build(berkeley.structure_, berkeley.data_, berkeley.statements_, network=network)
+    return build(berkeley.data_, berkeley.statements_, network=network)
 
 
 @pytest.fixture(scope="session")
 def titanic_page(titanic):
-    return build(
-        titanic.structure_, titanic.data_, titanic.statements_, network=titanic.network(titanic.data_)
+    return build(titanic.data_, titanic.statements_, network=titanic.network(titanic.data_))
+
+
+@pytest.fixture(scope="session")
+def kinds():
+    """Return a table, and statements about it of every kind."""
+    rng, n = np.random.default_rng(18), 3000
+    gate, x, first, noise, area = (rng.integers(0, size, n) for size in (3, 2, 2, 2, 6))
+    copied = rng.random((3, n)) < np.array([[0.6], [0.7], [0.7]])
+    y = np.where((gate == 1) & copied[0], x, rng.integers(0, 2, n))
+    second = np.where(copied[1], first, rng.integers(0, 2, n))
+    third = np.where(copied[2], second, rng.integers(0, 2, n))
+    columns = {
+        "gate": gate, "x": x, "y": y, "first": first, "second": second, "third": third, "noise": noise,
+        "area": area, "country": area // 2, "a collider": (first + noise + copied[0]) % 4,
+    }  # fmt: skip
+    data = unless.read({name: [f"{name[0]}{code}" for code in codes] for name, codes in columns.items()})
+    found = unless.explain(unless.Graph(data.domain, combinations(data.names, 2)), data)
+    # The table shows no link that is partly known, so one is made of a difference.
+    one = found.about("gate", "x")
+    partly = replace(
+        one,
+        kind="partly",
+        sentence=one.sentence.replace(", more strongly when y = y0 than elsewhere", " when y = y0"),
     )
+    statements = tuple(partly if each is one else each for each in found)
+    return data, Statements(statements, found.note, found.settings, found.domain)
+
+
+@pytest.fixture(scope="session")
+def kinds_file(kinds, tmp_path_factory):
+    data, statements = kinds
+    path = tmp_path_factory.mktemp("report") / "kinds.html"
+    path.write_text(render(build(data, statements, title="Kinds")), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="session")

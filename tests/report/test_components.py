@@ -48,14 +48,6 @@ def fields(page):
     return {name: getattr(page, name) for name in page.__struct_fields__}
 
 
-def test_kinds_follow_the_evidence(titanic_page):
-    kinds = {tuple(one["pair"]): components.kind(one) for one in titanic_page.statements}
-    assert kinds["Age", "Survived"] == "gated"
-    assert kinds["Sex", "Survived"] == "partly"
-    assert kinds["Class", "Survived"] == "linked"
-    assert kinds["Age", "Sex"] == "undecided"
-
-
 def test_boxes_do_not_overlap_and_stand_where_they_stood():
     edges = [(a, b) for a in range(30) for b in range(a + 1, 30) if (a * 7 + b * 3) % 5 == 0]
     widths = [box_width("a name of some length"[: 1 + place % 21]) for place in range(34)]
@@ -75,7 +67,8 @@ def test_few_boxes_are_placed(n):
 def test_the_order_of_columns_only_moves_columns(titanic):
     other = titanic.data_.select(titanic.data_.names[::-1])
     est = type(titanic)().fit(other)
-    page = build(est.structure_, other, est.statements_)
-    again = build(titanic.structure_, titanic.data_, titanic.statements_)
+    page = build(other, est.statements_)
+    again = build(titanic.data_, titanic.statements_)
     assert page.statements == again.statements
-    assert page.bars == again.bars
+    assert page.charts == again.charts
+    assert page.headline == again.headline

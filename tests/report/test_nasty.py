@@ -62,8 +62,8 @@ def test_a_browser_shows_them_as_text_and_runs_nothing(nasty, visit):
     page.evaluate("() => { window.alert = () => { throw new Error('a name was run') } }")
     for summary in page.locator("#found > ol > li > details > summary").all()[:4]:
         summary.click()
-    if page.locator("#linked-here button").count():
-        page.locator("#linked-here button").first.click()
+    if page.locator("#states button").count():
+        page.locator("#states button").first.click()
     page.locator("#chips input[type=radio]").nth(1).check()
     assert page.locator("img").count() == 0
     assert page.locator("h1").inner_text() == NASTY[0]

@@ -42,10 +42,10 @@ def test_it_is_small_static_and_escaped(things, kind):
     assert "<" in text
 
 
-def test_statements_are_listed_with_their_answers(berkeley):
+def test_statements_are_listed_with_their_kinds(berkeley):
     text = berkeley.statements_._repr_html_()
-    assert "Admit depends on Gender only when Dept = A" in text
-    assert "dependent" in text
+    assert "Admit and Gender are linked only when Dept = A" in text
+    assert "gated" in text
 
 
 def test_an_estimator_shows_what_it_learned(berkeley):

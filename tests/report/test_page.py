@@ -1,6 +1,8 @@
 """The numbers on the page are those of the API."""
 
 import base64
+import re
+from dataclasses import replace
 from itertools import product
 
 import msgspec
@@ -8,14 +10,19 @@ import numpy as np
 import pytest
 
 import unless
-from unless.report.build import MOST_STATEMENTS, build
+from unless.knowledge.grounds import standardised_shares
+from unless.knowledge.slices import shares_of, wilson
+from unless.knowledge.statements import FINDINGS
+from unless.report import components
+from unless.report.build import build
 from unless.report.contexts import hold
 from unless.report.page import Page, to_json
 from unless.report.whatif import what_if
+from unless.structures.regions import Region
 
 
-def look(page, context):
-    """Look up a context in the page's data as its script does; the naive twin of look() in contexts.js."""
+def n_rows(page, context):
+    """Count the rows of a context in the page's data as its script does."""
     held = page.contexts
     codes = [
         np.frombuffer(base64.b64decode(text), f"<u{width}")
@@ -26,48 +33,86 @@ def look(page, context):
     for name, label in context.items():
         place = names.index(name)
         inside &= codes[place] == page.variables[place].levels.index(label)
-    graph = np.frombuffer(base64.b64decode(held.graph), "<u4")
-    graphs = np.frombuffer(base64.b64decode(held.graphs), np.uint8).reshape(held.n_graphs, held.stride)
-    bits = np.unpackbits(graphs, axis=1, bitorder="little", count=len(page.links))
-    counts = np.array(held.counts)
-    n_rows = int(counts[inside].sum())
-    shares = (counts[inside] @ bits[graph[inside]]) / n_rows
-    pairs = [tuple(sorted((names[link.a], names[link.b]))) for link in page.links]
-    return n_rows, dict(zip(pairs, shares.tolist(), strict=True))
+    return int(np.array(held.counts)[inside].sum())
 
 
-@pytest.mark.parametrize("learner", ["CSGS", "CSPC", "GSMN"])
-def test_links_of_every_context_are_those_of_the_model(learner):
-    data = unless.datasets.load_titanic()
-    est = getattr(unless, learner)().fit(data)
-    page = build(est.structure_, data, est.statements_)
+def test_rows_of_every_context_are_those_of_the_table(titanic, titanic_page):
+    data = titanic.data_
     for levels in product(*([None, *variable.levels] for variable in data.domain)):
         context = {name: label for name, label in zip(data.names, levels, strict=True) if label is not None}
-        if learner == "GSMN":
-            n_rows, shares = look(page, {})
-            assert {pair for pair, share in shares.items() if share} <= set(est.structure_.edges)
-            assert n_rows == data.n_rows
-            continue
-        try:
-            graph = est.structure_.given(context)
-        except unless.errors.UnknownContext:
-            continue
-        n_rows, shares = look(page, context)
-        assert n_rows == graph.n_rows
-        for pair, share in shares.items():
-            # The same sums of whole numbers, divided once: equal to the last bit.
-            assert share == graph.shares.get(pair, 0.0)
+        inside = Region.of(data.domain, {name: [label] for name, label in context.items()})
+        expected = data.counts[inside.holds(data.domain, data.rows)].sum()
+        assert n_rows(titanic_page, context) == expected
 
 
 def test_statements_are_those_of_the_api(titanic, titanic_page):
     said = titanic.statements_.to_dict()
     assert titanic_page.statements == said["statements"]
     assert (titanic_page.settings, titanic_page.statement_note) == (said["settings"], said["note"])
-    drawn = {one.pair for one in titanic.statements_ if one.claim != "never" and one.is_dependent}
-    names = titanic.data_.names
-    assert {
-        tuple(sorted((names[link.a], names[link.b]))) for link in titanic_page.links if link.drawn
-    } == drawn
+    assert titanic_page.counts == titanic.statements_.counts()
+
+
+def test_lines_are_findings_and_nothing_else(kinds):
+    data, statements = kinds
+    page = build(data, statements)
+    drawn = [tuple(sorted((data.names[link.a], data.names[link.b]))) for link in page.links]
+    assert drawn == [one.pair for one in statements.findings]
+    assert {page.statements[link.statement]["kind"] for link in page.links} == set(FINDINGS)
+    for link in page.links:
+        gate = statements[link.statement].gate
+        assert [data.names[switch] for switch in link.switches] == list(gate.names if gate else ())
+
+
+def test_headline_lists_and_legend_count_alike(kinds):
+    data, statements = kinds
+    page, counts = build(data, statements), statements.counts()
+    assert page.counts == counts
+    assert all(counts.values())
+    for kind, number in counts.items():
+        assert re.search(rf"\b{number} {kind}\b", page.headline)
+    assert page.headline.startswith(f"{len(statements.findings)} findings: ")
+    text = components.findings(page)
+    for kind in ("linked", "gated", "differs", "partly", "determined", "associated"):
+        assert text.count(f'<li class="finding {kind}">') == counts[kind]
+    assert f"{counts['associated']} pairs associated, no finding" in text
+    assert f"{counts['open']} pairs open" in text
+    assert f"{counts['unlinked']} pairs unlinked" in text
+    legend = components.explorer(page)
+    table = components.table(page)
+    for kind, number in counts.items():
+        assert (f"</svg> {kind} ({number})" in legend) == (kind in FINDINGS)
+        assert f'<option value="{kind}">{kind} ({number})</option>' in table
+        assert table.count(f'data-kind="{kind}"') == number
+
+
+def test_findings_stand_first_and_what_is_no_finding_apart(kinds):
+    text = components.findings(build(*kinds))
+    order = re.findall(r'<li class="finding (\w+)">', text)
+    assert order[0] == "gated"
+    assert order[-4:] == ["determined", "associated", "associated", "associated"]
+    begin = text.index('<details id="associated"')
+    assert "finding associated" not in text[:begin]
+    assert "data-show" not in text[begin:]
+
+
+def test_what_is_given_is_said_with_each_finding(kinds):
+    page = build(*kinds)
+    text = components.findings(page)
+    assert (
+        text.count('class="given"') == page.counts["associated"] + len(page.links) - page.counts["determined"]
+    )
+    assert "Given <bdi>a collider</bdi>, <bdi>second</bdi>, <bdi>x</bdi>." in text
+    assert "Given no column beside its gate." in text
+
+
+def test_no_test_is_run_and_no_table_counted_for_a_page(kinds, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the page is built from finished values")
+
+    monkeypatch.setattr("unless.knowledge.strata._Rows.of", refuse)
+    monkeypatch.setattr("unless.knowledge.evidence.weigh", refuse)
+    monkeypatch.setattr("unless.knowledge.presence.Presence.of", refuse)
+    assert build(*kinds).charts
 
 
 def test_the_file_holds_what_was_built(titanic, titanic_file, read_page):
@@ -79,23 +124,71 @@ def test_the_file_holds_what_was_built(titanic, titanic_file, read_page):
     assert f"{titanic.n_tests_:,}" in dict(page.about)["Questions asked of the table"]
 
 
-def test_bars_are_the_tables_of_the_data(berkeley, berkeley_page):
-    data = berkeley.data_
-    for statement, parts in zip(berkeley.statements_, berkeley_page.bars, strict=True):
-        first, second = statement.pair
-        for part in parts:
-            where = dict([part.where.split(" = ")]) if part.where else {}
-            asked = berkeley.ask(first, second, context=where)
-            assert part.counts == asked.data.tables.sum(axis=0).tolist()
-            assert (part.answer, part.n_rows, part.p) == (asked.data.answer, asked.data.n_rows, asked.data.p)
-        assert sum(part.n_rows for part in parts) == data.n_rows
+def test_bars_are_the_tables_of_the_evidence(berkeley, berkeley_page):
+    for statement, charts in zip(berkeley.statements_, berkeley_page.charts, strict=True):
+        assert [chart.side for chart in charts] == list(range(len(statement.evidence)))
+        for chart, side in zip(charts, statement.evidence, strict=True):
+            tables = side.tables.transpose(0, 2, 1) if chart.column else side.tables
+            plain = chart.strata or [chart.whole]
+            assert [part.counts for part in plain] == tables.tolist()
+            assert sum(part.n_rows for part in plain) == chart.whole.n_rows == side.n_rows
+            for part, table in zip(plain, tables, strict=True):
+                assert np.allclose(part.shares, table / table.sum(axis=0), atol=1e-6)
+            assert chart.whole.given == (list(side.table_given) if len(tables) > 1 else [])
+            assert np.allclose(chart.whole.shares, standardised_shares(tables), atol=1e-6)
 
 
-def test_sides_of_a_gate_are_those_of_the_statement(titanic, titanic_page):
-    for statement, parts in zip(titanic.statements_, titanic_page.bars, strict=True):
-        if statement.gate is not None:
-            rows = sum(part.n_rows for part in parts if part.is_linked)
-            assert rows == statement.linked.n_rows
+def test_the_figures_of_a_sentence_are_bars(kinds):
+    data, statements = kinds
+    n_told = 0
+    for one, charts in zip(statements, build(data, statements).charts, strict=True):
+        for chart in charts:
+            told = one.evidence[chart.side].contrast
+            if told is None:
+                continue
+            column, other = (data.domain[one.pair[end]] for end in (chart.column, 1 - chart.column))
+            assert (column.name, other.name) == (told.column, told.other)
+            row = chart.whole.a.index(column.levels.index(told.level))
+            for label, share in ((told.at_high, told.high), (told.at_low, told.low)):
+                place = chart.whole.b.index(other.levels.index(label))
+                assert chart.whole.shares[row][place] == pytest.approx(share, abs=1e-6)
+                assert chart.whole.low[row][place] <= share <= chart.whole.high[row][place]
+                n_told += 1
+    assert n_told > 10
+
+
+def test_a_link_seen_only_given_others_has_its_picture_given_them(kinds):
+    data, statements = kinds
+    page = build(data, statements)
+    place = next(k for k, one in enumerate(statements) if one.pair == ("first", "noise"))
+    (chart,) = page.charts[place]
+    assert statements[place].sentence.startswith("first and noise are linked once a collider")
+    assert "a collider" in chart.whole.given
+    crude = data.select(["first", "noise"])
+    table = np.zeros((2, 2))
+    np.add.at(table, tuple(crude.rows.T), crude.counts)
+    shares = (table / table.sum(axis=0))[0]
+    # Alone they show nothing; the bars, given the others, do.
+    assert abs(shares[0] - shares[1]) < 0.05
+    assert abs(chart.whole.shares[0][0] - chart.whole.shares[0][1]) > 0.3
+
+
+def test_limits_of_a_mix_are_wider_than_those_of_as_many_rows():
+    tables = np.array([[[90, 1], [10, 9]], [[5, 40], [5, 60]]])
+    one = unless.explain(*_pair_given(tables))[0]
+    side = replace(one.evidence[0], tables=tables, table_given=("c",), strata=(("x",), ("y",)), contrast=None)
+    (shown,) = shares_of(replace(one, evidence=(side,)))
+    low, high = wilson(shown.whole.shares * shown.whole.rows, np.broadcast_to(shown.whole.rows, (2, 2)))
+    assert (shown.whole.low <= low).all()
+    assert (shown.whole.high >= high).all()
+    assert np.allclose(shown.whole.shares.sum(axis=0), 1)
+
+
+def _pair_given(tables):
+    domain = unless.Domain(tuple(unless.Variable(name, ("x", "y")) for name in "abc"))
+    codes = [(a, b, c) for c in (0, 1) for a in (0, 1) for b in (0, 1)]
+    data = unless.Dataset.from_codes(domain, codes, tables.ravel())
+    return unless.Graph(domain, [("a", "b")]), data
 
 
 def test_probabilities_are_those_of_the_network(titanic, titanic_page):
@@ -170,22 +263,22 @@ def test_json_comes_back_as_it_was(titanic_page):
 
 
 def test_too_many_contexts_leave_the_rarest_out_and_say_so(titanic):
-    pairs = [one.pair for one in titanic.statements_]
-    held = hold(titanic.structure_, titanic.data_, pairs, most_bytes=130)
-    assert held.contexts.n == 130 // (4 + 8 + 1)
-    assert sum(held.contexts.counts) == sum(sorted(titanic.data_.counts)[-held.contexts.n :])
-    assert "10 most frequent of 24 contexts" in held.left_out[0]
-    assert held.contexts.note == held.left_out[0]
+    held = hold(titanic.data_, most_bytes=80)
+    assert held.n == 80 // (4 + 4)
+    assert sum(held.counts) == sum(sorted(titanic.data_.counts)[-held.n :])
+    assert "10 most frequent of 24 contexts" in held.note
 
 
-def test_too_many_statements_leave_the_least_telling_out_and_say_so():
+def test_too_many_statements_leave_the_last_out_and_say_so(monkeypatch):
+    monkeypatch.setattr("unless.report.build.MOST_STATEMENTS", 500)
     rng = np.random.default_rng(0)
     data = unless.read({f"v{k:02d}": rng.integers(0, 2, 60).astype(str) for k in range(33)})
     est = unless.GSMN().fit(data)
     assert len(est.statements_) == 528
-    page = build(est.structure_, data, est.statements_)
-    assert len(page.statements) == MOST_STATEMENTS
-    assert "500 most telling of 528 statements" in page.left_out[-1]
+    page = build(data, est.statements_)
+    assert len(page.statements) == 500
+    assert sum(page.counts.values()) == 528
+    assert "lists the first 500 of 528 statements" in page.left_out[-1]
 
 
 def test_a_table_that_says_nothing_still_gives_a_page(tmp_path):

@@ -1,10 +1,13 @@
 """Figures draw what the model says, on axes that are given back."""
 
+from types import SimpleNamespace
+
 import matplotlib
 import numpy as np
 import pytest
 
 import unless
+from unless.knowledge.statements import FINDINGS
 from unless.report import drawing
 
 matplotlib.use("Agg")
@@ -17,17 +20,43 @@ def closed():
     pyplot.close("all")
 
 
+def lines(axes):
+    """Return how each link is drawn, by its style and colour."""
+    drawn = [line for line in axes.lines if len(line.get_xdata()) == 2]
+    names = {"-": "solid", "--": "dashed", ":": "dotted"}
+    return sorted((names.get(line.get_linestyle(), "dashed"), line.get_color()) for line in drawn)
+
+
 def solid(axes):
-    return sum(line.get_linestyle() == "-" and len(line.get_xdata()) == 2 for line in axes.lines)
+    return sum(style == "solid" for style, _ in lines(axes))
 
 
-def test_links_of_a_context_are_solid_and_others_dashed(berkeley):
-    whole = unless.plot_links(berkeley)
-    assert solid(whole) == 3
+def test_links_are_drawn_by_kind_and_by_what_they_say_in_the_context(berkeley):
+    gated, linked = drawing.COLOURS["gated"], drawing.COLOURS["linked"]
+    assert lines(unless.plot_links(berkeley)) == [("dashed", gated), ("solid", linked), ("solid", linked)]
     axes = unless.plot_links(berkeley, context={"Dept": "B"})
-    assert solid(axes) == 2
+    # Dept is fixed and has no links.
+    assert lines(axes) == [("dashed", drawing.GONE)]
+    assert lines(unless.plot_links(berkeley, context={"Dept": "A"})) == [("solid", gated)]
     assert axes.get_title() == "Dept = B"
     assert {text.get_text() for text in axes.texts} >= {"Admit", "Dept", "Gender"}
+
+
+def test_every_kind_has_its_colour_and_mark(kinds):
+    data, statements = kinds
+    learned = SimpleNamespace(structure_=unless.Graph(data.domain, []), data_=data, statements_=statements)
+    axes = unless.plot_links(learned)
+    counts = statements.counts()
+    colours = [colour for _, colour in lines(axes)]
+    assert {colour: colours.count(colour) for colour in colours} == {
+        drawing.COLOURS[kind]: counts[kind] for kind in FINDINGS
+    }
+    marks = [line.get_marker() for line in axes.lines if len(line.get_xdata()) == 1]
+    assert marks.count("D") == counts["gated"] + counts["partly"]
+    assert marks.count("o") == counts["differs"]
+    assert marks.count("s") == counts["determined"]
+    legend = unless.plot_evidence(learned).get_legend()
+    assert next(text.get_text() for text in legend.get_texts()) == "gated"
 
 
 def test_an_arrow_comes_from_the_gate_to_the_middle_of_the_link(berkeley):
@@ -37,13 +66,14 @@ def test_an_arrow_comes_from_the_gate_to_the_middle_of_the_link(berkeley):
     assert np.allclose(arrow.xy, (spots["Admit"] + spots["Gender"]) / 2)
     assert np.allclose(arrow.get_position(), spots["Dept"])
     (gate,) = [line for line in axes.lines if line.get_marker() == "D"]
-    assert gate.get_color() == drawing.GATED
+    assert gate.get_color() == drawing.COLOURS["gated"]
 
 
 def test_small_multiples_share_a_layout(berkeley):
     axes = unless.plot_contexts(berkeley, by="Dept").ravel()
     assert [one.get_title() for one in axes] == [f"Dept = {level}" for level in "ABCDEF"]
-    assert [solid(one) for one in axes] == [3, 2, 2, 2, 2, 2]
+    assert [solid(one) for one in axes] == [1, 0, 0, 0, 0, 0]
+    assert [len(lines(one)) for one in axes] == [1] * 6
     places = [[text.get_position() for text in one.texts if text.get_text()] for one in axes]
     assert all(one == places[0] for one in places)
 
@@ -75,7 +105,7 @@ def test_axes_are_taken_and_given_back(berkeley):
 def test_a_structure_needs_its_table(berkeley):
     with pytest.raises(unless.errors.SettingError, match="Give the table"):
         unless.plot_links(berkeley.structure_)
-    assert solid(unless.plot_links(berkeley.structure_, berkeley.data_)) == 3
+    assert len(lines(unless.plot_links(berkeley.structure_, berkeley.data_))) == 3
 
 
 def test_an_unseen_context_is_refused(titanic):

@@ -1,4 +1,4 @@
-"""From statements, a structure and a table to what the page holds: the only place that knows both sides."""
+"""From statements and a table to what the page holds: the only place that knows both sides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,24 +10,29 @@ from unless.data.dataset import Dataset
 from unless.data.domain import shorten
 from unless.data.showing import visible
 from unless.inference.model import LogLinearModel
-from unless.knowledge.asking import DRAWN
 from unless.knowledge.sentences import regions_text
-from unless.knowledge.slices import Slice, Slicer
+from unless.knowledge.slices import Shares, shares_of, told_column
 from unless.knowledge.statements import Statement, Statements
+from unless.referee.verdicts import Kind
 from unless.report import layout
-from unless.report.contexts import Held, hold
-from unless.report.page import Bars, Link, Page, Variable
+from unless.report.contexts import hold
+from unless.report.page import Bars, Chart, Link, Page, Variable
 from unless.report.whatif import what_if
 from unless.report.words import count, listed, value
+from unless.structures.regions import Region
 
 # Beyond these a page is no longer read; it says what it left out.
-MOST_STATEMENTS = 500
-MOST_CELLS = 30_000
+MOST_STATEMENTS = 2_000
+MOST_CELLS = 60_000
 # More levels of a variable than this are too many bars.
 MOST_BARS = 8
 
 # A setting may be a list of all columns.
 MOST_LETTERS = 300
+
+# The kinds in the order of the page: findings, then what is no finding.
+FOUND: tuple[Kind, ...] = ("gated", "linked", "differs", "partly", "determined")
+OTHERS: tuple[Kind, ...] = ("associated", "open", "unlinked")
 
 TITLE = "What depends on what, and when"
 
@@ -45,7 +50,6 @@ class Source:
 
 
 def build(
-    structure: Any,
     data: Dataset,
     statements: Statements,
     *,
@@ -53,55 +57,57 @@ def build(
     source: Source | None = None,
     title: str = TITLE,
 ) -> Page:
-    """Gather all that one page shows; `data` has the variables of the structure, in its order."""
+    """Gather all that one page shows of a table; no test is run, and nothing is counted but rows."""
     source = source or Source()
-    kept = statements[:MOST_STATEMENTS]
-    # What the structure links in too few rows for a claim is noise, and no line in the picture.
-    held = hold(structure, data, [one.pair for one in kept if one.claim != "never"])
-    links = _links(kept, held, data)
-    bars, too_many = _bars(kept, data, statements.settings)
+    # Findings stand first, and every one of them is kept.
+    kept = statements[: max(MOST_STATEMENTS, len(statements.findings))]
+    links = _links(kept, data)
+    charts, too_many = _charts(kept, data)
     gates = sorted({switch for link in links for switch in link.switches})
+    contexts = hold(data)
     return Page(
         title=title,
         n_rows=data.n_rows,
         n_columns=data.n_variables,
         about=_about(data, source, statements.settings),
         notes=_notes(source.notes),
-        headline=_headline(statements),
+        headline=headline(statements),
+        counts=statements.counts(),
         variables=_variables(data, links),
         links=links,
-        at_least=DRAWN,
-        contexts=held.contexts,
+        contexts=contexts,
         statement_note=statements.note,
         settings=dict(statements.settings),
         statements=[one.to_dict(tables=False) for one in kept],
         where=[_where(one, data) for one in kept],
-        bars=bars,
+        charts=charts,
         what_if=what_if(network, data.domain, gates),
-        left_out=[*held.left_out, *_left_out(statements, len(kept)), *too_many],
+        left_out=[
+            *([contexts.note] if contexts.note else []),
+            *_left_out(statements, len(kept)),
+            *too_many,
+        ],
     )
 
 
-def _links(statements: Sequence[Statement], held: Held, data: Dataset) -> list[Link]:
-    """Say of each pair that is linked anywhere what its statement is, and who switches it."""
+def _links(statements: Sequence[Statement], data: Dataset) -> list[Link]:
+    """Make a line of each finding, with the columns that switch it."""
     index = data.domain.index
-    said = {one.pair: place for place, one in enumerate(statements)}
-    links = []
-    for (a, b), share in zip(held.nodes(data.n_variables), held.shares.tolist(), strict=True):
-        first, second = sorted((data.names[a], data.names[b]))
-        place = said[first, second]
-        one = statements[place]
-        gate = one.gate.names if one.gate else ()
-        links.append(Link(a, b, place, one.is_dependent, share, [index(switch) for switch in gate]))
-    return links
+    return [
+        Link(
+            index(one.pair[0]), index(one.pair[1]), place,
+            [index(name) for name in one.gate.names] if one.gate else [],
+        )
+        for place, one in enumerate(statements)
+        if one.is_finding
+    ]  # fmt: skip
 
 
 def _variables(data: Dataset, links: Sequence[Link]) -> list[Variable]:
     widths = [layout.box_width(visible(variable.name)) for variable in data.domain]
-    drawn = [link for link in links if link.drawn]
-    places = layout.positions(len(widths), [(link.a, link.b) for link in drawn], widths)
+    places = layout.positions(len(widths), [(link.a, link.b) for link in links], widths)
     n_gated = np.bincount(
-        [switch for link in drawn for switch in link.switches], minlength=len(widths)
+        [switch for link in links for switch in link.switches], minlength=len(widths)
     ).tolist()
     return [
         Variable(variable.name, list(variable.levels), x, y, width, n)
@@ -109,45 +115,58 @@ def _variables(data: Dataset, links: Sequence[Link]) -> list[Variable]:
     ]
 
 
-def _bars(
-    statements: Sequence[Statement], data: Dataset, settings: Mapping[str, Any]
-) -> tuple[list[list[Bars]], list[str]]:
-    slicer = Slicer(data, settings.get("alpha", 0.05), settings.get("effect", 0.3))
-    bars: list[list[Bars]] = []
+def _charts(statements: Sequence[Statement], data: Dataset) -> tuple[list[list[Chart]], list[str]]:
+    """Make the pictures of the statements that keep their tables, as many as a page bears."""
+    charts: list[list[Chart]] = []
     n_cells = n_without = 0
     for one in statements:
-        if one.claim == "never" and one.agrees:
-            bars.append([])
+        if n_cells > MOST_CELLS:
+            n_without += any(side.tables.size for side in one.evidence)
+            charts.append([])
             continue
-        n_without += n_cells > MOST_CELLS
-        bars.append([] if n_cells > MOST_CELLS else [_bar(part, data) for part in slicer.slices(one)])
-        n_cells += sum(len(part.a) * len(part.b) for part in bars[-1])
+        charts.append(_chart(one, data))
+        n_cells += sum(
+            len(bars.a) * len(bars.b) for chart in charts[-1] for bars in (chart.whole, *chart.strata)
+        )
     if not n_without:
-        return bars, []
-    return bars, [f"The tables of {count(n_without, 'statement')} further down the list are left out."]
+        return charts, []
+    return charts, [f"The pictures of {count(n_without, 'statement')} further down the list are left out."]
 
 
-def _bar(part: Slice, data: Dataset) -> Bars:
-    a, b = (_frequent(part.table.sum(axis=axis).tolist()) for axis in (1, 0))
+def _chart(statement: Statement, data: Dataset) -> list[Chart]:
+    column = told_column(statement)
+    return [
+        Chart(
+            side=side.side,
+            column=column,
+            whole=_bars(side.whole, data),
+            strata=[_bars(part, data) for part in side.strata],
+            n_left_out=side.n_left_out,
+        )
+        for side in shares_of(statement)
+    ]
+
+
+def _bars(part: Shares, data: Dataset) -> Bars:
+    of_levels = (np.nan_to_num(part.shares) * part.rows).sum(axis=1)
+    a, b = _frequent(of_levels.tolist()), _frequent(part.rows.tolist())
     shown = np.ix_(a, b)
+    where = Region.of(data.domain, {name: [label] for name, label in part.stratum})
     return Bars(
-        where=regions_text(part.where, data.domain) if part.where else "",
-        is_linked=part.is_linked,
-        answer=part.evidence.answer,
-        n_rows=part.evidence.n_rows,
-        p=part.evidence.p,
-        cramers_v=part.evidence.cramers_v,
-        more_rows=part.evidence.more_rows,
+        where=regions_text((where,), data.domain) if where.conditions else "",
+        given=list(part.given),
+        n_rows=part.n_rows,
         a=a,
         b=b,
-        counts=part.table[shown].tolist(),
-        totals=part.table.sum(axis=0)[b].tolist(),
-        low=part.low[shown].tolist(),
-        high=part.high[shown].tolist(),
+        shares=np.round(part.shares[shown], 6).tolist(),
+        counts=None if part.counts is None else part.counts[shown].tolist(),
+        rows=part.rows[b].tolist(),
+        low=np.round(part.low[shown], 6).tolist(),
+        high=np.round(part.high[shown], 6).tolist(),
     )
 
 
-def _frequent(totals: list[int]) -> list[int]:
+def _frequent(totals: list[float]) -> list[int]:
     """Return the levels that occur, in their order; of too many the most frequent."""
     seen = [code for code, total in enumerate(totals) if total]
     return sorted(sorted(seen, key=lambda code: (-totals[code], code))[:MOST_BARS])
@@ -161,30 +180,18 @@ def _where(statement: Statement, data: Dataset) -> tuple[str, str]:
     )
 
 
-def _headline(statements: Statements) -> str:
-    """Say in one sentence how many pairs depend, and when."""
+def headline(statements: Statements) -> str:
+    """Say how many findings there are, of which kinds, and what is said of the other pairs."""
     if not len(statements):
         return statements.note or "There is nothing to say."
-    gated = sum(_is_borne_out(one) for one in statements)
-    somewhere = sum(one.is_dependent for one in statements) - gated
-    open_ones = sum(not one.is_dependent and one.verdict == "undecided" for one in statements)
-    rest = len(statements) - gated - somewhere - open_ones
-    parts = [
-        f"{number:,} {one if number == 1 else several}"
-        for number, one, several in (
-            (gated, "depends only in some contexts", "depend only in some contexts"),
-            (somewhere, "depends", "depend"),
-            (open_ones, "is undecided", "are undecided"),
-            (rest, "shows no dependence", "show no dependence"),
-        )
-        if number
-    ]
-    return f"Of {count(len(statements), 'pair')} of columns, {listed(parts)}."
-
-
-def _is_borne_out(one: Statement) -> bool:
-    answers = one.linked and one.linked.answer, one.unlinked and one.unlinked.answer
-    return answers == ("dependent", "independent")
+    counts = statements.counts()
+    found = [f"{counts[kind]:,} {kind}" for kind in FOUND if counts[kind]]
+    others = [f"{counts[kind]:,} {kind}" for kind in OTHERS if counts[kind]]
+    n_found = len(statements.findings)
+    first = f"{count(n_found, 'finding')}: {listed(found)}." if n_found else "No findings."
+    if not others:
+        return first
+    return f"{first} {'Other pairs' if n_found else 'Pairs'}: {listed(others)}."
 
 
 def _about(data: Dataset, source: Source, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -223,6 +230,6 @@ def _left_out(statements: Statements, n_kept: int) -> list[str]:
     if not n_left:
         return []
     return [
-        f"The page lists the {n_kept:,} most telling of {len(statements):,} statements; the other "
+        f"The page lists the first {n_kept:,} of {len(statements):,} statements; the other "
         f"{n_left:,} are in est.statements_."
     ]

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from unless.knowledge.sentences import chance, decimal
+from unless.knowledge.sentences import decimal, sure
+from unless.knowledge.statements import FINDINGS
 from unless.report.assets import asset
 from unless.report.page import Page
 from unless.report.words import count, name, shown
@@ -13,30 +14,28 @@ FIRST_FINDINGS = 10
 # A graph of more columns takes the room of the lists beside it.
 LARGE = 12
 
+# What each kind claims, for the legend and the glossary; findings first, in the order of the lists.
 KINDS = {
-    "gated": "only in some contexts",
-    "partly": "elsewhere undecided",
-    "linked": "everywhere",
-    "undecided": "undecided",
-    "contradicted": "data and structure disagree",
-    "never": "never linked",
+    "gated": "linked where its gate says, absent elsewhere",
+    "linked": "linked given all other columns",
+    "differs": "linked on both sides of its gate, not equally",
+    "partly": "linked where its gate says, elsewhere not settled",
+    "determined": "one column is a copy or a function of the other",
+    "associated": "they go together, but through other columns or for want of a test given them: no finding",
+    "open": "not enough data",
+    "unlinked": "absent, up to the bound on V",
+}
+# The mark in the middle of a line, as the script draws it.
+MARKS = {
+    "gated": '<path class="mark" d="M18 2l6 6-6 6-6-6z"/>',
+    "differs": '<circle class="mark" cx="18" cy="8" r="5"/>',
+    "partly": '<path class="mark hollow" d="M18 2l6 6-6 6-6-6z"/>',
+    "determined": '<path class="mark" d="M13 3h10v10h-10z"/>',
 }
 # With more gated links than this the script draws only the arrows of the one chosen.
 MOST_ARROWS = 14
-# In what share of its rows a context must have a link.
-AT_LEAST = {0: "any", 0.1: "10 %", 0.5: "half", 0.9: "90 %"}
-ANSWERS = {"dependent": "depends", "independent": "no dependence seen", "undecided": "not enough data"}
-
-
-def kind(statement: dict[str, Any]) -> str:
-    """Say under which heading a statement falls."""
-    sides = [side for side in (statement["linked"], statement["not_linked"]) if side]
-    if not statement["agrees"]:
-        return "contradicted"
-    answers = [side["answer"] for side in sides]
-    if "dependent" not in answers and statement["verdict"] == "undecided":
-        return "undecided"
-    return "partly" if answers == ["dependent", "undecided"] else str(statement["claim"])
+# So many columns that a finding is given are named in its block; its evidence names all.
+MOST_GIVEN = 8
 
 
 def head(page: Page) -> str:
@@ -51,41 +50,103 @@ def head(page: Page) -> str:
 <p class="lead">{shown(page.headline)}</p>
 <p>{count(page.n_rows, "row")} and {count(page.n_columns, "column")} were looked at. \
 A <em>link</em> joins two columns where one tells something about the other that no other column tells; \
-a <em>gate</em> is a column that switches a link on and off.</p>
+a <em>gate</em> says at which levels of other columns a link holds.</p>
 <details class="about"><summary>How this was made</summary><dl class="facts">{about}</dl>
 <h2 class="small-title">Reading the table</h2><ul>{notes}</ul></details>
 </header>"""
 
 
 def findings(page: Page) -> str:
-    """List what was found as sentences, the most telling first; each opens to its evidence."""
-    told = [
-        (place, statement)
-        for place, statement in enumerate(page.statements)
-        if statement["claim"] != "never" or not statement["agrees"]
-    ]
-    first = "".join(_finding(place, one) for place, one in told[:FIRST_FINDINGS])
-    rest = "".join(_finding(place, one) for place, one in told[FIRST_FINDINGS:])
-    more = len(told) - FIRST_FINDINGS
+    """List what was found as sentences, then what is determined, then what is no finding."""
+    said = list(enumerate(page.statements))
+    found = [one for one in said if one[1]["is_finding"]]
+    told = [one for one in found if one[1]["kind"] != "determined"]
+    determined = [one for one in found if one[1]["kind"] == "determined"]
+    associated = [one for one in said if one[1]["kind"] == "associated"]
+    none = "" if found else f"<p>{shown(page.statement_note or 'There are no findings.')}</p>"
+    note = f"<p>{shown(page.statement_note)}</p>" if found and page.statement_note else ""
+    return (
+        '<section id="found" aria-labelledby="found-title">'
+        f'<h2 id="found-title">What was found{_number(len(found))}</h2>\n'
+        f"{_listed(told, 'finding')}{none}"
+        f"{_block('determined', 'Determined columns', determined)}"
+        f"{_apart(associated, page.counts['associated'])}{_others(page)}{note}</section>"
+    )
+
+
+def _number(number: int) -> str:
+    return f" ({number:,})" if number else ""
+
+
+def _listed(statements: list[tuple[int, dict[str, Any]]], noun: str) -> str:
+    """List statements; those after the first few are folded."""
+    first = "".join(_finding(place, one) for place, one in statements[:FIRST_FINDINGS])
+    rest = "".join(_finding(place, one) for place, one in statements[FIRST_FINDINGS:])
     folded = (
-        f'<details class="more"><summary>{count(more, "more finding")}</summary>'
+        f'<details class="more"><summary>{count(len(statements) - FIRST_FINDINGS, f"more {noun}")}</summary>'
         f'<ol start="{FIRST_FINDINGS + 1}">{rest}</ol></details>'
         if rest
         else ""
     )
-    none = "" if told else f"<p>{shown(page.statement_note or 'No pair is linked.')}</p>"
-    listed = f"<ol>{first}</ol>" if first else ""
-    return f'<section id="found" aria-labelledby="found-title"><h2 id="found-title">What was found</h2>\n{listed}{folded}{none}</section>'  # noqa: E501
+    return (f"<ol>{first}</ol>" if first else "") + folded
+
+
+def _block(block: str, title: str, statements: list[tuple[int, dict[str, Any]]]) -> str:
+    if not statements:
+        return ""
+    return (
+        f'<section id="{block}" aria-labelledby="{block}-title">'
+        f'<h3 id="{block}-title">{title}{_number(len(statements))}</h3>'
+        f"{_listed(statements, 'column')}</section>"
+    )
+
+
+def _apart(statements: list[tuple[int, dict[str, Any]]], n_all: int) -> str:
+    if not statements:
+        return ""
+    listed = "".join(_finding(place, one) for place, one in statements)
+    left = len(statements) < n_all
+    title = f"{count(n_all, 'pair')} associated, no finding{f' ({len(statements):,} listed)' if left else ''}"
+    return f'<details id="associated" class="more"><summary>{title}</summary><ol>{listed}</ol></details>'
+
+
+def _others(page: Page) -> str:
+    """Count the pairs of which nothing is claimed; they are in the table."""
+    words = {"open": "open for want of data", "unlinked": "unlinked"}
+    parts = [
+        f'<button type="button" class="plain" data-filter="{kind}">'
+        f"{count(page.counts[kind], 'pair')} {text}</button>"
+        for kind, text in words.items()
+        if page.counts[kind]
+    ]
+    return f'<p id="others">In the table below: {" ".join(parts)}</p>' if parts else ""
 
 
 def _finding(place: int, statement: dict[str, Any]) -> str:
-    kept = kind(statement)
-    return (
-        f'<li class="finding {kept}"><details data-statement="{place}"><summary>'
-        f'<span class="kind {kept}">{KINDS[kept]}</span> <bdi>{shown(statement["sentence"])}.</bdi></summary>'
-        f'<div class="finding-body"></div>'
-        f'<button type="button" data-show="{place}">Show in the graph</button></details></li>'
+    kind = statement["kind"]
+    show = (
+        f'<button type="button" data-show="{place}">Show in the graph</button>'
+        if statement["is_finding"]
+        else ""
     )
+    return (
+        f'<li class="finding {kind}"><details data-statement="{place}"><summary>'
+        f'<span class="kind {kind}">{kind}</span> <bdi>{shown(statement["sentence"])}.</bdi>'
+        f"{_given(statement)}</summary>"
+        f'<div class="finding-body"></div>{show}</details></li>'
+    )
+
+
+def _given(statement: dict[str, Any]) -> str:
+    """Name what the evidence holds fixed; of "determined" there is nothing of the kind."""
+    if statement["kind"] == "determined":
+        return ""
+    given = statement["given"]
+    if not given:
+        beside = "column beside its gate" if statement["gate"] else "other column"
+        return f' <span class="given">Given no {beside}.</span>'
+    more = f" and {len(given) - MOST_GIVEN:,} more" if len(given) > MOST_GIVEN else ""
+    return f' <span class="given">Given {", ".join(map(name, given[:MOST_GIVEN]))}{more}.</span>'
 
 
 def explorer(page: Page) -> str:
@@ -93,28 +154,26 @@ def explorer(page: Page) -> str:
     if not page.links:
         return (
             '<section aria-labelledby="when-title"><h2 id="when-title">When it holds</h2>'
-            "<p>The structure links no pair, so there is no graph to show.</p></section>"
+            "<p>There are no findings, so there is no graph to show.</p></section>"
         )
-    unsure = sum(not link.drawn for link in page.links)
-    draw_all = (
-        f'<label><input type="checkbox" id="draw-all"> Draw {count(unsure, "more link")} '
-        "that the data do not bear out</label>"
-        if unsure
-        else ""
-    )
-    levels = "".join(
-        f'<option value="{level}"{" selected" * (level == page.at_least)}>{words}</option>'
-        for level, words in AT_LEAST.items()
-    )
     size = "large" if page.n_columns > LARGE else "compact"
-    gated = sum(link.drawn and bool(link.switches) for link in page.links)
-    arrow = (
-        "choose one to see dotted arrows from its gates"
-        if gated > MOST_ARROWS
-        else "dotted arrows come from its gates"
-    )
     note = f'<p class="notice">{shown(page.contexts.note)}</p>' if page.contexts.note else ""
-    return asset("explorer.html").format(arrow=arrow, size=size, draw_all=draw_all, levels=levels, note=note)
+    return asset("explorer.html").format(size=size, note=note, kinds=_legend(page))
+
+
+def _legend(page: Page) -> str:
+    """Explain the line of each kind of finding there is, with their number."""
+    items = [
+        f'<li><svg class="key {kind}" aria-hidden="true"><line x1="2" y1="8" x2="34" y2="8"/>'
+        f"{MARKS.get(kind, '')}</svg> {kind} ({page.counts[kind]:,}): {words}</li>"
+        for kind, words in KINDS.items()
+        if kind in FINDINGS and page.counts[kind]
+    ]
+    gated = sum(bool(link.switches) for link in page.links)
+    if gated:
+        when = " when its link is chosen" if gated > MOST_ARROWS else ""
+        items.append(f"<li>A dotted arrow comes from each column of a gate{when}.</li>")
+    return "\n".join(items)
 
 
 def what_if(page: Page) -> str:
@@ -124,27 +183,24 @@ def what_if(page: Page) -> str:
 <div id="what-if-answer" class="cards"></div></section>"""
 
 
-_COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], str | None]], ...] = (
-    ("Rows", "n_rows", lambda side: f"{side['n_rows']:,}"),
-    ("V", "cramers_v", lambda side: decimal(side["cramers_v"])),
-    ("p", "p", lambda side: chance("", side["p"]).lstrip(" =")),
-    ("q", "q", lambda side: chance("", side["q"]).lstrip(" =")),
-)
-
-
 def table(page: Page) -> str:
     """Write all statements as a table to sort, to search and to take away."""
     heads = "".join(
         f'<th scope="col"><button type="button">{title}</button></th>'
-        for title in ("Pair", "Statement", "Kind", "Answer", *(title for title, _, _ in _COLUMNS))
+        for title in ("Pair", "Statement", "Kind", "In the context", "Rows", "V", "Confidence")
     )
     rows = "\n".join(_row(place, one) for place, one in enumerate(page.statements))
-    options = "".join(f'<option value="{one}">{words}</option>' for one, words in KINDS.items())
+    options = "".join(
+        f'<option value="{kind}">{kind} ({page.counts[kind]:,})</option>'
+        for kind in KINDS
+        if page.counts[kind]
+    )
     return f"""<section id="all" aria-labelledby="all-title"><h2 id="all-title">All statements</h2>
 <div class="row tools"><label>Search <input type="search" id="table-search"></label>
 <label>Show <select id="table-kind"><option value="">all</option>{options}</select></label>
 <button type="button" id="copy">Copy sentences</button><button type="button" id="save-csv">CSV</button>
 <button type="button" id="save-json">JSON</button><span id="table-count" role="status"></span></div>
+<p class="small" id="table-context"></p>
 <div class="table-frame" role="region" aria-labelledby="all-title" tabindex="0"><table id="statements">
 <thead><tr>{heads}</tr></thead>
 <tbody>
@@ -153,19 +209,30 @@ def table(page: Page) -> str:
 
 
 def _row(place: int, statement: dict[str, Any]) -> str:
-    side = statement["linked"] or statement["not_linked"]
-    kept = kind(statement)
+    side = statement["evidence"][0] if statement["evidence"] else {}
     numbers = "".join(
-        f'<td class="number" data-value="{side[key]!r}">{write(side)}</td>' for _, key, write in _COLUMNS
+        _cell(value, write)
+        for value, write in (
+            (side.get("n_rows", statement["n_rows"]), lambda rows: f"{rows:,}"),
+            (side.get("cramers_v"), decimal),
+            (statement["confidence"], lambda value: sure(value).removeprefix("confidence ")),
+        )
     )
     a, b = statement["pair"]
     return (
-        f'<tr data-statement="{place}" data-kind="{kept}"><th scope="row">{name(a)} – {name(b)}</th>'
+        f'<tr data-statement="{place}" data-kind="{statement["kind"]}">'
+        f'<th scope="row">{name(a)} – {name(b)}</th>'
         f"<td><bdi>{shown(statement['sentence'])}.</bdi> "
         f'<button type="button" class="plain" data-statement="{place}" aria-expanded="false">Evidence'
         f'<span class="visually-hidden"> for {shown(a)} and {shown(b)}</span></button></td>'
-        f"<td>{KINDS[kept]}</td><td>{ANSWERS[side['answer']]}</td>{numbers}</tr>"
+        f'<td>{statement["kind"]}</td><td class="state"></td>{numbers}</tr>'
     )
+
+
+def _cell(value: float | None, write: Callable[[Any], str]) -> str:
+    if value is None:
+        return '<td class="number" data-value="-1">–</td>'
+    return f'<td class="number" data-value="{value!r}">{write(value)}</td>'
 
 
 def foot(page: Page) -> str:

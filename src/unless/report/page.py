@@ -19,57 +19,58 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class Bars(msgspec.Struct, frozen=True):
-    """The table of a pair in some contexts: counts and limits of shares, [level of a][level of b].
+    """Shares of the levels of one column at each level of the other: [level][level of the other].
 
-    `a` and `b` are the levels shown, by position; rare ones may be left out.
+    `where` are levels that all rows here have, in words. `given` are the columns that are mixed alike at each
+    level of the other column; where there are none the shares are plain, and `counts` are theirs. `a` and `b`
+    are the levels shown, by position; rare ones may be left out.
     """
 
     where: str
-    is_linked: bool | None
-    answer: str
+    given: list[str]
     n_rows: int
-    p: float
-    cramers_v: float
-    more_rows: int | None
     a: list[int]
     b: list[int]
-    counts: list[list[int]]
-    totals: list[int]
+    shares: list[list[float]]
+    counts: list[list[int]] | None
+    rows: list[int]
     low: list[list[float]]
     high: list[list[float]]
 
 
-class Link(msgspec.Struct, frozen=True):
-    """A pair that the structure claims to be linked, in the order of the bits of the graphs.
+class Chart(msgspec.Struct, frozen=True):
+    """What a picture shows of one side of a statement: its shares, and those of the strata behind them.
 
-    `statement` is the position of its statement, `drawn` whether the data show a dependence; `switches` are
-    the variables of its gate.
+    `column` says which column of the pair, 0 or 1, is told in shares; `side` which evidence this is.
     """
+
+    side: int
+    column: int
+    whole: Bars
+    strata: list[Bars]
+    n_left_out: int
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A finding as a line between two variables: `statement` is its position, `switches` are its gate."""
 
     a: int
     b: int
     statement: int
-    drawn: bool
-    share: float
     switches: list[int]
 
 
 class Contexts(msgspec.Struct, frozen=True):
-    """The contexts a structure was asked about: codes by column, counts, and which of the graphs each has.
+    """The distinct rows of the table: codes by column, and counts.
 
-    Arrays are little-endian bytes in base64: `codes` of one or two bytes each, `graph` of four; a graph is
-    `stride` bytes with one bit for each link, lowest first. `note` says in words whose rows these are, where
-    they are not all rows of the table.
+    Codes are little-endian, of one or two bytes each, in base64. `note` says in words which rows these are,
+    where they are not all.
     """
 
     n: int
     codes: list[str]
     code_bytes: list[int]
     counts: list[int]
-    graph: str
-    n_graphs: int
-    stride: int
-    graphs: str
     note: str = ""
 
 
@@ -96,7 +97,10 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One report. `about` is said in its head, `left_out` in its foot; `statements` are those of the API."""
+    """One report. `about` is said in its head, `left_out` in its foot; `statements` are those of the API.
+
+    `counts` are the statements of each kind, as `Statements.counts` gives them, those left out included.
+    """
 
     title: str
     n_rows: int
@@ -104,16 +108,16 @@ class Page(msgspec.Struct, frozen=True):
     about: list[tuple[str, str]]
     notes: list[str]
     headline: str
+    counts: dict[str, int]
     variables: list[Variable]
     links: list[Link]
-    at_least: float
     contexts: Contexts
     statement_note: str
     settings: dict[str, Any]
     statements: list[dict[str, Any]]
-    # The two sides of each statement's gate in words, and the tables of those worth a picture.
+    # The two sides of each statement's gate in words, and the pictures of its evidence.
     where: list[tuple[str, str]]
-    bars: list[list[Bars]]
+    charts: list[list[Chart]]
     what_if: WhatIf
     left_out: list[str]
 

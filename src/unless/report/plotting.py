@@ -12,39 +12,31 @@ from unless.errors import MissingExtra, SettingError
 from unless.inference.interactions import domain_of
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import read_rows
-from unless.knowledge.asking import DRAWN
 from unless.knowledge.explaining import explain
-from unless.knowledge.presence import Presence
-from unless.knowledge.statements import Statement, Statements
+from unless.knowledge.presence import agreeing
+from unless.knowledge.statements import State, Statement, Statements
 from unless.report import layout
-from unless.report.drawing import Picture, draw
+from unless.report.drawing import COLOURS, MARKS, Pair, Picture, draw
 
-# Okabe and Ito's colours, as on the page.
-ANSWERS = {"dependent": "#0072b2", "independent": "#4f5b69", "undecided": "#d55e00"}
-MARKERS = {"dependent": "o", "independent": "s", "undecided": "^"}
 MOST_STATEMENTS = 20
 MOST_PANELS = 12
 
 
 @dataclass(frozen=True)
 class _Subject:
-    structure: Any
     data: Dataset
     statements: Statements
-
-    @property
-    def drawn(self) -> list[Statement]:
-        """The pairs that the structure links and the data bear out."""
-        return [one for one in self.statements if one.claim != "never" and one.is_dependent]
 
 
 def plot_links(
     learned: Any, data: object = None, *, context: Mapping[str, object] | None = None, ax: Any = None
 ) -> Any:
-    """Draw the links of a fitted estimator, or of a structure and its table, everywhere or in a context.
+    """Draw the findings of a fitted estimator, or of a structure and its table, everywhere or in a context.
 
-    Gated links are orange, with a diamond and a dotted arrow from each gate; links that do not hold in the
-    context are dashed.
+    Each kind has its colour and mark: linked (blue), gated (orange, a diamond), differs (green, a disc),
+    partly (a hollow diamond), determined (black, a square); dotted arrows come from the columns of gates. In
+    the context a finding holds (solid), holds in part (long dashes), is absent (grey dashes) or not settled
+    (grey dots), as `Statement.state_in` says; columns that the context fixes have no links.
 
     Examples
     --------
@@ -58,7 +50,7 @@ def plot_links(
     subject = _subject(learned, data)
     picture = _picture(subject)
     # What is refused leaves no empty figure behind.
-    here = _here(subject, picture, context)
+    here = _here(subject, context)
     axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
     draw(axes, picture, here)
     axes.set_title(_title(context))
@@ -66,7 +58,7 @@ def plot_links(
 
 
 def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = None) -> Any:
-    """Draw the links at each level of a variable, side by side on one layout."""
+    """Draw what the findings say at each level of a variable, side by side on one layout."""
     pyplot = _pyplot()
     subject = _subject(learned, data)
     levels = subject.data.domain[by].levels
@@ -84,7 +76,7 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
     for level, one in zip(levels, flat, strict=False):
         context = {by: level}
         seen = subject.data.rows[:, subject.data.domain.index(by)] == subject.data.domain[by].code(level)
-        draw(one, picture, _here(subject, picture, context) if seen.any() else set())
+        draw(one, picture, _here(subject, context) if seen.any() else {})
         one.set_title(_title(context) if seen.any() else f"{_title(context)}: no rows")
     for spare in flat[len(levels) :]:
         spare.set_axis_off()
@@ -92,28 +84,33 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
 
 
 def plot_evidence(learned: Any, data: object = None, *, ax: Any = None) -> Any:
-    """Draw how strong each dependence is: Cramér's V of each test, and the largest V not ruled out."""
+    """Draw how strong each pair is: Cramér's V of each test, and the largest V not ruled out, by kind."""
     pyplot = _pyplot()
     shown = _subject(learned, data).statements[:MOST_STATEMENTS]
     tests = [
         (one, side, evidence)
         for one in shown
-        for side, evidence in (("", one.linked), ("elsewhere", one.unlinked))
-        if evidence is not None
+        for side, evidence in zip(("", "elsewhere"), one.evidence, strict=False)
     ]
     axes = pyplot.subplots(figsize=(7, 1 + 0.3 * len(tests)))[1] if ax is None else ax
-    for place, (_, _, evidence) in enumerate(tests):
-        colour = ANSWERS[evidence.answer]
+    for place, (one, _, evidence) in enumerate(tests):
+        colour = COLOURS[one.kind]
         axes.plot([evidence.cramers_v, evidence.cramers_v_limit], [place, place], color=colour, alpha=0.5)
-        axes.plot(evidence.cramers_v, place, MARKERS[evidence.answer], color=colour)
+        axes.plot(evidence.cramers_v, place, MARKS.get(one.kind, "o"), color=colour, mfc=_fill(one.kind))
     axes.set_yticks(range(len(tests)), [_label(one, side) for one, side, _ in tests], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("Cramér's V, and its upper limit")
-    for answer, colour in ANSWERS.items():
-        axes.plot([], [], MARKERS[answer], color=colour, label=answer)
-    axes.legend(loc="best", fontsize="small")
+    for kind in dict.fromkeys(one.kind for one, _, _ in tests):
+        axes.plot([], [], MARKS.get(kind, "o"), color=COLOURS[kind], mfc=_fill(kind), label=kind)
+    if tests:
+        axes.legend(loc="best", fontsize="small")
     return axes
+
+
+def _fill(kind: str) -> str:
+    """Fill the marks of what is claimed; those of the rest, and of "partly", are hollow."""
+    return "white" if kind in ("partly", "associated", "open", "unlinked") else COLOURS[kind]
 
 
 def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
@@ -130,7 +127,7 @@ def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
     top = max(linked.values(), default=1.0)
     axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
     widths = {pair: weight / top for pair, weight in linked.items()}
-    draw(axes, _placed(network.domain.names, widths, {}), set(widths))
+    draw(axes, _placed(network.domain.names, widths, {}, {}), dict.fromkeys(widths, "holds"))
     return axes
 
 
@@ -140,40 +137,45 @@ def _subject(learned: Any, data: object) -> _Subject:
     if data is None:
         if not hasattr(learned, "data_"):
             raise SettingError("Give the table as well: a structure keeps no rows.")
-        return _Subject(structure, read_rows(domain_of(structure), learned.data_), learned.statements_)
+        return _Subject(read_rows(domain_of(structure), learned.data_), learned.statements_)
     table = read_rows(domain_of(structure), data)
-    return _Subject(structure, table, explain(structure, table))
+    return _Subject(table, explain(structure, table))
 
 
 def _picture(subject: _Subject) -> Picture:
-    index = subject.data.domain.index
-    widths, gates = {}, {}
-    for one in subject.drawn:
-        a, b = sorted((index(one.pair[0]), index(one.pair[1])))
-        widths[a, b] = one.linked.cramers_v if one.linked else 0.0
-        gates[a, b] = [index(name) for name in one.gate.names] if one.gate else []
-    return _placed(subject.data.names, widths, gates)
+    widths, gates, kinds = {}, {}, {}
+    for one in subject.statements.findings:
+        pair = _ends(subject, one)
+        # Of what is determined there is no test.
+        widths[pair] = one.evidence[0].cramers_v if one.evidence else 0.3
+        gates[pair] = [subject.data.domain.index(name) for name in one.gate.names] if one.gate else []
+        kinds[pair] = str(one.kind)
+    return _placed(subject.data.names, widths, gates, kinds)
+
+
+def _ends(subject: _Subject, one: Statement) -> Pair:
+    a, b = sorted(subject.data.domain.index(name) for name in one.pair)
+    return a, b
 
 
 def _placed(
-    names: Iterable[str], widths: dict[tuple[int, int], float], gates: dict[tuple[int, int], list[int]]
+    names: Iterable[str],
+    widths: dict[Pair, float],
+    gates: dict[Pair, list[int]],
+    kinds: dict[Pair, str],
 ) -> Picture:
     labels = [visible(name)[: layout.MOST_LETTERS] for name in names]
     boxes = [layout.box_width(label) for label in labels]
-    return Picture(labels, layout.positions(len(labels), list(widths), boxes), widths, gates)
+    return Picture(labels, layout.positions(len(labels), list(widths), boxes), widths, gates, kinds)
 
 
-def _here(subject: _Subject, picture: Picture, context: Mapping[str, object] | None) -> set[tuple[int, int]]:
-    """Return the pairs, by position, that the structure links in a context, as the page does."""
-    presence = Presence.of(subject.structure, subject.data)
+def _here(subject: _Subject, context: Mapping[str, object] | None) -> dict[Pair, State]:
+    """Return what each finding says in a context; refuse one that no row shows."""
     held = subject.data.domain.encode(context)
-    inside = np.ones(len(presence.rows), dtype=np.bool_)
-    for place, code in held.items():
-        inside &= presence.rows[:, place] == code
-    if not inside.any():
+    if not agreeing(subject.data.rows, held).any():
         raise SettingError(f"No row has {subject.data.domain.decode(held)}; choose a context the data shows.")
-    shares = presence.within(inside).shares
-    return {pair for pair in picture.widths if shares[presence.numbers[pair]] >= (DRAWN if held else 1e-12)}
+    labels = dict(subject.data.domain.decode(held))
+    return {_ends(subject, one): one.state_in(labels) for one in subject.statements.findings}
 
 
 def _title(context: Mapping[str, object] | None) -> str:

@@ -47,7 +47,7 @@ def write_report(
     source = source or Source(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
     try:
-        text = render(build(structure, table, said, network=network, source=source, title=title)).encode()
+        text = render(build(table, said, network=network, source=source, title=title)).encode()
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
     with replacing(path) as stream:

@@ -1,4 +1,4 @@
-// Which links hold in a context: the rows that agree with it are found, and their graphs counted.
+// The rows of the table, and how many of them a context has.
 
 const page = JSON.parse(byId("page-data").textContent);
 
@@ -12,53 +12,37 @@ const held = {
     return page.contexts.code_bytes[column] === 1 ? bytes : new Uint16Array(bytes.buffer);
   }),
   counts: page.contexts.counts,
-  graph: new Uint32Array(bytesOf(page.contexts.graph).buffer),
-  graphs: bytesOf(page.contexts.graphs),
-  linksOf: new Array(page.contexts.n_graphs),
 };
 
-// The links of a graph, unpacked when first asked for.
-function linksOf(graph) {
-  if (!held.linksOf[graph]) {
-    const found = [];
-    const begin = graph * page.contexts.stride;
-    for (let link = 0; link < page.links.length; link++) {
-      if ((held.graphs[begin + (link >> 3)] >> (link & 7)) & 1) found.push(link);
-    }
-    held.linksOf[graph] = Uint32Array.from(found);
-  }
-  return held.linksOf[graph];
-}
-
-function agreeing(context) {
+function rowsIn(context) {
   const fixed = context.map((_, column) => column).filter((column) => context[column] >= 0);
-  const rows = [];
+  let nRows = 0;
   for (let row = 0; row < page.contexts.n; row++) {
     let place = 0;
     while (place < fixed.length && held.codes[fixed[place]][row] === context[fixed[place]]) place++;
-    if (place === fixed.length) rows.push(row);
+    if (place === fixed.length) nRows += held.counts[row];
   }
-  return rows;
+  return nRows;
 }
 
-// What a context shows: its rows, and for each link the share of them in which it holds. Of the whole table that is
-// known even where the page does not hold all rows.
+function labelsOf(context) {
+  const fixed = page.variables.map((variable, column) => [variable.name, variable.levels[context[column]]]);
+  return new Map(fixed.filter((_, column) => context[column] >= 0));
+}
+
+// What a context shows: its rows, and what each statement says there.
 function look(context) {
-  const rows = agreeing(context);
-  const weights = new Float64Array(page.contexts.n_graphs);
-  let nRows = 0;
-  for (const row of rows) {
-    nRows += held.counts[row];
-    weights[held.graph[row]] += held.counts[row];
-  }
-  const shares = new Float64Array(page.links.length);
-  weights.forEach((weight, graph) => {
-    if (weight) for (const link of linksOf(graph)) shares[link] += weight;
-  });
-  for (let link = 0; link < shares.length; link++) shares[link] = nRows ? shares[link] / nRows : 0;
-  const isWhole = context.every((code) => code < 0);
-  if (isWhole) page.links.forEach((one, link) => (shares[link] = one.share));
-  return { context: [...context], isWhole, nRows, shares };
+  const labels = labelsOf(context);
+  return {
+    context: [...context],
+    isWhole: labels.size === 0,
+    nRows: rowsIn(context),
+    states: page.statements.map((one) => stateIn(one, labels)),
+  };
+}
+
+function linkState(answer, link) {
+  return answer.states[page.links[link].statement];
 }
 
 // For each variable, the rows that would be left with each of its levels, the others as they are. A row counts
@@ -80,14 +64,10 @@ function rowsByLevel(context) {
   return totals;
 }
 
-// In the whole table a link is drawn wherever it holds; in a context, where enough of its rows have it.
-function holds(answer, link) {
-  const share = answer.shares[link];
-  return answer.isWhole ? share > 0 : share > 0 && share >= state.atLeast;
-}
-
-function considered() {
-  return page.links.map((_, link) => link).filter((link) => page.links[link].drawn || state.all);
+// Where a statement is absent, the bound; else the state alone.
+function stateText(place, state) {
+  const { bound } = page.statements[place];
+  return state === "absent" && bound !== null ? `absent (V at most ${decimal(bound)})` : state;
 }
 
 function contextText(context) {

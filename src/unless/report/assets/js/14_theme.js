@@ -32,7 +32,8 @@ function beforePrint() {
   }
   redraw();
   if (!graphs.main) return;
-  refill(byId("print-graph"), svgPicture(scene(look(state.context)), "The links of the context chosen"));
+  const title = `Findings: ${contextText(state.context)}`;
+  refill(byId("print-graph"), svgPicture(scene(look(state.context)), title));
 }
 
 function afterPrint() {

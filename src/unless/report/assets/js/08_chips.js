@@ -26,7 +26,7 @@ function chip(column, code, text) {
 function chipGroup(column) {
   const variable = page.variables[column];
   const switches = variable.n_gated
-    ? el("span", { class: "small" }, ` switches ${count(variable.n_gated, "link")}`)
+    ? el("span", { class: "small" }, ` gate of ${count(variable.n_gated, "link")}`)
     : null;
   return el(
     "fieldset",
@@ -41,7 +41,7 @@ function chipGroup(column) {
   );
 }
 
-// Variables that switch links come first: they are what a context is worth choosing by.
+// Variables of gates come first: they are what a context is worth choosing by.
 function chipOrder() {
   const places = page.variables.map((_, column) => column);
   return places.sort((a, b) => page.variables[b].n_gated - page.variables[a].n_gated || a - b);

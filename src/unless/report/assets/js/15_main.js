@@ -2,8 +2,6 @@
 
 const state = {
   context: page.variables.map(() => -1),
-  atLeast: page.at_least,
-  all: false,
   pinned: null,
   link: null,
   // What had the focus when the link was opened.
@@ -12,8 +10,8 @@ const state = {
   unfolded: [],
 };
 const graphs = { main: null, pinned: null };
-// The links last shown; null where there is nothing to compare with.
-let shownLinks = null;
+// What was shown last, to say what a choice changes.
+let lastAnswer = null;
 
 function choose(column, code) {
   state.context[column] = code;
@@ -26,23 +24,16 @@ function reset() {
   byId("reset").focus();
 }
 
-function setAll(isAll) {
-  state.all = isAll;
-  const box = byId("draw-all");
-  if (box) box.checked = isAll;
-  shownLinks = null;
-  update();
-}
-
 // A choice was made: everything that depends on the context is shown anew.
 function update() {
   const answer = look(state.context);
-  const here = considered().filter((link) => holds(answer, link));
-  byId("status").textContent = statusText(answer, shownLinks, here);
-  shownLinks = answer.nRows ? here : null;
+  byId("status").textContent = statusText(answer, lastAnswer);
+  lastAnswer = answer;
   showChips(state.context);
-  showLists(answer, here);
+  showLists(answer);
+  showStates(answer);
   showWhatIf(state.context);
+  if (state.link !== null) byId("link-state").textContent = linkStateText(page.links[state.link]);
   draw(answer);
 }
 
@@ -51,10 +42,9 @@ function redraw() {
 }
 
 function draw(answer) {
-  const compared = showCompare(answer);
-  showGraph(graphs.main, scene(answer, compared));
-  const said = answer.nRows ? names(shownLinks || []) || "none" : NO_ROW;
-  const what = `Links of ${contextText(answer.context)}: ${said}. The lists beside it say the same.`;
+  showCompare(answer);
+  showGraph(graphs.main, scene(answer));
+  const what = `${statusText(answer, null)} The lists beside it say the same.`;
   byId("graph").setAttribute("aria-label", what);
 }
 
@@ -74,12 +64,6 @@ function makeExplorer() {
   byId("zoom-in").addEventListener("click", () => forGraphs((cy) => zoomGraph(cy, 1.3)));
   byId("zoom-out").addEventListener("click", () => forGraphs((cy) => zoomGraph(cy, 1 / 1.3)));
   byId("zoom-fit").addEventListener("click", () => forGraphs(fitGraph));
-  byId("at-least").addEventListener("change", (event) => {
-    state.atLeast = Number(event.target.value);
-    update();
-  });
-  const box = byId("draw-all");
-  if (box) box.addEventListener("change", () => setAll(box.checked));
   byId("save-svg").addEventListener("click", () =>
     saveSvg(scene(look(state.context)), contextText(state.context)),
   );
@@ -93,6 +77,7 @@ if (page.links.length) {
   makeExplorer();
   update();
 } else {
+  showStates(look(state.context));
   showWhatIf(state.context);
 }
 showTheme();

@@ -9,14 +9,14 @@ const COLOURS = [
   "ink",
   "quiet",
   "line",
-  "always",
+  "linked",
   "gated",
-  "unsure",
+  "differs",
+  "partly",
+  "determined",
   "fixed",
   "fixed-ink",
   "box",
-  "only-a",
-  "only-b",
 ];
 let colours = null;
 
@@ -37,54 +37,52 @@ function isGated(link) {
   return page.links[link].switches.length > 0;
 }
 
+function statementOf(link) {
+  return page.statements[page.links[link].statement];
+}
+
+// Of what is determined there is no test; its line has a width of its own.
 function strength(link) {
-  const side = page.statements[page.links[link].statement].linked;
-  return side ? side.cramers_v : 0;
+  const { evidence } = statementOf(link);
+  return evidence.length ? evidence[0].cramers_v || 0 : 0.3;
 }
 
-function verdict(link) {
-  return page.links[link].drawn ? "dependent" : "unsure";
-}
+// The mark in the middle of a line tells the kind without its colour.
+const MARKS = { gated: "diamond", differs: "ellipse", partly: "diamond", determined: "rectangle" };
 
-// Compared pictures colour a link by who has it; single ones by whether something switches it.
-function linkColour(link, colours, compared) {
-  if (compared) return colours[compared(link)];
-  if (verdict(link) !== "dependent") return colours.unsure;
-  return isGated(link) ? colours.gated : colours.always;
-}
-
-// A difference is seen however weak the link is.
-function lineWidth(link, compared) {
-  const width = 1.5 + 7 * Math.min(1, strength(link));
-  return compared && compared(link) !== "unsure" ? Math.max(width, 4) : width;
-}
-
-function drawnLinks(answer, colours, compared) {
-  return considered().map((link) => {
-    const there = holds(answer, link);
+// Fixed columns have no links. Where no row is, nothing is said of any.
+function drawnLinks(answer, colours) {
+  const links = page.links.map((_, link) => link).filter((link) => linkState(answer, link) !== "fixed");
+  return links.map((link) => {
+    const { kind } = statementOf(link);
+    const says = answer.nRows ? linkState(answer, link) : "not settled";
+    const there = says === "holds" || says === "holds in part";
+    const colour = there ? colours[kind] : colours.line;
     return {
       link,
       from: page.links[link].a,
       to: page.links[link].b,
-      colour: there ? linkColour(link, colours, compared) : colours.line,
-      width: there ? lineWidth(link, compared) : 1.5,
-      dash: there ? (compared && compared(link) === "only-b" ? "dotted" : "solid") : "dashed",
-      opacity: there ? (compared ? 0.9 : 0.45 + 0.55 * answer.shares[link] ** 0.5) : 0.55,
+      kind,
+      state: says,
       there,
+      colour,
+      width: there ? 1.5 + 7 * Math.min(1, strength(link)) : 2,
+      opacity: there ? 0.95 : 0.7,
+      mark: MARKS[kind] || null,
+      fill: kind === "partly" ? colours.paper : colour,
       chosen: state.link === link,
     };
   });
 }
 
-function drawnArrows(links, colours, compared) {
-  if (compared) return [];
+function drawnArrows(links, colours) {
   const gated = links.filter((one) => isGated(one.link));
   const shown = gated.length <= MOST_ARROWS ? gated : gated.filter((one) => one.chosen);
   return shown.flatMap((one) =>
     page.links[one.link].switches.map((from) => ({
       link: one.link,
       from,
-      colour: one.there ? colours.gated : colours.line,
+      colour: one.there ? one.colour : colours.line,
       opacity: one.there ? 0.9 : 0.6,
     })),
   );
@@ -114,8 +112,8 @@ function drawnBoxes(answer, colours) {
   });
 }
 
-function scene(answer, compared = null) {
-  const links = drawnLinks(answer, palette(), compared);
-  const arrows = drawnArrows(links, palette(), compared);
+function scene(answer) {
+  const links = drawnLinks(answer, palette());
+  const arrows = drawnArrows(links, palette());
   return { colours: palette(), links, arrows, boxes: drawnBoxes(answer, palette()) };
 }

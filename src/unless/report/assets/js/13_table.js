@@ -43,6 +43,27 @@ function filterTable() {
   byId("table-count").textContent = `${whole(n)} of ${count(page.statements.length, "statement")} shown`;
 }
 
+// What each statement says in the context chosen.
+function showStates(answer) {
+  byId("table-context").textContent = answer.nRows
+    ? `In the context: ${contextText(answer.context)}.`
+    : `In the context: ${contextText(answer.context)}; ${NO_ROW}.`;
+  for (const row of statementRows()) {
+    const place = Number(row.dataset.statement);
+    const text = answer.nRows ? stateText(place, answer.states[place]) : "–";
+    const cell = row.querySelector(".state");
+    if (cell.textContent !== text) cell.textContent = text;
+  }
+}
+
+// From the head of the page to the statements of one kind.
+function showKind(kind) {
+  byId("table-kind").value = kind;
+  filterTable();
+  byId("all").scrollIntoView();
+  byId("table-kind").focus();
+}
+
 async function copyTable() {
   const text = shownPlaces()
     .map((place) => `${page.statements[place].sentence}.`)
@@ -71,6 +92,9 @@ function makeTable() {
   );
   for (const button of document.querySelectorAll("#statements button[data-statement]")) {
     button.addEventListener("click", () => openStatement(button));
+  }
+  for (const button of document.querySelectorAll("button[data-filter]")) {
+    button.addEventListener("click", () => showKind(button.dataset.filter));
   }
   filterTable();
 }

@@ -9,7 +9,7 @@ function save(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-const DASHES = { solid: null, dashed: "7 6", dotted: "2 4" };
+const DASHES = { holds: null, "holds in part": "16 5", absent: "5 6", "not settled": "2 4" };
 
 function svgLink(one) {
   const [a, b] = [page.variables[one.from], page.variables[one.to]];
@@ -20,7 +20,7 @@ function svgLink(one) {
     y2: b.y,
     stroke: one.colour,
     "stroke-width": one.width,
-    "stroke-dasharray": DASHES[one.dash],
+    "stroke-dasharray": DASHES[one.state],
     "stroke-opacity": one.opacity,
   });
 }
@@ -47,12 +47,12 @@ function svgArrow(one) {
   );
 }
 
-function svgGate(one) {
+function svgMark(one) {
   const { x, y } = middle(one.link);
-  return svgEl("polygon", {
-    points: `${x},${y - 7} ${x + 7},${y} ${x},${y + 7} ${x - 7},${y}`,
-    fill: one.colour,
-  });
+  const style = { fill: one.fill, stroke: one.colour, "stroke-width": 2 };
+  if (one.mark === "ellipse") return svgEl("circle", { cx: x, cy: y, r: 6, ...style });
+  if (one.mark === "rectangle") return svgEl("rect", { x: x - 6, y: y - 6, width: 12, height: 12, ...style });
+  return svgEl("polygon", { points: `${x},${y - 7} ${x + 7},${y} ${x},${y + 7} ${x - 7},${y}`, ...style });
 }
 
 function svgBox(one) {
@@ -106,7 +106,7 @@ function svgPicture(drawing, title) {
     svgEl("rect", { ...size, fill: drawing.colours.paper }),
     drawing.arrows.map(svgArrow),
     drawing.links.map(svgLink),
-    drawing.links.filter((one) => isGated(one.link)).map(svgGate),
+    drawing.links.filter((one) => one.mark).map(svgMark),
     drawing.boxes.map(svgBox),
   );
 }
@@ -123,22 +123,21 @@ function savePng(cy, background) {
 const CSV_COLUMNS = [
   "a",
   "b",
-  "claim",
+  "kind",
+  "is_finding",
+  "confidence",
   "where",
-  "side",
-  "answer",
+  "context",
+  "given",
   "rows",
-  "rows_used",
   "statistic",
   "df",
   "p",
   "q",
   "information",
   "cramers_v",
-  "odds_ratio",
+  "cramers_v_limit",
   "more_rows",
-  "share",
-  "agreement",
   "support",
   "sentence",
 ];
@@ -151,36 +150,31 @@ function csvCell(value) {
   return /[",\r\n']/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
 }
 
+// One row for each test; one for what is determined, which needs none.
 function csvRows(place) {
   const one = page.statements[place];
-  const [on, off] = page.where[place];
-  return [
-    ["linked", on, one.linked],
-    ["not linked", off, one.not_linked],
-  ]
-    .filter(([, , evidence]) => evidence)
-    .map(([side, where, evidence]) => [
-      one.pair[0],
-      one.pair[1],
-      one.claim,
-      where,
-      side,
-      evidence.answer,
-      evidence.n_rows,
-      evidence.rows_used,
-      evidence.statistic,
-      evidence.df,
-      evidence.p,
-      evidence.q,
-      evidence.information,
-      evidence.cramers_v,
-      evidence.odds_ratio && evidence.odds_ratio.value,
-      evidence.more_rows,
-      one.share,
-      one.agreement,
-      one.support,
-      one.sentence,
-    ]);
+  const sides = one.evidence.length ? one.evidence : [{ n_rows: one.n_rows }];
+  return sides.map((side, at) => [
+    one.pair[0],
+    one.pair[1],
+    one.kind,
+    String(one.is_finding),
+    one.confidence,
+    one.gate ? ["linked", "elsewhere"][at] : "everywhere",
+    page.where[place][at],
+    one.given.join("; "),
+    side.n_rows,
+    side.statistic,
+    side.df,
+    side.p,
+    side.q,
+    side.information,
+    side.cramers_v,
+    side.cramers_v_limit,
+    side.more_rows,
+    one.support,
+    one.sentence,
+  ]);
 }
 
 function csvText(places) {

@@ -30,9 +30,18 @@ function showLink() {
     view,
     el("div", { class: "row spread" }, title, close),
     el("p", { class: "sentence" }, el("bdi", {}, sentence)),
+    el("p", { id: "link-state" }, linkStateText(one)),
     evidenceView(one.statement),
   );
   return undefined;
+}
+
+function linkStateText(one) {
+  const answer = look(state.context);
+  const context = contextText(answer.context);
+  return answer.nRows
+    ? `${context}: ${stateText(one.statement, answer.states[one.statement])}.`
+    : `${context}: ${NO_ROW}.`;
 }
 
 function makeLinkView() {
@@ -48,11 +57,7 @@ function makeFindings() {
   }
   for (const button of document.querySelectorAll("button[data-show]")) {
     const link = page.links.findIndex((one) => one.statement === Number(button.dataset.show));
-    button.hidden = link < 0;
-    button.addEventListener("click", () => {
-      if (!page.links[link].drawn) setAll(true);
-      openLink(link);
-    });
+    button.addEventListener("click", () => openLink(link));
   }
 }
 

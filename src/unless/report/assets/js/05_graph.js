@@ -23,12 +23,14 @@ const GRAPH_STYLE = [
     },
   },
   {
-    selector: "node.gate",
+    selector: "node.mark",
     style: {
-      shape: "diamond",
+      shape: "data(shape)",
       width: 13,
       height: 13,
-      "background-color": "data(colour)",
+      "background-color": "data(fill)",
+      "border-color": "data(colour)",
+      "border-width": 2,
       opacity: "data(opacity)",
       "overlay-opacity": 0,
       "z-index": 1,
@@ -39,13 +41,23 @@ const GRAPH_STYLE = [
     style: {
       width: "data(width)",
       "line-color": "data(colour)",
-      "line-style": "data(dash)",
       opacity: "data(opacity)",
-      "line-dash-pattern": [7, 6],
       "curve-style": "straight",
       "overlay-padding": 8,
       "overlay-opacity": 0,
     },
+  },
+  {
+    selector: 'edge.link[state = "holds in part"]',
+    style: { "line-style": "dashed", "line-dash-pattern": [16, 5] },
+  },
+  {
+    selector: 'edge.link[state = "absent"]',
+    style: { "line-style": "dashed", "line-dash-pattern": [5, 6] },
+  },
+  {
+    selector: 'edge.link[state = "not settled"]',
+    style: { "line-style": "dotted" },
   },
   {
     selector: "edge.chosen",
@@ -91,9 +103,9 @@ function makeGraph(container, onLink) {
   });
   const open = (event) => onLink(event.target.data("link"));
   cy.on("tap", "edge.link", open);
-  cy.on("tap", "node.gate", open);
-  cy.on("mouseover", "edge.link, node.gate", () => container.classList.add("over-link"));
-  cy.on("mouseout", "edge.link, node.gate", () => container.classList.remove("over-link"));
+  cy.on("tap", "node.mark", open);
+  cy.on("mouseover", "edge.link, node.mark", () => container.classList.add("over-link"));
+  cy.on("mouseout", "edge.link, node.mark", () => container.classList.remove("over-link"));
   new ResizeObserver(() => fitGraph(cy)).observe(container);
   return cy;
 }
@@ -138,18 +150,26 @@ function elements(drawing) {
       target: `v${one.to}`,
       colour: one.colour,
       width: one.width,
-      dash: one.dash,
+      kind: one.kind,
+      state: one.state,
       opacity: one.opacity,
       halo: drawing.colours.ink,
     },
   }));
-  const gates = drawing.links
-    .filter((one) => isGated(one.link))
+  const marks = drawing.links
+    .filter((one) => one.mark)
     .map((one) => ({
       group: "nodes",
-      classes: "gate",
+      classes: "mark",
       position: middle(one.link),
-      data: { id: `m${one.link}`, link: one.link, colour: one.colour, opacity: one.there ? 1 : 0.6 },
+      data: {
+        id: `m${one.link}`,
+        link: one.link,
+        shape: one.mark,
+        colour: one.colour,
+        fill: one.fill,
+        opacity: one.there ? 1 : 0.8,
+      },
     }));
   const arrows = drawing.arrows.map((one) => ({
     group: "edges",
@@ -162,7 +182,7 @@ function elements(drawing) {
       opacity: one.opacity,
     },
   }));
-  return [...boxes, ...gates, ...links, ...arrows];
+  return [...boxes, ...marks, ...links, ...arrows];
 }
 
 function isChanged(known, one) {
