@@ -1,11 +1,11 @@
-"""Slices of a statement are the table's own counts, cut by its gate."""
+"""The shares of a statement come from the table's own counts."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import unless
-from unless.knowledge.slices import Slicer, wilson
+from unless.knowledge.slices import shares_of, told_column, wilson
 
 
 def counted(data, pair, context):
@@ -20,34 +20,27 @@ def counted(data, pair, context):
 
 
 @pytest.mark.parametrize("name", ["ucb_admissions", "titanic"])
-def test_slices_are_counted_as_row_by_row(name):
+def test_strata_are_counted_as_row_by_row(name):
     data = getattr(unless.datasets, f"load_{name}")()
-    for statement in unless.CSGS().fit(data).statements_:
-        for one in Slicer(data).slices(statement):
-            if len(one.where) <= 1:
-                context = dict(one.where[0].conditions) if one.where else {}
-                assert one.table.tolist() == counted(data, statement.pair, context).tolist()
+    for statement in unless.CSGS().fit(data).statements_.findings:
+        for side in shares_of(statement):
+            for one in side.strata:
+                allowed = {column: (label,) for column, label in one.stratum}
+                where = statement.evidence[side.side].where
+                table = sum(
+                    counted(data, statement.pair, _both(allowed, dict(region.conditions))) for region in where
+                ) if len(where) <= 1 and where else counted(data, statement.pair, allowed)  # fmt: skip
+                if len(where) <= 1:
+                    shown = one.counts if not told_column(statement) else one.counts.T
+                    assert shown.tolist() == table.tolist()
 
 
-def test_slices_of_a_gate_divide_the_rows():
-    data = unless.datasets.load_titanic()
-    for statement in unless.CSGS().fit(data).statements_:
-        parts = Slicer(data).slices(statement)
-        assert sum(one.evidence.n_rows for one in parts) == data.n_rows
-        if statement.gate is None:
-            assert [one.is_linked for one in parts] == [None]
-        else:
-            rows = [
-                sum(one.evidence.n_rows for one in parts if one.is_linked is side) for side in (True, False)
-            ]
-            assert rows == [side.n_rows for side in statement.evidence]
-
-
-def test_a_gate_of_many_combinations_is_cut_into_its_two_sides(monkeypatch):
-    monkeypatch.setattr("unless.knowledge.slices.MOST_SLICES", 3)
-    data = unless.datasets.load_titanic()
-    statement = unless.CSGS().fit(data).statements_.about("Age", "Survived")
-    assert [one.is_linked for one in Slicer(data).slices(statement)] == [True, False]
+def _both(first, second):
+    names = {*first, *second}
+    return {
+        name: tuple(x for x in first.get(name, second.get(name)) if x in second.get(name, first.get(name)))
+        for name in names
+    }
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 4), (1, 141), (11, 25), (4, 4), (512, 825)])

@@ -1,5 +1,6 @@
 """From a structure and a table to statements: the structure proposes, the referee decides what is said."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain, shorten
+from unless.data.domain import Domain, Variable, shorten
 from unless.data.progress import PATIENCE, progress
 from unless.errors import SettingError
 from unless.independence.settings import check_effect
@@ -29,6 +30,11 @@ SHARED = frozenset({"fdr"})
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
 ASSOCIATED = 0.05
+# How `unless.read` names the level of missing values, and its note on columns that it cut.
+MISSING = ("missing", "(missing)")
+_CUT = re.compile(r"Cut (.+) (?:by|into|at|in) .*?into (\d+) groups")
+# Fewer rows missing together, or known together, tell nothing.
+LEAST_MISSING = 20
 # A pair that is not linked shows no p below this.
 ABSENT = 0.05
 
@@ -163,6 +169,7 @@ class _Writer:
             v_alone, p_alone = marginal_test(self.referee, one.pair)
             once = p_alone >= ABSENT and v_alone < one.side.v / 2
             sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
+            sentence = self._missing_together(one) or sentence + self._cut([*pair, *given])
             return self._statement(one, pair, None, (evidence,), sentence, given)
         sides = (
             self._evidence(one, one.account.inside, gate.linked),
@@ -177,7 +184,32 @@ class _Writer:
         sentence = write(
             pair, gate, sides, given, one.confidence * one.gate_confidence, self.table.domain, n_rows
         )
+        if one.kind != "gated":
+            sentence = self._missing_together(one) or sentence
+        sentence += self._cut([*pair, *given, *gate.names])
         return self._statement(one, pair, gate, sides, sentence, given)
+
+    def _missing_together(self, one: Verdict) -> str:
+        """Say of a pair that only its missing values go together that they do; else nothing."""
+        domain, rows, counts = self.table.domain, self.table.rows, self.table.counts
+        codes = [_missing_code(domain.variables[c]) for c in one.pair]
+        if None in codes:
+            return ""
+        missing = [rows[:, c] == code for c, code in zip(one.pair, codes, strict=True)]
+        n_both = int(counts[missing[0] & missing[1]].sum())
+        known = ~(missing[0] | missing[1])
+        if n_both < LEAST_MISSING or int(counts[known].sum()) < LEAST_MISSING:
+            return ""
+        test = self.referee.wide.within(*one.pair, one.given, known)
+        if test.p < ABSENT:
+            return ""
+        limit = self.referee.wide.side(*one.pair, test, float(counts[known].sum())).largest_v
+        return say.missing_sentence(self._names(one), n_both, self.table.n_rows, limit, one.confidence)
+
+    def _cut(self, names: Iterable[str]) -> str:
+        """Say which of some columns were cut into groups: what is left inside a group can link others."""
+        cut = {found[1]: int(found[2]) for note in self.table.notes if (found := _CUT.match(note))}
+        return say.cut_text([(name, cut[repr(name)]) for name in sorted(names) if repr(name) in cut])
 
     def _evidence(self, one: Verdict, side: Side, where: Any, own_p: bool = False) -> PairEvidence:
         p = side.statistic.p if own_p else one.p
@@ -248,6 +280,11 @@ class _Writer:
         strength = {c: min(self.referee.association(c, end) for end in one.pair) for c in one.given}
         ordered = sorted(one.given, key=lambda c: (-round(strength[c], 9), c))
         return [self.table.domain.names[c] for c in ordered]
+
+
+def _missing_code(variable: Variable) -> int | None:
+    """Return the code of the level that stands for missing values, if there is one."""
+    return next((variable.levels.index(label) for label in MISSING if label in variable.levels), None)
 
 
 # A function is said only where chance cannot make it (referee/determined.py).

@@ -24,6 +24,22 @@ def linked_sentence(
     return f"{_both(pair)} are linked{_given(given, once)}{figures}"
 
 
+def missing_sentence(pair: Edge, n_both: int, n_rows: int, limit: float, confidence: float) -> str:
+    """Say that the missing values of two columns go together, and that nothing else of them does."""
+    return (
+        f"{_both(pair)} are missing together: both missing in {n_both:,} of {n_rows:,} rows; where both are known "
+        f"no link is seen (V at most {decimal(limit)}; {sure(confidence)})"
+    )
+
+
+def cut_text(cut: Sequence[tuple[str, int]]) -> str:
+    """Name the columns that were cut into groups, behind a sentence that rests on them."""
+    if not cut:
+        return ""
+    said = ", ".join(f"{_name(name)} cut in {n_groups}" for name, n_groups in cut)
+    return f"; rests on {said}"
+
+
 def gated_sentence(
     pair: Edge,
     gate: Gate,

@@ -41,7 +41,9 @@ def find_blanket(table: Table, target: int, allowed: Collection[int], alpha: flo
 
 
 def find_blankets(
-    table: Table, allowed: np.ndarray, alpha: float  # type: ignore[type-arg]
+    table: Table,
+    allowed: np.ndarray,
+    alpha: float,  # type: ignore[type-arg]
 ) -> list[tuple[int, ...]]:
     """Find the blanket of every column among those that its row of `allowed` marks."""
     return [

@@ -47,7 +47,7 @@ def link_confidences(p_values: Sequence[float]) -> Floats:
     mean = np.zeros(len(p))
     for weight, one in zip(weights.tolist(), linked, strict=True):
         mean += weight * one
-    return mean
+    return np.minimum(mean, 1.0)
 
 
 def gate_confidence(margin: float) -> float:

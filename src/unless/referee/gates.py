@@ -131,7 +131,9 @@ class PairProblem:
         used = [len(self.table.used_levels(c)) for c in (a, b)]
         self.least_levels = max(1, min(used) - 1)
 
-    def ratios(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> list[Statistic]:
+    def ratios(
+        self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()
+    ) -> list[Statistic]:
         """Test terms, each with the other end put in, at both ends; `beside` are terms already there."""
         found = []
         for end, other in (self.pair, self.pair[::-1]):
@@ -306,7 +308,9 @@ class PairProblem:
                 total[column] += found.value / 2
                 df[column] = max(df[column], found.df)
         p_values = {column: Statistic(total[column], df[column]).p * len(columns) for column in columns}
-        return [c for c in sorted(columns, key=lambda c: (p_values[c], c)) if p_values[c] < SECOND][:MOST_SECONDS]
+        return [c for c in sorted(columns, key=lambda c: (p_values[c], c)) if p_values[c] < SECOND][
+            :MOST_SECONDS
+        ]
 
 
 def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
@@ -366,7 +370,9 @@ def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
 
 def _best_rival(account: Account, accounts: Iterable[Account]) -> float:
     """Return the advantage of the best account that reads the same columns in another way."""
-    rivals = [one.advantage for one in accounts if one.columns == account.columns and one.pair != account.pair]
+    rivals = [
+        one.advantage for one in accounts if one.columns == account.columns and one.pair != account.pair
+    ]
     return max(rivals, default=HOPELESS)
 
 

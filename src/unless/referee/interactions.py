@@ -24,6 +24,8 @@ REGROWN = 0.05
 # Products enter the regression that a pair is tested beside where p, times their number, is below this.
 ENRICHED = 0.01
 MOST_ENRICHED = 12
+# Columns cubed times distinct rows, up to which all triples are looked at.
+MOST_COUNTED = 50_000_000
 # A product has at most so many weights for each row.
 WEIGHTS_PER_ROW = 0.05
 
@@ -62,7 +64,9 @@ class Models:
         key = end, frozenset(terms)
         if with_products and key not in self._enriched:
             self._enriched[key] = self._with_products(end, terms)
-        return (self._enriched[key] if with_products else key[1]) | {(c,) for c in more if self.allowed[end, c]}
+        return (self._enriched[key] if with_products else key[1]) | {
+            (c,) for c in more if self.allowed[end, c]
+        }
 
     def _with_products(self, target: int, terms: set[Term]) -> frozenset[Term]:
         """Add products of the columns, the strongest first, as long as they are needed."""
@@ -147,9 +151,7 @@ def find_products(models: Models) -> int:
                 changed = True
         if changed:
             rest = [triple for triple in screened if triple not in models.products]
-            p_values = dict(
-                zip(rest, chances_beyond([models.product_score(t) for t in rest]), strict=True)
-            )
+            p_values = dict(zip(rest, chances_beyond([models.product_score(t) for t in rest]), strict=True))
     for triple in sorted(models.products):
         models.products.remove(triple)
         if models.product_test(triple).p < limit:
@@ -166,10 +168,7 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
 
     table = models.table
     least: dict[Triple, float] = {}
-    neighbours: list[list[int]] = [[] for _ in range(table.n_columns)]
-    for a, b in models.links():
-        neighbours[a].append(b)
-        neighbours[b].append(a)
+    neighbours = _partners(models)
     sizes = np.array(table.n_levels, dtype=np.int64)
     free = np.array([len(table.used_levels(c)) - 1 for c in range(table.n_columns)])
     for target, seconds in enumerate(neighbours):
@@ -197,6 +196,23 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
     # Of few triples, each may be kept at a larger p.
     limit = max(SCREENED, 5 * KEPT / max(1, len(least)))
     return sorted(triple for triple, p in least.items() if p < limit), len(least)
+
+
+def _partners(models: Models) -> list[list[int]]:
+    """Return, for each column, those that triples with it are begun with.
+
+    All of them where the table is small: three columns may interact though no two of them go together. Of
+    many columns those that it is linked to, for all triples would take too long.
+    """
+    table = models.table
+    n, n_rows = table.n_columns, table.codes.shape[1]
+    if n**3 * n_rows <= MOST_COUNTED:
+        return [[c for c in range(n) if models.may_link(target, c)] for target in range(n)]
+    partners: list[list[int]] = [[] for _ in range(n)]
+    for a, b in models.links():
+        partners[a].append(b)
+        partners[b].append(a)
+    return partners
 
 
 def regrow(models: Models) -> None:

@@ -40,7 +40,9 @@ class Rule:
     n_outside: int
 
 
-def find_rule(table: Table, first: int, column: int, held: Sequence[int], gates: Sequence[int]) -> Rule | None:
+def find_rule(
+    table: Table, first: int, column: int, held: Sequence[int], gates: Sequence[int]
+) -> Rule | None:
     """Find the smallest box of levels of gates outside of which a column never varies with a first one.
 
     `held` are the columns that make the strata; `gates`, some of them, may be in a clause.

@@ -189,7 +189,9 @@ class Referee:
         """Test a link: one that is the same everywhere, or one with the products that the models have."""
         a, b = problem.pair
         ways = [problem.ratios([()])]
-        shared = sorted({c for triple in models.products if a in triple and b in triple for c in triple} - {a, b})
+        shared = sorted(
+            {c for triple in models.products if a in triple and b in triple for c in triple} - {a, b}
+        )
         if shared:
             products = [
                 tuple(c for c in product if c not in (a, b))
@@ -299,8 +301,6 @@ def problem_ratios(models: Models, account: Account) -> list[Statistic]:
     """Test the link inside a gate at both ends."""
     problem = PairProblem(models, *account.pair, [column for column, _ in account.clauses])
     return problem.ratios([(models.table.indicator(account.clauses),)])
-
-
 
 
 def marginal_test(referee: Referee, pair: Pair) -> tuple[float, float]:

@@ -4,11 +4,13 @@ They are tested within strata, by permutations where cells are nearly empty (`sp
 together with an end must be held fixed; where the rows do not bear that, the pair is at most associated.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unless.independence.logistic import Statistic
 from unless.referee.gates import Side
-from unless.referee.regressions import Bools, Ints, Table
+from unless.referee.regressions import Bools, Codes, Ints, Table
 from unless.referee.sparse import SparseTest, independence_within_strata
 
 # Columns with more levels have no regression of their own.
@@ -32,9 +34,7 @@ def regressable(table: Table) -> Bools:
     cells = np.outer(sizes, sizes)
     weights = np.outer(sizes - 1, sizes - 1)
     both = regular[:, None] & regular[None, :] & (table.n_rows >= ROWS_PER_CELL * cells)
-    wide = (
-        regular[:, None] & (sizes > MOST_REGULAR)[None, :] & (table.n_rows >= ROWS_PER_WEIGHT * weights)
-    )
+    wide = regular[:, None] & (sizes > MOST_REGULAR)[None, :] & (table.n_rows >= ROWS_PER_WEIGHT * weights)
     return np.asarray(both | wide)
 
 
@@ -76,9 +76,7 @@ class WideTester:
     def _test(self, a: int, b: int, strata: Ints) -> SparseTest:
         table = self.table
         columns = (table.codes[c].astype(np.int64) for c in (a, b))
-        return independence_within_strata(
-            *columns, strata, self.counts, table.n_levels[a], table.n_levels[b]
-        )
+        return independence_within_strata(*columns, strata, self.counts, table.n_levels[a], table.n_levels[b])
 
     def given_others(self, a: int, b: int, others: list[int]) -> tuple[SparseTest, tuple[int, ...], bool]:
         """Test a pair given the columns that go together with an end: the test, what it holds fixed, and if all.
@@ -98,13 +96,25 @@ class WideTester:
             held.append(c)
         return self._test(a, b, strata), tuple(sorted(held)), is_complete
 
-    def side(self, a: int, b: int, test: SparseTest) -> Side:
-        """Return the strength that a test shows."""
+    def within(self, a: int, b: int, held: Sequence[int], inside: Bools) -> SparseTest:
+        """Test a pair in some rows, given as many of some columns as they bear, the first first."""
+        table, counts = self.table, self.counts[inside]
+        strata = np.zeros(len(counts), dtype=np.int64)
+        for c in held:
+            finer, n_strata = _refined(strata, table.codes[c][inside], table.n_levels[c])
+            if n_strata * ROWS_PER_STRATUM <= counts.sum():
+                strata = finer
+        columns = (table.codes[c][inside].astype(np.int64) for c in (a, b))
+        return independence_within_strata(*columns, strata, counts, table.n_levels[a], table.n_levels[b])
+
+    def side(self, a: int, b: int, test: SparseTest, n_rows: float | None = None) -> Side:
+        """Return the strength that a test shows, in all rows or so many."""
         least = max(1, min(len(self.table.used_levels(c)) for c in (a, b)) - 1)
-        return Side(Statistic(test.statistic, test.df), float(self.table.n_rows), least)
+        rows = float(self.table.n_rows) if n_rows is None else n_rows
+        return Side(Statistic(test.statistic, test.df), rows, least)
 
 
-def _refined(strata: Ints, codes: np.ndarray, n_levels: int) -> tuple[Ints, int]:  # type: ignore[type-arg]
+def _refined(strata: Ints, codes: Codes, n_levels: int) -> tuple[Ints, int]:
     key = strata * n_levels + codes
     occurring, which = np.unique(key, return_inverse=True)
     return which.astype(np.int64), len(occurring)
