@@ -264,14 +264,10 @@ ODD = {
         "a": RNG.integers(0, 300, 300), "b": RNG.integers(0, 300, 300), "c": RNG.integers(0, 2, 300)
     },
 }  # fmt: skip
-# The score tests of the referee take memory by the square of levels x levels, and minutes.
-TOO_LARGE = {"two columns of distinct values", "300 levels", "300 levels, 300 rows"}
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_tables_are_answered(name):
-    if name in TOO_LARGE:
-        pytest.skip("the referee does not answer yet where two columns have hundreds of levels")
     data = unless.read(ODD[name], max_levels=300)
     said_of({"a": [0, 1] * 20, "b": [0, 0, 1, 1] * 10})
     begin = time.perf_counter()

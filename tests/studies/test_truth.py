@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from studies.truth import judge as judging
 from studies.truth import laws, run, writing
 from studies.truth.judge import exact_gates, function_recall, is_true, judge, link_recall, wilson
 from studies.truth.laws import Law
 from studies.truth.run import Cell
-
 from unless.data.domain import Domain, Variable
 from unless.structures.regions import Region
 

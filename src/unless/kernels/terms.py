@@ -8,7 +8,7 @@ from unless.kernels.patterns import _number
 
 @compiled
 def number_rows(codes, variables, sizes):
-    """Give the distinct values of some variables numbers: return the number of each row, and an example of each.
+    """Give the distinct values of some variables numbers: return that of each row, and an example of each.
 
     `codes` is variable x row. Numbers follow the lexicographic order of the values.
     """
@@ -18,7 +18,9 @@ def number_rows(codes, variables, sizes):
         most = max(most, sizes[variables[place]])
     rows = np.arange(n_rows)
     which = np.empty(n_rows, dtype=np.int64)
-    n_patterns = _number(codes, rows, variables, sizes, which, np.empty(max(4, most) * n_rows + most, np.int64))
+    n_patterns = _number(
+        codes, rows, variables, sizes, which, np.empty(max(4, most) * n_rows + most, np.int64)
+    )
     example = np.empty(n_patterns, dtype=np.int64)
     for row in range(n_rows - 1, -1, -1):
         example[which[row]] = row
@@ -37,9 +39,9 @@ def count_target(which, codes, weights, counts):
 def lay_out_terms(codes, example, terms, sizes, references):
     """Give a column to each combination of levels that a term shows: begins, active, owners, levels.
 
-    A term is a row of `terms`: up to three variables, -1 where there are fewer. It has a column for each combination
-    of levels that are no references and that some example shows. Column 0 is always on. `owners` are the
-    positions of terms, `levels` the numbers of combinations, both -1 for column 0.
+    A term is a row of `terms`: up to three variables, -1 where there are fewer. It has a column for each
+    combination of levels that are no references and that some example shows. Column 0 is always on. `owners`
+    are the positions of terms, `levels` the numbers of combinations, both -1 for column 0.
     """
     codes, example, terms = borrowed(codes), borrowed(example), borrowed(terms)
     sizes, references = borrowed(sizes), borrowed(references)

@@ -27,8 +27,8 @@ def linked_sentence(
 def missing_sentence(pair: Edge, n_both: int, n_rows: int, limit: float, confidence: float) -> str:
     """Say that the missing values of two columns go together, and that nothing else of them does."""
     return (
-        f"{_both(pair)} are missing together: both missing in {n_both:,} of {n_rows:,} rows; where both are known "
-        f"no link is seen (V at most {decimal(limit)}; {sure(confidence)})"
+        f"{_both(pair)} are missing together: both missing in {n_both:,} of {n_rows:,} rows; where both are "
+        f"known no link is seen (V at most {decimal(limit)}; {sure(confidence)})"
     )
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection
 
-import numpy as np
-
 from unless.independence.logistic import chances_beyond
 from unless.referee.regressions import Table
 
@@ -38,15 +36,3 @@ def find_blanket(table: Table, target: int, allowed: Collection[int], alpha: flo
             break
         inside.remove(leaving)
     return tuple(sorted(inside))
-
-
-def find_blankets(
-    table: Table,
-    allowed: np.ndarray,
-    alpha: float,  # type: ignore[type-arg]
-) -> list[tuple[int, ...]]:
-    """Find the blanket of every column among those that its row of `allowed` marks."""
-    return [
-        find_blanket(table, target, np.flatnonzero(allowed[target]).tolist(), alpha)
-        for target in range(table.n_columns)
-    ]

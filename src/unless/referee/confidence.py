@@ -26,8 +26,8 @@ _GATE_SCALE, _GATE_MOST = 2.2, 0.985
 def link_confidences(p_values: Sequence[float]) -> Floats:
     """Return, for each pair, the probability that it is linked, from the p of all of them.
 
-    The p of pairs without a link are uniform, those of links follow one of two laws. The shares of the two are
-    not fitted but averaged over: a small table leaves them open, and a fitted share would follow chance.
+    The p of pairs without a link are uniform, those of links follow one of two laws. The shares of the two
+    are not fitted but averaged over: a small table leaves them open, and a fitted share would follow chance.
     """
     if not len(p_values):
         return np.zeros(0)

@@ -1,4 +1,4 @@
-"""Where a pair is linked: its accounts (nowhere, everywhere, freely by level, only inside a gate), and their scores.
+"""Where a pair is linked: its accounts (nowhere, everywhere, by level, inside a gate) and their scores.
 
 An account is a set of terms for either end of the pair. Scores are comparable between accounts of one pair;
 the bound on the far side decides whether "only when" may be said.
@@ -18,10 +18,10 @@ from unless.referee.regressions import Bools, Term
 
 # A column with more levels is no gate: a list of its levels is no sentence.
 MOST_LEVELS = 8
-# "Only when" is said where the far side, at its upper 95 % limit, has at most this share of the effect inside.
+# "Only when" is said where the far side, at its upper 95 % limit, has at most this share of V inside.
 FAR_SHARE = 0.5
-# Of a clear effect inside, the far side has at most this share of the information, too, at its upper limit: many
-# rows with a small V may hold as much as few with a large one.
+# Of a clear effect inside, the far side has at most this share of the information, too, at its upper limit:
+# many rows with a small V may hold as much as few with a large one.
 CLEAR, FAR_INFORMATION = 80.0, 0.1
 # A level of the far side is linked by itself where p, times the number of its levels, is below this.
 FAR_LEVEL = 0.005
@@ -56,7 +56,7 @@ class Side:
 
     @property
     def beyond_chance(self) -> float:
-        """What the statistic has beyond what chance alone gives: rows times twice the information, in nats."""
+        """What the statistic has beyond chance: rows times twice the information, in nats."""
         return max(0.0, self.statistic.value - self.statistic.df)
 
     @property
@@ -151,7 +151,7 @@ class PairProblem:
         return self.ratio([()])
 
     def free(self, gate: int) -> Statistic:
-        """The test of a link that may be another at each level of a gate."""
+        """Test a link that may be another at each level of a gate."""
         return self.ratio([(), (gate,)])
 
     def n_rows(self, column: int) -> float:
@@ -297,7 +297,7 @@ class PairProblem:
         )
 
     def second_clauses(self, first: Clause, columns: Sequence[int]) -> list[int]:
-        """Return the columns at whose levels the link inside a first clause seems to differ, strongest first."""
+        """Return the columns at whose levels the link inside a first clause seems to differ, best first."""
         inside = self.table.indicator([first])
         total: dict[int, float] = dict.fromkeys(columns, 0.0)
         df: dict[int, int] = dict.fromkeys(columns, 0)
@@ -314,7 +314,7 @@ class PairProblem:
 
 
 def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
-    """Return the gates that may be said, each pair with one at most; products of four columns enter the models.
+    """Return the gates that may be said, one a pair at most; products of four columns enter the models.
 
     A gate is read off a product of three columns in the way that scores best; others that speak of the same
     columns are not said.

@@ -1,4 +1,4 @@
-"""Which pairs interact, and which of them differently at the levels of a third column: products, found forward.
+"""Which pairs interact differently at the levels of a third column: products, found forward.
 
 A product that is missing from the regressions makes neighbours of its columns look linked, or look as if they
 were gated. So each is tested with all products found so far in the regressions of its three ends, and each
@@ -98,7 +98,7 @@ class Models:
         return frozenset(terms)
 
     def product_test(self, triple: Triple) -> Statistic:
-        """Test by likelihood ratio that no end of a triple needs the product of the others: mean of the ends."""
+        """Test by likelihood ratio that no end of a triple needs the product of the others; mean of ends."""
         found = []
         for end in triple:
             b, c = (other for other in triple if other != end)
@@ -152,15 +152,16 @@ def find_products(models: Models) -> int:
         if changed:
             rest = [triple for triple in screened if triple not in models.products]
             p_values = dict(zip(rest, chances_beyond([models.product_score(t) for t in rest]), strict=True))
-    for triple in sorted(models.products):
-        models.products.remove(triple)
-        if models.product_test(triple).p < limit:
-            models.products.add(triple)
+    for triple in screened:
+        if triple in models.products:
+            models.products.remove(triple)
+            if models.product_test(triple).p < limit:
+                models.products.add(triple)
     return n_triples
 
 
 def _screened(models: Models) -> tuple[list[Triple], int]:
-    """Return the triples with a link whose cells are not as the regressions expect; and how many were tried."""
+    """Return the triples whose cells are not as the regressions expect, and how many were tried."""
     from scipy.special import chdtrc
 
     from unless.kernels.logistic import expect

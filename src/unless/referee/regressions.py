@@ -101,7 +101,7 @@ class Table:
         return self._n_used - 1
 
     def numbered(self, variables: tuple[int, ...]) -> tuple[Ints, Ints]:
-        """Number the distinct values of columns: the number of each row, and an example of each."""
+        """Give the distinct values of columns numbers: that of each row, and an example of each."""
         from unless.kernels.terms import number_rows
 
         if variables not in self._numbered:
@@ -250,11 +250,11 @@ class Table:
             ends, EXPLAINED, slopes, variances, found,
         )  # fmt: skip
         tests = []
-        for place, (value, df) in enumerate(found.tolist()):
+        for number, (value, df) in enumerate(found.tolist()):
             if df >= 0:
                 tests.append(Statistic(value, int(df)))
                 continue
-            at, begin, size = int((sizes[:place] ** 2).sum()), int(sizes[:place].sum()), int(sizes[place])
+            at, begin, size = int((sizes[:number] ** 2).sum()), int(sizes[:number].sum()), int(sizes[number])
             variance = variances[at : at + size**2].reshape(size, size)
             tests.append(_known_part(slopes[begin : begin + size], variance, value))
         return tests

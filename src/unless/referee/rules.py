@@ -17,13 +17,14 @@ from unless.referee.regressions import Bools, Codes, Ints, Table
 Clause = tuple[int, tuple[int, ...]]
 # Fewer informative strata, or fewer in which the second column varies, tell nothing.
 LEAST_STRATA, LEAST_VARYING = 20, 5
-# Rows in informative strata, as a share of all: where most strata show one level, the rest are no fair sample.
+# Rows in informative strata, as a share of all: where most strata show one level, the rest are no fair
+# sample.
 LEAST_INFORMATIVE = 0.5
 # A clause earns its place where chance alone would leave its far side without a varying stratum less often.
 LEAST_CHANCE = 1e-4
-# A rule is broken where rows alike in the first column and all others differ in the second; at most this share
-# of the rows that have a like may break it. Where too few rows have one, strata must show this share of all levels
-# of the first column, as a designed table does: else they vary by how many rows they have.
+# A rule is broken where rows alike in the first column and all others differ in the second; at most this
+# share of the rows that have a like may break it. Where too few rows have one, strata must show this share of
+# all levels of the first column, as a designed table does: else they vary by how many rows they have.
 MOST_BROKEN, LEAST_REPEATED, LEAST_FILLED = 0.0, 0.2, 0.75
 # Columns with more levels are no gates.
 MOST_LEVELS = 8

@@ -1,4 +1,4 @@
-"""All pairs of a table judged: which are linked given all else, where, how surely, and what cannot be told."""
+"""All pairs of a table judged: which are linked given all else, where, how surely, and what is open."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ ALPHA = 0.05
 # weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
 # Sides that differ: what the free account must gain over the plain one.
 LEAST_DIFFERENCE = 6.0
-# A side is linked by itself where p is below this, and a far side only if it has this share of the effect: less
-# may be what a regression leaves that is not quite right.
+# A side is linked by itself where p is below this, and a far side only if it has this share of the effect:
+# less may be what a regression leaves that is not quite right.
 SIDE_LINKED, FAR_LINKED = 0.01, 0.3
 
 
@@ -139,7 +139,7 @@ class Referee:
         return verdict if other is None else replace(verdict, kind=other[0], account=other[1])
 
     def _rule(self, models: Models, pair: Pair) -> Account | None:
-        """Return the gate of a pair whose one end never varies with the other outside of it, all else fixed."""
+        """Return the gate outside of which one end of a pair never varies with the other, all else fixed."""
         others = [c for c in range(self.table.n_columns) if self.pairs[c, pair[0]] and self.pairs[c, pair[1]]]
         gates = [c for c in others if self.may_gate[c]]
         near = set(models.blankets[pair[0]]) | set(models.blankets[pair[1]])
@@ -167,8 +167,8 @@ class Referee:
     def _is_common_effect(self, account: Account) -> bool:
         """Tell whether a gate looks like a common effect of the pair.
 
-        Two columns that go together only once a third is known, which goes together with both, are its causes as
-        likely as not. Causes are linked at all levels of their effect, at some of them weakly.
+        Two columns that go together only once a third is known, which goes together with both, are its causes
+        as likely as not. Causes are linked at all levels of their effect, at some of them weakly.
         """
         if not account.differences or len(account.clauses) != 1:
             return False

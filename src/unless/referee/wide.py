@@ -75,11 +75,12 @@ class WideTester:
 
     def _test(self, a: int, b: int, strata: Ints) -> SparseTest:
         table = self.table
-        columns = (table.codes[c].astype(np.int64) for c in (a, b))
-        return independence_within_strata(*columns, strata, self.counts, table.n_levels[a], table.n_levels[b])
+        first, second = (table.codes[c].astype(np.int64) for c in (a, b))
+        sizes = table.n_levels[a], table.n_levels[b]
+        return independence_within_strata(first, second, strata, self.counts, *sizes)
 
     def given_others(self, a: int, b: int, others: list[int]) -> tuple[SparseTest, tuple[int, ...], bool]:
-        """Test a pair given the columns that go together with an end: the test, what it holds fixed, and if all.
+        """Test a pair given the columns that go together with an end: the test, what it holds, and if all.
 
         The columns that go together most with both ends come first.
         """
@@ -104,8 +105,9 @@ class WideTester:
             finer, n_strata = _refined(strata, table.codes[c][inside], table.n_levels[c])
             if n_strata * ROWS_PER_STRATUM <= counts.sum():
                 strata = finer
-        columns = (table.codes[c][inside].astype(np.int64) for c in (a, b))
-        return independence_within_strata(*columns, strata, counts, table.n_levels[a], table.n_levels[b])
+        first, second = (table.codes[c][inside].astype(np.int64) for c in (a, b))
+        sizes = table.n_levels[a], table.n_levels[b]
+        return independence_within_strata(first, second, strata, counts, *sizes)
 
     def side(self, a: int, b: int, test: SparseTest, n_rows: float | None = None) -> Side:
         """Return the strength that a test shows, in all rows or so many."""
