@@ -15,13 +15,13 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.discovery import adjusted, largest_shift
+from unless.independence.discovery import adjusted_whatever_depends, largest_shift
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
 from unless.referee.blankets import MOST_NEIGHBOURS, find_blanket
 from unless.referee.determined import apart, find_determined
 from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem, Side
 from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Bools, Floats, Table, Term
+from unless.referee.regressions import Bools, Floats, Ints, Table, Term
 from unless.referee.verdicts import ALPHA, SIDE_LINKED, agreed
 
 Change = Literal["gained", "lost", "stronger", "weaker", "other", "not shown"]
@@ -56,12 +56,12 @@ class Difference:
     pair
         The two names, sorted.
     kind
-        "gained": linked in the second, and in the first V is at most half of that, at its upper limit;
+        "gained": linked in the second and not in the first, where V at its upper limit is at most half;
         "lost": the reverse; "stronger", "weaker": linked in both, in the second more or less strongly;
         "other": the link differs in another way. "not shown": no difference was found.
     statistic, p, q
         The test that the pair is linked alike in all groups: mean of the likelihood ratios of both ends; p
-        that both bear out; q over all pairs (Benjamini and Hochberg).
+        that both bear out; q over all pairs (Benjamini and Yekutieli, for tests that depend on each other).
     limit
         The largest difference of V that is not ruled out (95 %).
     more_rows
@@ -122,7 +122,9 @@ def find_differences(data: Dataset, group: str, *, fdr: float = 0.05, effect: fl
     """
     place = data.domain.index(group)
     table, groups, notes = _prepared(data, group)
-    n_rows = tuple(int(data.counts[data.rows[:, place] == data.domain[group].code(one)].sum()) for one in groups)
+    n_rows = tuple(
+        int(data.counts[data.rows[:, place] == data.domain[group].code(one)].sum()) for one in groups
+    )
     if len(groups) < 2 or table.n_variables < 3:
         return Differences((), groups, n_rows, notes)
     found = _Comparison(table, group, groups, effect).all_pairs(fdr)
@@ -154,6 +156,9 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
         notes.append(f"{len(kept):,} groups are too many to compare; {MOST_GROUPS} are possible.")
         kept = []
     groups = tuple(variable.levels[code] for code in kept)
+    nothing = Dataset.from_codes(Domain((variable,)), np.zeros((0, 1)))
+    if len(kept) < 2:
+        return nothing, groups, tuple(notes)
     inside = np.isin(data.rows[:, place], kept)
     rows, counts = data.rows[inside].astype(np.int64), data.counts[inside]
 
@@ -169,9 +174,8 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
         columns.append(codes)
         variables.append(Variable(name, labels))
     notes += [f"{reason}: {_listed(left)}." for reason, left in sorted(reasons.items())]
-    if not variables or len(kept) < 2:
-        empty = Domain((Variable(group, variable.levels),))
-        return Dataset.from_codes(empty, np.zeros((0, 1))), groups, tuple(notes)
+    if not variables:
+        return nothing, groups, tuple(notes)
     codes = np.column_stack(columns)
     parts = [_part(codes, counts, rows[:, place] == code) for code in kept]
     order = sorted(range(len(kept)), key=lambda one: parts[one])
@@ -184,7 +188,7 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
     return table, groups, tuple(notes)
 
 
-def _by_label(codes: np.ndarray, labels: Labels) -> tuple[np.ndarray, Labels]:  # type: ignore[type-arg]
+def _by_label(codes: Ints, labels: Labels) -> tuple[Ints, Labels]:
     """Number the levels that occur in the order of their labels."""
     used = sorted((labels[code], code) for code in np.unique(codes).tolist())
     number = np.zeros(len(labels), dtype=np.int64)
@@ -192,7 +196,7 @@ def _by_label(codes: np.ndarray, labels: Labels) -> tuple[np.ndarray, Labels]:  
     return number[codes], tuple(label for label, _ in used)
 
 
-def _unfit(codes: np.ndarray, n_levels: int, groups: np.ndarray, kept: Sequence[int]) -> str:  # type: ignore[type-arg]
+def _unfit(codes: Ints, n_levels: int, groups: Ints, kept: Sequence[int]) -> str:
     """Say why a column cannot be compared, if it cannot."""
     seen = [set(np.unique(codes[groups == one]).tolist()) for one in kept]
     if n_levels > MOST_LEVELS:
@@ -204,7 +208,7 @@ def _unfit(codes: np.ndarray, n_levels: int, groups: np.ndarray, kept: Sequence[
     return ""
 
 
-def _part(codes: np.ndarray, counts: np.ndarray, inside: np.ndarray) -> tuple[int, bytes, bytes]:  # type: ignore[type-arg]
+def _part(codes: Ints, counts: Ints, inside: Bools) -> tuple[int, bytes, bytes]:
     """Return what tells the rows of one group from those of another, whatever it is called."""
     order = np.lexsort(codes[inside].T[::-1])
     return int(counts[inside].sum()), codes[inside][order].tobytes(), counts[inside][order].tobytes()
@@ -270,7 +274,7 @@ class _Comparison:
         together[self.group] = together[:, self.group] = False
         self.allowed: Bools = ~together
         np.fill_diagonal(self.allowed, False)
-        self.sizes: Floats = self.table.totals[self.group]
+        self.sizes: Floats = np.asarray(self.table.totals[self.group], dtype=np.float64)
         # The rows that a difference is seen in: of two groups half of their harmonic mean, of more those of the
         # smallest against the rest.
         least = float(self.sizes.min())
@@ -319,7 +323,8 @@ class _Comparison:
             problems.append(problem)
             found.append(self._tested(problem))
         testable = [place for place, one in enumerate(found) if one.statistic.df]
-        q_values = adjusted([found[place].p for place in testable]) if testable else np.zeros(0)
+        # Pairs that share a column share rows and regressions: what is said of them depends on each other.
+        q_values = adjusted_whatever_depends([found[place].p for place in testable])
         for place, q in zip(testable, q_values.tolist(), strict=True):
             found[place] = replace(found[place], q=q)
             if q <= fdr:
@@ -367,12 +372,16 @@ class _Comparison:
         Cells of levels that a side does not have are no cells: what is left when the two margins with the
         side, and the link itself, are taken from the cells.
         """
-        first, second = ((sides[:, :, None] & self.seen[c][None]).any(axis=1) for c in pair)
+        first, second = (np.asarray((sides[:, :, None] & self.seen[c]).any(axis=1)) for c in pair)
         cells = np.argwhere(first[:, :, None] & second[:, None, :])
         if len(cells) == first.size * second.shape[1]:
-            return (len(sides) - 1) * (first.shape[1] - 1) * (second.shape[1] - 1)
+            return int((len(sides) - 1) * (first.shape[1] - 1) * (second.shape[1] - 1))
         margins = []
-        for kept, shape in (((0, 1), first.shape), ((0, 2), second.shape), ((1, 2), (first.shape[1], second.shape[1]))):
+        for kept, shape in (
+            ((0, 1), first.shape),
+            ((0, 2), second.shape),
+            ((1, 2), (first.shape[1], second.shape[1])),
+        ):
             number = cells[:, kept[0]] * shape[1] + cells[:, kept[1]]
             margins.append(np.eye(shape[0] * shape[1])[number])
         return len(cells) - int(np.linalg.matrix_rank(np.concatenate(margins, axis=1)))
@@ -381,16 +390,19 @@ class _Comparison:
 
     def _described(self, problem: _GroupedPair, one: Difference) -> Difference:
         """Say how a pair differs whose groups do."""
+        one = replace(one, more_rows=None)
         cut = self._cut(problem)
         if cut is None:
             return replace(one, kind="other")
-        labels = self.data.domain.variables[self.group].levels
-        sides = tuple(self._side(problem, cut, place) for place in (0, 1))
-        groups = tuple(
-            tuple(label for label in self.groups if label in {labels[code] for code in codes}) for codes in cut
-        )
-        kind = self._kind(problem, cut, sides)
-        return replace(one, kind=kind, groups=groups, sides=sides)
+        sides = self._side(problem, cut, 0), self._side(problem, cut, 1)
+        groups = self._labels(cut[0]), self._labels(cut[1])
+        return replace(one, kind=self._kind(problem, cut, sides), groups=groups, sides=sides)
+
+    def _labels(self, codes: Sequence[int]) -> Labels:
+        """Return the labels of groups, in the order of the table that was given."""
+        known = self.data.domain.variables[self.group].levels
+        wanted = {known[code] for code in codes}
+        return tuple(label for label in self.groups if label in wanted)
 
     def _cut(self, problem: _GroupedPair) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return the groups in two, the one that comes first in the table on the first side."""
@@ -401,9 +413,7 @@ class _Comparison:
             return (first,), (1 - first,)
         if len(whole) <= MOST_CUT:
             rest = [code for code in whole if code != first]
-            cuts = [
-                (first, *more) for size in range(len(rest)) for more in combinations(rest, size)
-            ]
+            cuts = [(first, *more) for size in range(len(rest)) for more in combinations(rest, size)]
         else:
             ranked = problem.ranked(self.group)
             cuts = [tuple(ranked[:size]) for size in range(1, len(ranked))]
@@ -427,19 +437,20 @@ class _Comparison:
     def _side(self, problem: _GroupedPair, cut: tuple[tuple[int, ...], ...], place: int) -> Side:
         """Test the link on one side, beside a link of its own on the other."""
         here, there = (self.table.indicator([(self.group, cut[one])]) for one in (place, 1 - place))
-        a, b = (int((self._masks(cut)[place][:, None] & self.seen[c]).any(axis=0).sum()) for c in problem.pair)
+        a, b = (
+            int((self._masks(cut)[place][:, None] & self.seen[c]).any(axis=0).sum()) for c in problem.pair
+        )
         tests = [_at_most(one, (a - 1) * (b - 1)) for one in problem.ratios([(here,)], beside=[(there,)])]
         return Side(mean_of(tests), float(self.sizes[list(cut[place])].sum()), problem.least_levels)
 
-    def _kind(
-        self, problem: _GroupedPair, cut: tuple[tuple[int, ...], ...], sides: Sequence[Side]
-    ) -> Change:
+    def _kind(self, problem: _GroupedPair, cut: tuple[tuple[int, ...], ...], sides: Sequence[Side]) -> Change:
         is_linked = [one.statistic.df > 0 and one.statistic.p < SIDE_LINKED for one in sides]
         kinds: tuple[Change, Change] = ("lost", "gained")
         for place, kind in enumerate(kinds):
             here, there = sides[place], sides[1 - place]
             is_empty = bool(there.statistic.df) and there.largest_v <= FAR_SHARE * here.v
-            if is_linked[place] and is_empty and self._is_empty_alone(problem, cut, 1 - place):
+            is_open_and_shut = is_linked[place] and not is_linked[1 - place] and is_empty
+            if is_open_and_shut and self._is_empty_alone(problem, cut, 1 - place):
                 return kind
         if all(is_linked):
             errors = sqrt(sum(_standard_error(one) ** 2 for one in sides))
