@@ -1,15 +1,12 @@
 """One question, two answers; the findings everybody can check in the embedded tables."""
 
 import json
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import unless
 from unless.errors import SettingError, UnknownContext, UnknownName
 from unless.knowledge.asking import ask
-from unless.knowledge.comparing import compare_statements
 
 # Published statements about the embedded tables: pair, given, context, answer, rows, df and p by Pearson.
 PUBLISHED = [
@@ -114,37 +111,3 @@ def test_a_degenerate_question_is_undecided_in_words(learned):
 def test_wrong_questions_get_one_sentence(learned, words, error, sentence):
     with pytest.raises(error, match=sentence):
         learned["titanic"].ask(words.pop("a"), words.pop("b"), **words)
-
-
-def test_what_changes_between_two_sets_of_statements(learned):
-    data = unless.datasets.load_ucb_admissions()
-    gated = learned["ucb_admissions"].statements_
-    plain = unless.explain(learned["ucb_admissions"].structure_, data, gates=[])
-    fewer = unless.explain(learned["ucb_admissions"].structure_, data, target="Dept")
-    assert compare_statements(gated, gated).n_same == 3
-    changes = compare_statements(gated, plain)
-    assert [one.pair for one in changes.changed] == [("Admit", "Gender")]
-    lost, gained = compare_statements(gated, fewer), compare_statements(fewer, gated)
-    assert [one.pair for one in lost.lost] == [one.pair for one in gained.gained] == [("Admit", "Gender")]
-    assert (lost.lost[0].second, lost.n_same, gained.to_dict()["n_same"]) == (None, 2, 2)
-    assert str(lost).startswith("Only in the first:\n  Admit - Gender\n    first:  Admit depends")
-    assert "second: nothing is said." in str(lost)
-
-
-def test_a_gate_the_wrong_way_round_and_pairs_that_only_one_speaks_of():
-    rng = np.random.default_rng(0)
-    g, x = np.repeat(["p", "q"], 2000), rng.integers(0, 2, 4000)
-    noise, follows = rng.integers(0, 2, 4000), rng.random(4000) < 0.6
-    tables = [
-        {"g": g, "x": x, "y": np.where((g == side) & follows, x, noise), "v": np.tile([0, 1], 2000)}
-        for side in "pq"
-    ]
-    features = [unless.Feature.of({"x": x, "y": y, "g": "p"}) for x in "01" for y in "01"]
-    structure = unless.FeatureSet(unless.read(tables[0]).domain, features)
-    said = [unless.explain(structure, table) for table in tables]
-    assert said[0].about("x", "y").gate == said[1].about("x", "y").gate
-    assert [one.pair for one in compare_statements(*said).changed] == [("x", "y")]
-    still = said[0].about("g", "v")
-    assert not still.is_dependent
-    fewer = replace(said[0], statements=tuple(one for one in said[0] if one is not still))
-    assert compare_statements(said[0], fewer).n_same == len(said[0]) - 1

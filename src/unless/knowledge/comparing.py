@@ -14,6 +14,7 @@ from unless.knowledge import sentences as say
 from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
+from unless.referee.gates import Side
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 
@@ -208,8 +209,8 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     """Say which pairs of columns are not linked alike in the groups that a column makes.
 
     Of more than two groups each pair is tested once, whether all groups are alike. Where they are not, the
-    cut of the groups in two that fits best is named, if it is sure beyond the choice among all cuts. The first
-    side is the one with the group that comes first.
+    cut of the groups in two that fits best is named, if it is sure beyond the choice among all cuts. The
+    first side is the one with the group that comes first.
 
     Parameters
     ----------
@@ -249,20 +250,18 @@ class _Writer:
 
     def of(self, one: Difference) -> PairChange:
         """Say how a pair differs, or that no difference is shown."""
-        where, evidence = None, None
+        where, first, second = None, None, None
         if one.groups is not None and one.sides is not None:
             where = self._where(one.groups[0]), self._where(one.groups[1])
-            evidence = tuple(self._evidence(one, place) for place in (0, 1))
-        first, second = evidence or (None, None)
-        if first is None or second is None or where is None:
-            is_tested = bool(one.statistic.df)
-            sentence = (
-                say.differing_sentence(one.pair, self.group, one.given, one.q)
-                if one.is_shown
-                else say.not_shown_sentence(one.pair, one.given, one.limit, one.more_rows, is_tested)
+            first, second = (
+                self._evidence(one, side, labels) for side, labels in zip(one.sides, one.groups, strict=True)
             )
-        else:
             sentence = say.change_sentence(one.kind, one.pair, where, (first, second), one.given, one.q)
+        elif one.is_shown:
+            sentence = say.differing_sentence(one.pair, self.group, one.given, one.q)
+        else:
+            is_tested = bool(one.statistic.df)
+            sentence = say.not_shown_sentence(one.pair, one.given, one.limit, one.more_rows, is_tested)
         return PairChange(
             kind=one.kind, pair=one.pair, where=where, given=one.given, statistic=one.statistic.value,
             df=one.statistic.df, p=one.p, q=one.q, limit=one.limit, more_rows=one.more_rows, first=first,
@@ -277,13 +276,11 @@ class _Writer:
     def _region(self, labels: Sequence[str]) -> Region:
         return Region.of(self.data.domain, {self.group: labels})
 
-    def _evidence(self, one: Difference, place: int) -> PairEvidence:
-        assert one.groups is not None and one.sides is not None  # noqa: S101 (for the type checker)
+    def _evidence(self, one: Difference, side: Side, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
-        side = one.sides[place]
         a, b = (index(name) for name in one.pair)
         evidence = self.grounds.of(
-            (a, b), side, [index(name) for name in one.given], where=(self._region(one.groups[place]),),
+            (a, b), side, [index(name) for name in one.given], where=(self._region(labels),),
             p=side.statistic.p, q=1.0, with_tables=True,
         )  # fmt: skip
         # The column that tells two tables apart is none of theirs.

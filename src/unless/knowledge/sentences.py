@@ -125,7 +125,8 @@ def change_sentence(
 
 def differing_sentence(pair: Edge, group: str, given: Sequence[str], q: float) -> str:
     """Say that a link is not the same in all groups of a column, where it is not known in which."""
-    return f"{_both(pair)} are not linked alike at all levels of {_name(group)} ({chance('q', q)}){_given(given)}"
+    alike = f"not linked alike at all levels of {_name(group)}"
+    return f"{_both(pair)} are {alike} ({chance('q', q)}){_given(given)}"
 
 
 def not_shown_sentence(

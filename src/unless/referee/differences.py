@@ -45,6 +45,8 @@ MOST_ROWS_ASKED = 10**9
 
 Pair = tuple[int, int]
 Labels = tuple[str, ...]
+# The groups in two, by codes.
+Cut = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,8 @@ def _importance(one: Difference) -> tuple[bool, float, float, tuple[str, str]]:
 def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ...]]:
     """Leave out groups and columns that cannot be compared; put the rest into an order of its own.
 
-    Columns stand in the order of names, levels in that of labels, groups in that of their size and rows: which
-    of two tables comes first, and how their levels are ordered, decides nothing, not even the rounding.
+    Columns stand in the order of names, levels in that of labels, groups in that of their size and rows:
+    which of two tables comes first, and how their levels are ordered, decides nothing, not even the rounding.
     """
     place, variable = data.domain.index(group), data.domain[group]
     sizes = np.bincount(data.rows[:, place], weights=data.counts, minlength=len(variable.levels))
@@ -189,7 +191,7 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
 
 
 def _by_label(codes: Ints, labels: Labels) -> tuple[Ints, Labels]:
-    """Number the levels that occur in the order of their labels."""
+    """Return codes that number the levels that occur, in the order of their labels, and these."""
     used = sorted((labels[code], code) for code in np.unique(codes).tolist())
     number = np.zeros(len(labels), dtype=np.int64)
     number[[code for _, code in used]] = np.arange(len(used))
@@ -275,8 +277,8 @@ class _Comparison:
         self.allowed: Bools = ~together
         np.fill_diagonal(self.allowed, False)
         self.sizes: Floats = np.asarray(self.table.totals[self.group], dtype=np.float64)
-        # The rows that a difference is seen in: of two groups half of their harmonic mean, of more those of the
-        # smallest against the rest.
+        # The rows that a difference is seen in: of two groups half of their harmonic mean, of more groups
+        # that of the smallest and the rest.
         least = float(self.sizes.min())
         self.n_effective = least * (self.table.n_rows - least) / self.table.n_rows
         self.seen = [self._seen(column) for column in range(n)]
@@ -394,7 +396,10 @@ class _Comparison:
         cut = self._cut(problem)
         if cut is None:
             return replace(one, kind="other")
-        sides = self._side(problem, cut, 0), self._side(problem, cut, 1)
+        # Fits begin where the latest ended: in an order of their own, whichever side is called the first.
+        order = (0, 1) if cut[0] < cut[1] else (1, 0)
+        tested = [self._side(problem, cut, place) for place in order]
+        sides = tested[order[0]], tested[order[1]]
         groups = self._labels(cut[0]), self._labels(cut[1])
         return replace(one, kind=self._kind(problem, cut, sides), groups=groups, sides=sides)
 
@@ -404,29 +409,29 @@ class _Comparison:
         wanted = {known[code] for code in codes}
         return tuple(label for label in self.groups if label in wanted)
 
-    def _cut(self, problem: _GroupedPair) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    def _cut(self, problem: _GroupedPair) -> Cut | None:
         """Return the groups in two, the one that comes first in the table on the first side."""
-        labels = self.data.domain.variables[self.group].levels
-        first = labels.index(self.groups[0])
-        whole = tuple(range(len(labels)))
+        whole = tuple(range(len(self.groups)))
+        first = self.data.domain.variables[self.group].levels.index(self.groups[0])
         if len(whole) == 2:
             return (first,), (1 - first,)
         if len(whole) <= MOST_CUT:
-            rest = [code for code in whole if code != first]
-            cuts = [(first, *more) for size in range(len(rest)) for more in combinations(rest, size)]
+            parts = [(0, *more) for size in range(len(whole) - 1) for more in combinations(whole[1:], size)]
         else:
             ranked = problem.ranked(self.group)
-            cuts = [tuple(ranked[:size]) for size in range(1, len(ranked))]
-        best: tuple[float, float, tuple[int, ...]] | None = None
-        for cut in cuts:
-            inside = tuple(sorted(cut if first in cut else set(whole) - set(cut)))
-            indicator = self.table.indicator([(self.group, inside)])
-            df = self._df(problem.pair, self._masks((inside, tuple(sorted(set(whole) - set(inside))))))
+            parts = [tuple(ranked[:size]) for size in range(1, len(ranked))]
+        found: list[tuple[float, float, Cut]] = []
+        for part in parts:
+            rest = set(whole) - set(part)
+            cut = tuple(sorted(part)), tuple(sorted(rest))
+            indicator = self.table.indicator([(self.group, part)])
+            df = self._df(problem.pair, self._masks(cut))
             tests = [_at_most(one, df) for one in problem.ratios([(indicator,)], beside=[()])]
-            best = min(best or (1.0, 0.0, ()), (agreed(tests), -mean_of(tests).value, inside))
-        if best is None or best[0] * (2.0 ** (len(whole) - 1) - 1) >= CUT:
+            found.append((agreed(tests), -mean_of(tests).value, cut))
+        p, _, (one, other) = min(found)
+        if p * (2.0 ** (len(whole) - 1) - 1) >= CUT:
             return None
-        return best[2], tuple(sorted(set(whole) - set(best[2])))
+        return (one, other) if first in one else (other, one)
 
     def _masks(self, cut: Sequence[Sequence[int]]) -> Bools:
         masks = np.zeros((len(cut), len(self.sizes)), dtype=np.bool_)
@@ -434,16 +439,17 @@ class _Comparison:
             masks[place, list(codes)] = True
         return masks
 
-    def _side(self, problem: _GroupedPair, cut: tuple[tuple[int, ...], ...], place: int) -> Side:
+    def _side(self, problem: _GroupedPair, cut: Cut, place: int) -> Side:
         """Test the link on one side, beside a link of its own on the other."""
         here, there = (self.table.indicator([(self.group, cut[one])]) for one in (place, 1 - place))
-        a, b = (
-            int((self._masks(cut)[place][:, None] & self.seen[c]).any(axis=0).sum()) for c in problem.pair
-        )
+        codes = list(cut[place])
+        a, b = (int(self.seen[c][codes].any(axis=0).sum()) for c in problem.pair)
         tests = [_at_most(one, (a - 1) * (b - 1)) for one in problem.ratios([(here,)], beside=[(there,)])]
-        return Side(mean_of(tests), float(self.sizes[list(cut[place])].sum()), problem.least_levels)
+        # Groups in which one of the two does not vary show nothing, and do not make the link weaker.
+        telling = [code for code in codes if all(self.seen[c][code].sum() > 1 for c in problem.pair)]
+        return Side(mean_of(tests), float(self.sizes[telling].sum()), problem.least_levels)
 
-    def _kind(self, problem: _GroupedPair, cut: tuple[tuple[int, ...], ...], sides: Sequence[Side]) -> Change:
+    def _kind(self, problem: _GroupedPair, cut: Cut, sides: Sequence[Side]) -> Change:
         is_linked = [one.statistic.df > 0 and one.statistic.p < SIDE_LINKED for one in sides]
         kinds: tuple[Change, Change] = ("lost", "gained")
         for place, kind in enumerate(kinds):
@@ -459,7 +465,7 @@ class _Comparison:
                 return "stronger" if gain > 0 else "weaker"
         return "other"
 
-    def _is_empty_alone(self, problem: _GroupedPair, cut: tuple[tuple[int, ...], ...], place: int) -> bool:
+    def _is_empty_alone(self, problem: _GroupedPair, cut: Cut, place: int) -> bool:
         """Tell whether no group of a side shows the link by itself."""
         if len(cut[place]) < 2:
             return True

@@ -1,5 +1,6 @@
 """`unless compare`: which links differ between two tables, or between the groups of one."""
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,11 +90,10 @@ def _by_groups(files: tuple[str, ...], by: str, options: dict[str, Any]) -> "Com
     from unless.cli.reading import read_files
     from unless.knowledge.comparing import compare_groups
 
-    data = (
-        _rows_of_one(files[0], options)
-        if len(files) == 1 and _is_model(files[0])
-        else read_files(files, options)
-    )
+    is_model = len(files) == 1 and _is_model(files[0])
+    if is_model:
+        _refuse_unused(options, is_read=False, is_table=False)
+    data = _rows_of_one(files[0]) if is_model else read_files(files, options)
     return compare_groups(data, by, **_testing(options))
 
 
@@ -117,11 +117,18 @@ def _of_two(
             return _as_structures(files, records, table, options)
     else:
         tables = [
-            _rows_of_one(path, options) if is_model else read_files([path], options)
+            _rows_of_one(path) if is_model else read_files([path], options)
             for path, is_model in zip(files, are_models, strict=True)
         ]
-    names = ("first", "second") if files[0] == files[1] else (files[0], files[1])
-    return compare_tables(*tables, names=names, **_testing(options))
+    return compare_tables(*tables, names=_names(*files), **_testing(options))
+
+
+def _names(first: str, second: str) -> tuple[str, str]:
+    """Call two files what tells them apart in a sentence, the shorter the better."""
+    for names in ((PurePath(first).name, PurePath(second).name), (first, second)):
+        if names[0] != names[1]:
+            return names
+    return "first", "second"
 
 
 def _is_model(path: str) -> bool:
@@ -132,7 +139,7 @@ def _is_model(path: str) -> bool:
     return ending(path) in (*READERS, ".unless", ".graphml")
 
 
-def _rows_of_one(path: str, options: dict[str, Any]) -> "Dataset":
+def _rows_of_one(path: str) -> "Dataset":
     from unless.cli.models import open_record, rows_of
     from unless.errors import SettingError
 
@@ -211,9 +218,7 @@ def _tell_structures(compared: _Structures, as_json: bool) -> None:
         return
     say(visible(f"First:  {first}\nSecond: {second}"))
     what = "rows" if compared.n_rows else "contexts"
-    say(
-        f"\nCompared as structures, in {found.n_contexts:,} {what}: no test, and no more than what each draws.\n"
-    )
+    say(f"\nCompared as structures, in {found.n_contexts:,} {what}. This is no test of a difference.\n")
     for (a, b), counts in found.pairs.items():
         if counts.fp or counts.fn:
             parts = [
