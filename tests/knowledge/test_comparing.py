@@ -28,15 +28,15 @@ def test_sentences_of_two_tables():
     weak, strong, none = (unless.read(sample(3_000, 1, strength)) for strength in (0.15, 0.4, 0.0))
     (said,) = compare_tables(weak, strong).differences
     assert said.sentence == (
-        "Pressure and Smoking are linked more strongly in second (V = .41) than in first (V = .15; q = 5e-27)"
+        "Pressure and Smoking are linked more strongly in second (V = .41) than in first (V = .16; q = 8e-22)"
     )
     (said,) = compare_tables(strong, weak, names=("2023", "2024")).differences
     assert said.sentence == (
-        "Pressure and Smoking are linked more strongly in 2023 (V = .41) than in 2024 (V = .15; q = 5e-27)"
+        "Pressure and Smoking are linked more strongly in 2023 (V = .41) than in 2024 (V = .16; q = 8e-22)"
     )
     found = compare_tables(none, strong)
     assert str(found).split("\n")[0] == (
-        "Pressure and Smoking are linked in second (V = .41) but not in first (V at most .04; q = 5e-55)."
+        "Pressure and Smoking are linked in second (V = .41) but not in first (V at most .05; q = 4e-53)."
     )
     assert repr(found) == "<Comparison: 1 of 3 pairs differ>"
     assert compare_tables(strong, none).differences[0].kind == "lost"
