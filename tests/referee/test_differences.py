@@ -10,6 +10,7 @@ from studies.truth import laws
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.independence.discovery import adjusted_whatever_depends
+from unless.referee.differences import _rank as rank_of
 from unless.referee.differences import find_differences
 
 
@@ -63,11 +64,13 @@ def test_the_statistic_is_that_of_the_readable_form(seed):
     value, df, p = naive_difference(counts)
     (one,) = find_differences(counted(counts), "g").found
     assert one.statistic.df == df
-    if df and one.p < 0.2:
-        # The ridge of the regressions costs a little.
-        assert one.statistic.value == pytest.approx(value, rel=0.03, abs=0.1)
-    if df:
+    if df and min(p, one.p) < 0.1:
+        # The ridge of the regressions costs a little; p is the larger of likelihood ratio and score.
+        assert one.statistic.value == pytest.approx(value, rel=0.03, abs=0.3)
         assert np.log(one.p) == pytest.approx(np.log(p), rel=0.15, abs=0.15)
+    elif df:
+        # Screened by score: it is not needed to the digit that it is not small.
+        assert one.p > 0.1
 
 
 def test_q_is_that_of_the_readable_form():
@@ -209,3 +212,11 @@ def test_one_law_sampled_twice_is_not_said_to_differ():
         columns = {f"x{k}": codes[:, k] for k in range(codes.shape[1])}
         said += bool(shown(dataset({**columns, "g": np.arange(3_000) % 2})))
     assert said <= 2
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32 - 1))
+def test_the_rank_in_whole_numbers_is_that_of_floats(seed):
+    rng = np.random.default_rng(seed)
+    matrix = (rng.random(rng.integers(1, 12, 2)) < rng.random()).astype(np.int64)
+    assert rank_of(matrix) == np.linalg.matrix_rank(matrix)

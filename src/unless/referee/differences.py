@@ -385,8 +385,8 @@ class _Comparison:
             ((1, 2), (first.shape[1], second.shape[1])),
         ):
             number = cells[:, kept[0]] * shape[1] + cells[:, kept[1]]
-            margins.append(np.eye(shape[0] * shape[1])[number])
-        return len(cells) - int(np.linalg.matrix_rank(np.concatenate(margins, axis=1)))
+            margins.append(np.eye(shape[0] * shape[1], dtype=np.int64)[number])
+        return len(cells) - _rank(np.concatenate(margins, axis=1))
 
     # ------------------------------------------------------------------ how a pair differs
 
@@ -478,6 +478,24 @@ class _Comparison:
 def _at_most(test: Statistic, df: int) -> Statistic:
     """Take away degrees of freedom that only levels without rows would have."""
     return Statistic(test.value, min(test.df, df)) if df > 0 else NOTHING
+
+
+def _rank(matrix: Ints) -> int:
+    """Return the rank of a matrix of zeros and ones, by elimination in whole numbers modulo a prime."""
+    prime = 2**31 - 1
+    rows, rank = matrix % prime, 0
+    for column in range(rows.shape[1]):
+        pivots = np.flatnonzero(rows[rank:, column])
+        if not len(pivots):
+            continue
+        rows[[rank, rank + pivots[0]]] = rows[[rank + pivots[0], rank]]
+        rows[rank] = rows[rank] * pow(int(rows[rank, column]), -1, prime) % prime
+        below = rank + 1 + np.flatnonzero(rows[rank + 1 :, column])
+        rows[below] = (rows[below] - rows[below, column, None] * rows[rank] % prime) % prime
+        rank += 1
+        if rank == len(rows):
+            break
+    return rank
 
 
 def _standard_error(side: Side) -> float:
