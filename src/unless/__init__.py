@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel as LogLinearModel
     from unless.inference.priors import Gaussian as Gaussian
     from unless.inference.priors import Laplace as Laplace
+    from unless.knowledge.comparing import compare_groups as compare_groups
+    from unless.knowledge.comparing import compare_tables as compare_tables
     from unless.knowledge.explaining import explain as explain
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.cspc import CSPC as CSPC
@@ -85,7 +87,9 @@ _HOMES = {
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",
     "ask": "unless.independence.query",
+    "compare_groups": "unless.knowledge.comparing",
     "compare_structures": "unless.evaluation.comparison",
+    "compare_tables": "unless.knowledge.comparing",
     "Stability": "unless.evaluation.stability",
     "datasets": "unless.datasets",
     "errors": "unless.errors",

@@ -520,17 +520,23 @@ def _confidence_section(judged: list[Record]) -> str:
 
 def _comparing_section(good: list[Record]) -> str:
     rows = []
-    for (learner, domain, n), group in _by_cell(
+    for (_, domain, n), group in _by_cell(
         [one for one in good if one["cell"]["task"] in ("twice", "one group")]
     ):
         some = sum(one["said"] > 0 for one in group)
-        right = share(sum(one["right"] for one in group), len(group)) if domain == "one group" else "-"
-        rows.append((domain, f"{n:,}", learner, share(some, len(group)), right))
+        right, exact = (
+            share(sum(one[key] for one in group), len(group)) if domain == "one group" else "-"
+            for key in ("right", "exact")
+        )
+        rows.append((domain, f"{n:,}", share(some, len(group)), right, exact))
     words = (
         "*One law twice*: two samples of one law (`make_csi(6)`), so that every difference is false. *One "
-        "group*: the second table has one link more (V of .2 or a little above)."
+        "group*: the second table has one link more (V of .2 or a little above); *exactly*: as gained, and "
+        "nothing else is said. Comparing tests the rows: no learner has a part in it."
     )
-    headers = ("tables", "rows each", "learner", "pairs of tables said to differ", "the added link said")
+    headers = (
+        "tables", "rows each", "pairs of tables said to differ", "the added link said", "said exactly",
+    )  # fmt: skip
     return _section("Comparing two tables", words, headers, rows)
 
 

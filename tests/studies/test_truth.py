@@ -364,7 +364,7 @@ def stub(learner, data):
 def stubbed(monkeypatch):
     monkeypatch.setattr(run, "fitted", stub)
     monkeypatch.setattr(run, "said_by", lambda estimator, data, fdr=run.FDR: estimator.statements_)
-    monkeypatch.setattr(run, "differences_of", lambda learner, first, second: {("v0", "v1")})
+    monkeypatch.setattr(run, "differences_of", lambda first, second: {("v0", "v1"): "gained"})
 
 
 def test_the_plan_names_each_cell_once_and_is_short_if_quick() -> None:

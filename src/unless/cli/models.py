@@ -10,6 +10,7 @@ from unless.cli.options import Written, assignment, gathered
 from unless.cli.wording import count
 
 if TYPE_CHECKING:
+    from unless.data.dataset import Dataset
     from unless.formats.record import Record
     from unless.formats.structures import Structure
     from unless.structures.features import FeatureSet
@@ -112,3 +113,14 @@ def size_text(size: Mapping[str, Any]) -> str:
     }
     kind, field, noun = names[size["kind"]]
     return f"{kind}, {count(size['n_variables'], 'variable')}, {count(size[field], noun)}"
+
+
+def rows_of(record: "Record") -> "Dataset | None":
+    """Return the rows that a model keeps, if it does."""
+    from unless.data.dataset import Dataset
+    from unless.structures.canonical import CanonicalModel
+
+    structure = record.structure
+    if isinstance(structure, CanonicalModel):
+        return Dataset(structure.domain, structure.rows, structure.counts)
+    return None

@@ -21,6 +21,13 @@ def adjusted(p_values: npt.ArrayLike, n_hypotheses: int | None = None) -> npt.ND
     return q
 
 
+def adjusted_whatever_depends(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return q for each p where tests depend on each other in any way (Benjamini and Yekutieli, 2001)."""
+    p = np.asarray(p_values, dtype=np.float64)
+    q: npt.NDArray[np.float64] = np.minimum(1.0, adjusted(p) * (1 / np.arange(1, len(p) + 1)).sum())
+    return q
+
+
 def adapted(p_values: npt.ArrayLike, n_hypotheses: int, level: float) -> npt.NDArray[np.float64]:
     """Return q for each p where many hypotheses may be false (Benjamini, Krieger and Yekutieli, 2006).
 

@@ -1,98 +1,330 @@
-"""Two sets of statements side by side: what is gained, what is lost, what is said differently."""
+"""Two tables, or the groups of one, side by side: which links differ, by a test of the difference itself."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unless.knowledge.statements import Statement, Statements
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
+from unless.errors import SettingError
+from unless.independence.settings import check_effect
+from unless.knowledge import sentences as say
+from unless.knowledge.grounds import Grounds, PairEvidence
+from unless.knowledge.measures import rounded
+from unless.referee.differences import Change, Difference, find_differences
+from unless.referee.gates import Side
+from unless.structures.pairs import Edge
+from unless.structures.regions import Region, spoken
+
+CORRECTION = "Benjamini-Yekutieli"
 
 
-@dataclass(frozen=True)
-class Change:
-    """What two sets of statements say of one pair; None where one of them does not speak of it."""
+@dataclass(frozen=True, kw_only=True)
+class PairChange:
+    """What is said of one pair in two tables or in groups of rows.
 
-    pair: tuple[str, str]
-    first: Statement | None
-    second: Statement | None
+    Parameters
+    ----------
+    kind
+        "gained": linked in the second, and in the first absent or nearly so; "lost": the reverse; "stronger",
+        "weaker": linked in both, in the second more or less strongly; "other": the link differs in another
+        way. "not shown": no difference is shown, which does not mean that there is none.
+    pair
+        The two names, sorted.
+    where
+        The first and the second in words, "in 2023" or "where Dept = A"; empty where more than two groups
+        differ and no cut of them in two is sure.
+    given
+        The columns that the test holds fixed.
+    statistic, df, p, q
+        The test that the pair is linked alike everywhere; q is corrected over all pairs.
+    limit, more_rows
+        The largest difference of V that is not ruled out (95 %), and how many more rows would bring it down
+        to the effect worth seeing, about; None where it is there, or where rows would not help.
+    first, second
+        The link on the two sides; None where no difference is shown.
+    """
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
+    kind: Change
+    pair: Edge
+    where: tuple[str, str] | None
+    given: tuple[str, ...]
+    statistic: float
+    df: int
+    p: float
+    q: float
+    limit: float
+    more_rows: int | None
+    first: PairEvidence | None
+    second: PairEvidence | None
+    sentence: str
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the two are said to differ."""
+        return self.kind != "not shown"
+
+    def to_dict(self, tables: bool = False) -> dict[str, Any]:
+        """Return plain values, ready for JSON; `tables=True` puts the tables behind each side in."""
         return {
+            "kind": self.kind,
             "pair": list(self.pair),
-            "first": self.first and self.first.to_dict(tables=False),
-            "second": self.second and self.second.to_dict(tables=False),
+            "where": None if self.where is None else list(self.where),
+            "given": list(self.given),
+            **{
+                name: rounded(getattr(self, name))
+                for name in ("statistic", "df", "p", "q", "limit", "more_rows")
+            },
+            "first": self.first and self.first.to_dict(tables),
+            "second": self.second and self.second.to_dict(tables),
+            "sentence": self.sentence,
         }
 
+    def __str__(self) -> str:
+        return self.sentence
+
 
 @dataclass(frozen=True)
-class Changes:
-    """Pairs whose dependence is found only in the second, only in the first, or in both but elsewhere."""
+class Comparison:
+    """All pairs that were compared, those that differ first, the surest of them at the top.
 
-    gained: tuple[Change, ...]
-    lost: tuple[Change, ...]
-    changed: tuple[Change, ...]
-    # Of the pairs that both speak of.
-    n_same: int
-    # Why one of them says nothing, or what it leaves out.
-    notes: tuple[str, str] = ("", "")
+    `sides` are the names of what was compared with its number of rows, `notes` say what was left out.
+    """
 
-    def to_dict(self) -> dict[str, Any]:
+    changes: tuple[PairChange, ...]
+    sides: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> tuple[PairChange, ...]:
+        """The pairs that are said to differ."""
+        return tuple(one for one in self.changes if one.is_shown)
+
+    def about(self, a: str, b: str) -> PairChange | None:
+        """Return what is said of a pair, named in either order, if it was compared."""
+        wanted = (a, b) if a < b else (b, a)
+        return next((one for one in self.changes if one.pair == wanted), None)
+
+    def of_kind(self, *kinds: Change) -> tuple[PairChange, ...]:
+        """Return the pairs that differ in one of some ways."""
+        return tuple(one for one in self.changes if one.kind in kinds)
+
+    def to_dict(self, tables: bool = False) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return {
-            "gained": [one.to_dict() for one in self.gained],
-            "lost": [one.to_dict() for one in self.lost],
-            "changed": [one.to_dict() for one in self.changed],
-            "n_same": self.n_same,
+            "sides": [{"name": name, "n_rows": n_rows} for name, n_rows in self.sides],
+            "settings": dict(self.settings),
             "notes": list(self.notes),
+            "pairs": [one.to_dict(tables) for one in self.changes],
         }
 
     def lines(self) -> list[str]:
-        """Return what is gained, lost and changed, line by line, both sides of each."""
-        lines = []
-        titles = ("Only in the second", "Only in the first", "In other contexts")
-        for title, changes in zip(titles, (self.gained, self.lost, self.changed), strict=True):
-            lines += [f"{title}:"] if changes else []
-            for one in changes:
-                was, now = (side.sentence if side else "nothing is said" for side in (one.first, one.second))
-                lines += [f"  {' - '.join(one.pair)}", f"    first:  {was}.", f"    second: {now}."]
-        sides = zip(("first", "second"), self.notes, strict=True)
-        lines += [f"Of the {side}: {note}" for side, note in sides if note]
-        return [*lines, f"The same is said of {self.n_same:,} pair{'' if self.n_same == 1 else 's'}."]
+        """Return what differs, line by line, how many pairs show no difference, and what was left out."""
+        lines = [f"{one.sentence}." for one in self.differences]
+        return [*lines, *self._rest(), *self.notes]
+
+    def _rest(self) -> list[str]:
+        rest = self.of_kind("not shown")
+        # Of one pair or two everything fits into sentences of its own.
+        if len(rest) <= 2:
+            return [f"{one.sentence}." for one in rest]
+        effect = say.decimal(self.settings.get("effect", 0.0))
+        settled = [one for one in rest if one.df and one.more_rows is None]
+        wanting = [one.more_rows for one in rest if one.more_rows is not None]
+        untold = len(rest) - len(settled) - len(wanting)
+        parts = [
+            *([f"{len(settled):,} differ by {effect} in V at most"] if settled else []),
+            *(
+                [f"{len(wanting):,} need more rows to tell (about {max(wanting):,} more for all)"]
+                if wanting
+                else []
+            ),
+            *([f"{untold:,} cannot be compared, for a column does not vary"] if untold else []),
+        ]
+        return [f"No difference is shown for {len(rest):,} pairs: {'; '.join(parts)}."]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def __repr__(self) -> str:
+        return f"<Comparison: {len(self.differences)} of {len(self.changes)} pairs differ>"
 
-def compare_statements(first: Statements, second: Statements) -> Changes:
-    """Compare what was found: dependences are gained, lost, or changed in where they hold.
 
+def compare_tables(
+    first: object,
+    second: object,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    fdr: float = 0.05,
+    effect: float = 0.2,
+) -> Comparison:
+    """Say which pairs of columns are not linked alike in two tables, by a test of the difference.
+
+    Parameters
+    ----------
+    first, second
+        Datasets, or whatever `unless.read` reads. Columns that only one of them has are left out, and told;
+        levels are the same where their labels are.
+    names
+        What the tables are called in sentences.
+    fdr
+        The share of the differences said that may be false, however the tests depend on each other.
+    effect
+        A difference of Cramer's V worth seeing: of pairs without a difference the rows are told that would
+        rule it out.
+
+    Examples
+    --------
     >>> import unless
     >>> data = unless.datasets.load_ucb_admissions()
-    >>> statements = unless.CSGS().fit(data).statements_
-    >>> compare_statements(statements, statements).n_same
-    3
+    >>> unless.compare_tables(data, data)
+    <Comparison: 0 of 3 pairs differ>
     """
-    sides = [{one.pair: one for one in statements} for statements in (first, second)]
-    # In the order of the second, where what matters now comes first; then what it no longer speaks of.
-    pairs = dict.fromkeys([*(one.pair for one in second), *(one.pair for one in first)])
-    gained, lost, changed, n_same = [], [], [], 0
-    for pair in pairs:
-        change = Change(pair, sides[0].get(pair), sides[1].get(pair))
-        was, now = (side is not None and side.is_dependent for side in (change.first, change.second))
-        if now and not was:
-            gained.append(change)
-        elif was and not now:
-            lost.append(change)
-        elif was and now and _where(change.first) != _where(change.second):
-            changed.append(change)
+    settings = _settings(fdr, effect)
+    if names[0] == names[1]:
+        raise SettingError(f"names={names!r} calls both tables the same; give two names.")
+    tables = [_read(one) for one in (first, second)]
+    shared = sorted(set(tables[0].names) & set(tables[1].names))
+    if len(shared) < 2:
+        raise SettingError("The two tables share fewer than two columns; give tables of the same columns.")
+    notes = [
+        f"Only in {spoken(name)}, left out: {', '.join(map(spoken, left))}."
+        for name, table in zip(names, tables, strict=True)
+        if (left := [column for column in table.names if column not in shared])
+    ]
+    group = "table"
+    while group in shared:
+        group += "_"
+    stacked = _stacked([table.select(shared) for table in tables], group, names)
+    found = find_differences(stacked, group, fdr=fdr, effect=effect)
+    writer = _Writer(stacked, group, effect, are_tables=True)
+    sides = tuple(zip(names, (one.n_rows for one in tables), strict=True))
+    return Comparison(tuple(map(writer.of, found.found)), sides, (*notes, *found.notes), settings)
+
+
+def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 0.2) -> Comparison:
+    """Say which pairs of columns are not linked alike in the groups that a column makes.
+
+    Of more than two groups each pair is tested once, whether all groups are alike. Where they are not, the
+    cut of the groups in two that fits best is named, if it is sure beyond the choice among all cuts. The
+    first side is the one with the group that comes first.
+
+    Parameters
+    ----------
+    data
+        A Dataset, or whatever `unless.read` reads.
+    by
+        The column whose levels are the groups.
+    fdr, effect
+        As of `compare_tables`.
+
+    Examples
+    --------
+    >>> import unless
+    >>> found = unless.compare_groups(unless.datasets.load_ucb_admissions(), "Dept")
+    >>> [(one.kind, one.pair, one.where[0]) for one in found.differences]
+    [('lost', ('Admit', 'Gender'), 'where Dept = A')]
+    """
+    settings = _settings(fdr, effect)
+    table = _read(data)
+    place = table.domain.index(by)
+    if len(np.unique(table.rows[:, place])) < 2:
+        raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
+    ordered = table.select(sorted(table.names))
+    found = find_differences(ordered, by, fdr=fdr, effect=effect)
+    writer = _Writer(ordered, by, effect)
+    names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
+    sides = tuple(zip(names, found.n_rows, strict=True))
+    return Comparison(tuple(map(writer.of, found.found)), sides, found.notes, {**settings, "by": by})
+
+
+class _Writer:
+    """Turns differences into what is said, with the evidence of both sides."""
+
+    def __init__(self, data: Dataset, group: str, effect: float, are_tables: bool = False) -> None:
+        self.data, self.group, self.are_tables = data, group, are_tables
+        self.grounds = Grounds(data, effect)
+
+    def of(self, one: Difference) -> PairChange:
+        """Say how a pair differs, or that no difference is shown."""
+        where, first, second = None, None, None
+        if one.groups is not None and one.sides is not None:
+            where = self._where(one.groups[0]), self._where(one.groups[1])
+            first, second = (
+                self._evidence(one, side, labels) for side, labels in zip(one.sides, one.groups, strict=True)
+            )
+            sentence = say.change_sentence(one.kind, one.pair, where, (first, second), one.given, one.q)
+        elif one.is_shown:
+            sentence = say.differing_sentence(one.pair, self.group, one.given, one.q)
         else:
-            n_same += change.first is not None and change.second is not None
-    return Changes(tuple(gained), tuple(lost), tuple(changed), n_same, (first.note, second.note))
+            is_tested = bool(one.statistic.df)
+            sentence = say.not_shown_sentence(one.pair, one.given, one.limit, one.more_rows, is_tested)
+        return PairChange(
+            kind=one.kind, pair=one.pair, where=where, given=one.given, statistic=one.statistic.value,
+            df=one.statistic.df, p=one.p, q=one.q, limit=one.limit, more_rows=one.more_rows, first=first,
+            second=second, sentence=sentence,
+        )  # fmt: skip
+
+    def _where(self, labels: Sequence[str]) -> str:
+        if self.are_tables:
+            return f"in {spoken(labels[0])}"
+        return f"where {say.regions_text([self._region(labels)], self.data.domain)}"
+
+    def _region(self, labels: Sequence[str]) -> Region:
+        return Region.of(self.data.domain, {self.group: labels})
+
+    def _evidence(self, one: Difference, side: Side, labels: Sequence[str]) -> PairEvidence:
+        index = self.data.domain.index
+        a, b = (index(name) for name in one.pair)
+        evidence = self.grounds.of(
+            (a, b), side, [index(name) for name in one.given], where=(self._region(labels),),
+            p=side.statistic.p, q=1.0, with_tables=True,
+        )  # fmt: skip
+        # The column that tells two tables apart is none of theirs.
+        return replace(evidence, where=()) if self.are_tables else evidence
 
 
-def _where(one: Statement | None) -> Any:
-    """Say where a dependence was found: None for everywhere."""
-    if one is None or one.gate is None or all(side.answer == "dependent" for side in one.evidence):
-        return None
-    # The evidence decides: the same gate may turn out to be the wrong way round.
-    sides = zip(one.evidence, (one.gate.linked, one.gate.unlinked), strict=True)
-    return [regions for evidence, regions in sides if evidence.answer == "dependent"]
+def _read(source: object) -> Dataset:
+    if isinstance(source, Dataset):
+        return source
+    from unless.data.read import read
+
+    return read(source)
+
+
+def _stacked(tables: Sequence[Dataset], group: str, names: tuple[str, str]) -> Dataset:
+    """Put tables of the same columns below each other, with a column that names them."""
+    variables, columns = [], []
+    for place, name in enumerate(tables[0].names):
+        sides = [table.domain[name] for table in tables]
+        levels = _united(*(one.levels for one in sides))
+        number = {label: code for code, label in enumerate(levels)}
+        coded = [np.array([number[label] for label in one.levels]) for one in sides]
+        parts = zip(coded, tables, strict=True)
+        columns.append(np.concatenate([codes[table.rows[:, place]] for codes, table in parts]))
+        kinds = {one.kind for one in sides}
+        variables.append(Variable(name, levels, kinds.pop() if len(kinds) == 1 else "text"))
+    columns.append(np.repeat(np.arange(len(tables)), [table.n_distinct for table in tables]))
+    variables.append(Variable(group, names))
+    counts = np.concatenate([table.counts for table in tables])
+    stacked = Dataset.from_codes(Domain(tuple(variables)), np.column_stack(columns), counts)
+    return stacked.select(sorted(stacked.names))
+
+
+def _united(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Unite levels, whichever comes first; where both have levels of their own, in the order of labels."""
+    if set(first) == set(second):
+        return min(first, second)
+    if set(first) > set(second):
+        return first
+    return second if set(second) > set(first) else tuple(sorted({*first, *second}))
+
+
+def _settings(fdr: float, effect: float) -> dict[str, Any]:
+    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
+        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
+    check_effect(effect)
+    return {"fdr": float(fdr), "effect": float(effect), "correction": CORRECTION}

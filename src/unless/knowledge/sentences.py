@@ -129,6 +129,44 @@ def unproposed_sentence(pair: Edge, evidence: PairEvidence, given: Sequence[str]
     )
 
 
+def change_sentence(
+    kind: str,
+    pair: Edge,
+    where: tuple[str, str],
+    sides: tuple[PairEvidence, PairEvidence],
+    given: Sequence[str],
+    q: float,
+) -> str:
+    """Say how a link differs between two sides; `where` names the first and the second."""
+    v = [f"V = {decimal(one.cramers_v)}" for one in sides]
+    limit = [f"at most {decimal(one.cramers_v_limit)}" for one in sides]
+    # The side that has the link, or more of it, is named first.
+    here, there = (0, 1) if kind in ("lost", "weaker") else (1, 0)
+    linked, known = f"{_both(pair)} are linked", f"{chance('q', q)}){_given(given)}"
+    if kind in ("gained", "lost"):
+        return f"{linked} {where[here]} ({v[here]}) but not {where[there]} (V {limit[there]}; {known}"
+    if kind in ("stronger", "weaker"):
+        return f"{linked} more strongly {where[here]} ({v[here]}) than {where[there]} ({v[there]}; {known}"
+    ends = [f"{where[one]} ({v[one]}, {limit[one]}" for one in (1, 0)]
+    return f"{_both(pair)} are not linked alike {ends[0]}) and {ends[1]}; {known}"
+
+
+def differing_sentence(pair: Edge, group: str, given: Sequence[str], q: float) -> str:
+    """Say that a link is not the same in all groups of a column, where it is not known in which."""
+    alike = f"not linked alike at all levels of {_name(group)}"
+    return f"{_both(pair)} are {alike} ({chance('q', q)}){_given(given)}"
+
+
+def not_shown_sentence(
+    pair: Edge, given: Sequence[str], limit: float, more_rows: int | None, is_tested: bool
+) -> str:
+    """Say that no difference is shown, what is ruled out, and how many rows it would take."""
+    if not is_tested:
+        return f"{_both(pair)}: no difference shown, for one of them does not vary on both sides"
+    more = f"; {more_rows_text(more_rows, '')}" if more_rows else ""
+    return f"{_both(pair)}: no difference shown{_given(given)} (of V, at most {decimal(limit)}){more}"
+
+
 def regions_text(regions: Sequence[Region], domain: Domain) -> str:
     """Write regions: "Class = 2nd and Sex = Male", or several of them joined by "or"."""
     return ", or ".join(_region_text(region, domain) for region in regions)

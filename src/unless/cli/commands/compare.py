@@ -1,43 +1,60 @@
-"""`unless compare`: what two models, or the groups of one table, say differently."""
+"""`unless compare`: which links differ between two tables, or between the groups of one."""
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from unless.cli.commands.learn import learning_options
+from unless.cli.options import QUOTING
 from unless.cli.reading import reading_options
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
-    from unless.knowledge.comparing import Changes
-    from unless.knowledge.statements import Statements
+    from unless.evaluation.comparison import StructureComparison
+    from unless.formats.record import Record
+    from unless.knowledge.comparing import Comparison
 
 
 @click.command(
     "compare",
-    short_help="Say what two models, or the groups of a table, say differently.",
-    epilog="""
-    A dependence is gained where only the second finds it, lost where only the first does, and changed where
-    both do but in other contexts. By groups, each group of a table is learned from alone, by the options of
-    `unless learn`, and the first group is compared with each of the others.
+    short_help="Say which links differ between two tables, or between the groups of one.",
+    epilog=f"""
+    A link is gained, lost, stronger or weaker only where a test of the difference shows it, corrected for the
+    number of pairs; of all other pairs no difference is shown, which does not mean that there is none. Models
+    that keep their rows are compared by them. Two models without rows, or with --table, are compared as
+    structures: that is no test, and says nothing of what chance would do.
+
+    {QUOTING}
 
     \b
     Examples:
-      unless compare 2023.unless 2024.unless
-      unless compare ggs.unless csgs.unless --table survey.csv
+      unless compare 2023.csv 2024.csv
       unless compare survey.csv --by Region
-      unless compare survey.csv --by Region --json
+      unless compare 2023.unless 2024.unless --json
+      unless compare ggs.unless csgs.unless --table survey.csv
 
     \b
     The JSON document, keys sorted:
-      format, version   "unless-changes", 1
-      comparisons       for each: first, second (what is compared), gained,
-                        lost, changed (each a list of pair, first, second:
-                        statements as `unless show --json` has them, or
-                        null), n_same (of the pairs both speak of) and
-                        notes (of first and second: why there are no
-                        statements, or what was left out)
+      format, version   "unless-changes", 2
+      is_test           whether differences were tested; else the document
+                        has first, second and structures: in how many
+                        contexts, or rows, each pair is linked in both (tp),
+                        in the second (fp), in the first (fn), nowhere (tn)
+      sides             name and n_rows of what is compared
+      settings          fdr, effect, correction, and by
+      notes             what was left out
+      pairs             one for each pair, those that differ first:
+        kind            "gained", "lost", "stronger", "weaker", "other" or
+                        "not shown"
+        pair            two names, sorted
+        where           the first and the second in words, or null
+        given           the columns held fixed
+        statistic, df, p, q   the test that both are alike
+        limit           the largest difference of V not ruled out (95 %)
+        more_rows       that would rule out `effect`, about, or null
+        first, second   the link there, as `unless show --json` has it
+        sentence        all of this in English
     """,
 )
 @click.argument("files", metavar="A B | TABLE", nargs=-1, required=True, type=click.Path())
@@ -47,103 +64,168 @@ if TYPE_CHECKING:
     metavar="FILE",
     multiple=True,
     type=click.Path(),
-    help="Weigh both models by this table; needed where one keeps no rows.",
+    help="Compare two models as structures, over the rows of this table.",
 )
+@click.option("--fdr", type=float, help="The share of the differences said that may be false (0.05).")
+@click.option("--effect", type=float, help="A difference of Cramer's V worth seeing (0.2).")
 @reading_options
-@learning_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(
     files: tuple[str, ...], by: str | None, table: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
-    """Say which dependences two models, or the groups of one table, do not share."""
-    from unless.cli.display import busy, say_json
+    """Say which links differ between two tables or models, or between the groups of one table."""
+    from unless.cli.display import busy
 
     if by is not None and table:
         raise click.UsageError("--table is for two models; with --by the table comes first")
     with busy("Comparing ..."):
-        compared = _models(files, table, options) if by is None else _groups(files, by, options)
-    if as_json:
-        listed = [{"first": first, "second": second, **one.to_dict()} for first, second, one in compared]
-        say_json({"format": "unless-changes", "version": 1, "comparisons": listed})
-        return
-    _tell(compared)
+        compared = _by_groups(files, by, options) if by is not None else _of_two(files, table, options)
+    if isinstance(compared, _Structures):
+        _tell_structures(compared, as_json)
+    else:
+        _tell(compared, as_json)
 
 
-def _models(
+def _by_groups(files: tuple[str, ...], by: str, options: dict[str, Any]) -> "Comparison":
+    from unless.cli.reading import read_files
+    from unless.knowledge.comparing import compare_groups
+
+    is_model = len(files) == 1 and _is_model(files[0])
+    if is_model:
+        _refuse_unused(options, is_read=False, is_table=False)
+    data = _rows_of_one(files[0]) if is_model else read_files(files, options)
+    return compare_groups(data, by, **_testing(options))
+
+
+def _of_two(
     files: tuple[str, ...], table: tuple[str, ...], options: dict[str, Any]
-) -> "list[tuple[str, str, Changes]]":
-    from unless.knowledge.comparing import compare_statements
+) -> "Comparison | _Structures":
+    from unless.cli.models import open_record, rows_of
+    from unless.cli.reading import read_files
+    from unless.knowledge.comparing import compare_tables
 
     if len(files) != 2:
-        raise click.UsageError("give two models, or a table and --by")
-    _refuse_unused(options, is_read=bool(table))
-    first, second = (_statements(path, table, options) for path in files)
-    return [(files[0], files[1], compare_statements(first, second))]
+        raise click.UsageError("give two tables or models, or a table and --by")
+    are_models = [_is_model(path) for path in files]
+    if table and not all(are_models):
+        raise click.UsageError("--table is for two models; two tables are compared by their own rows")
+    _refuse_unused(options, is_read=bool(table), is_table=not all(are_models))
+    if all(are_models):
+        records = [open_record(path) for path in files]
+        tables = [rows_of(record) for record in records]
+        if table or any(one is None for one in tables):
+            return _as_structures(files, records, table, options)
+    else:
+        tables = [
+            _rows_of_one(path) if is_model else read_files([path], options)
+            for path, is_model in zip(files, are_models, strict=True)
+        ]
+    return compare_tables(*tables, names=_names(*files), **_testing(options))
 
 
-def _refuse_unused(options: dict[str, Any], is_read: bool) -> None:
-    """Refuse options that read or learn, where nothing is read or learned."""
+def _names(first: str, second: str) -> tuple[str, str]:
+    """Call two files what tells them apart in a sentence, the shorter the better."""
+    for names in ((PurePath(first).name, PurePath(second).name), (first, second)):
+        if names[0] != names[1]:
+            return names
+    return "first", "second"
+
+
+def _is_model(path: str) -> bool:
+    """Tell by the ending whether a file holds a model."""
+    from unless.cli.models import ending
+    from unless.formats.catalogue import READERS
+
+    return ending(path) in (*READERS, ".unless", ".graphml")
+
+
+def _rows_of_one(path: str) -> "Dataset":
+    from unless.cli.models import open_record, rows_of
+    from unless.errors import SettingError
+
+    found = rows_of(open_record(path))
+    if found is None:
+        raise SettingError(f"{path!r} keeps no rows to compare; name the table it was learned from instead.")
+    return found
+
+
+def _testing(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in ("fdr", "effect") if options[name] is not None}
+
+
+def _refuse_unused(options: dict[str, Any], is_read: bool, is_table: bool) -> None:
+    """Refuse options that read a table or test a difference, where there is none."""
     from unless.cli.reading import MATCHING
 
     context = click.get_current_context()
     for one in context.command.params:
         given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
-        if one.name in options and given and not (is_read and one.name in MATCHING):
+        if one.name not in options or not given:
+            continue
+        if one.name in ("fdr", "effect"):
+            if is_read:
+                raise click.UsageError(f"{one.opts[0]} is for tests; with --table nothing is tested")
+        elif not (is_table or (is_read and one.name in MATCHING)):
             raise click.UsageError(f"{one.opts[0]} is for tables; models were read and learned before")
 
 
-def _statements(path: str, table: tuple[str, ...], options: dict[str, Any]) -> "Statements":
-    from unless.cli.models import open_record
-    from unless.cli.reading import MATCHING, table_of
-    from unless.errors import SettingError
-    from unless.knowledge.explaining import explain_as_learned
+class _Structures:
+    """Two models side by side, without a test; `n_rows` is 0 where contexts are counted once each."""
 
-    record = open_record(path)
-    reading = {name: options[name] for name in MATCHING}
-    data = table_of(record.structure, table, reading, path)
-    if data is None:
-        raise SettingError(
-            f"{path!r} keeps no rows to weigh; name the table it was learned from with --table."
-        )
-    return explain_as_learned(record.structure, data, record.settings)
+    def __init__(self, files: tuple[str, ...], found: "StructureComparison", n_rows: int) -> None:
+        self.files, self.found, self.n_rows = files, found, n_rows
 
 
-def _groups(files: tuple[str, ...], by: str, options: dict[str, Any]) -> "list[tuple[str, str, Changes]]":
-    from unless.cli.reading import read_files
-    from unless.errors import SettingError
-    from unless.knowledge.comparing import compare_statements
+def _as_structures(
+    files: tuple[str, ...], records: "list[Record]", table: tuple[str, ...], options: dict[str, Any]
+) -> _Structures:
+    from unless.cli.reading import MATCHING, read_like
+    from unless.evaluation.comparison import compare_structures
 
-    data = read_files(files, options)
-    place, labels = data.domain.index(by), data.domain[by].levels
-    seen = [code for code in range(len(labels)) if (data.rows[:, place] == code).any()]
-    if len(seen) < 2:
-        raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
-    names = [f"{by} = {labels[code]}" for code in seen]
-    groups = [_learned(_part(data, by, data.rows[:, place] == code), options) for code in seen]
-    return [
-        (names[0], name, compare_statements(groups[0], group))
-        for name, group in zip(names[1:], groups[1:], strict=True)
-    ]
+    first, second = (record.structure for record in records)
+    if not table:
+        return _Structures(files, compare_structures(first, second, by="features", show_progress=False), 0)
+    data = read_like(first.domain, table, {name: options[name] for name in MATCHING}, files[0])
+    found = compare_structures(
+        first, second, by="features", contexts=data, weighted=True, show_progress=False
+    )
+    return _Structures(files, found, data.n_rows)
 
 
-def _part(data: "Dataset", by: str, inside: Any) -> "Dataset":
-    from unless.data.dataset import Dataset
+def _tell(compared: "Comparison", as_json: bool) -> None:
+    from unless.cli.display import say, say_json
+    from unless.cli.wording import count, visible
 
-    part = Dataset(data.domain, data.rows[inside].copy(), data.counts[inside].copy())
-    return part.select([name for name in data.names if name != by])
+    if as_json:
+        say_json({"format": "unless-changes", "version": 2, "is_test": True, **compared.to_dict()})
+        return
+    for name, n_rows in compared.sides:
+        say(visible(f"{name}: {count(n_rows, 'row')}"))
+    say("")
+    for line in compared.lines():
+        say(visible(line))
 
 
-def _learned(data: "Dataset", options: dict[str, Any]) -> "Statements":
-    from unless.cli.commands.learn import learner_of
+def _tell_structures(compared: _Structures, as_json: bool) -> None:
+    from unless.cli.display import say, say_json
+    from unless.cli.wording import count, visible
 
-    return learner_of(options, quiet=True).fit(data).statements_
-
-
-def _tell(compared: "list[tuple[str, str, Changes]]") -> None:
-    from unless.cli.display import say
-    from unless.cli.wording import visible
-
-    for place, (first, second, changes) in enumerate(compared):
-        say(f"{'' if not place else chr(10)}First:  {visible(first)}\nSecond: {visible(second)}\n")
-        for line in changes.lines():
-            say(visible(line))
+    first, second = compared.files
+    found = compared.found
+    if as_json:
+        document = {"is_test": False, "first": first, "second": second, "structures": found.to_dict()}
+        say_json({"format": "unless-changes", "version": 2, **document})
+        return
+    say(visible(f"First:  {first}\nSecond: {second}"))
+    what = "rows" if compared.n_rows else "contexts"
+    say(f"\nCompared as structures, in {found.n_contexts:,} {what}. This is no test of a difference.\n")
+    for (a, b), counts in found.pairs.items():
+        if counts.fp or counts.fn:
+            parts = [
+                f"only in the {place} in {number:,}"
+                for place, number in (("first", counts.fn), ("second", counts.fp))
+                if number
+            ]
+            say(visible(f"{a} - {b}: linked {', '.join(parts)} of {found.n_contexts:,} {what}"))
+    n_same = sum(not (one.fp or one.fn) for one in found.pairs.values())
+    say(f"{count(n_same, 'pair')} drawn alike.")
