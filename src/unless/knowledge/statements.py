@@ -1,7 +1,7 @@
 """What is said of each pair, with its evidence: as sentences, as a table, as plain values, in a context."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 from unless.data.domain import Domain
@@ -9,6 +9,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
+from unless.knowledge.sentences import decimal
 from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region
@@ -154,7 +155,7 @@ class InContext:
 
     def __str__(self) -> str:
         a, b = self.pair
-        bound = "" if self.bound is None else f" (V at most {self.bound:.2f})"
+        bound = "" if self.bound is None else f" (V at most {decimal(self.bound)})"
         return f"{a} and {b}: {self.state}{bound}"
 
 
@@ -198,6 +199,12 @@ class Statements(Sequence[Statement]):
         """Return the statement about a pair, named in either order, if there is one."""
         wanted = (a, b) if a < b else (b, a)
         return next((one for one in self.statements if one.pair == wanted), None)
+
+    def about_column(self, name: str) -> "Statements":
+        """Keep what is said of one column."""
+        if self.domain is not None:
+            self.domain.index(name)
+        return replace(self, statements=tuple(one for one in self.statements if name in one.pair))
 
     def given(self, context: Mapping[str, object]) -> tuple[InContext, ...]:
         """Read each statement where some columns have these labels, by its gate, without a new test."""
