@@ -10,8 +10,10 @@ from unless.cli.options import Written, assignment, gathered
 from unless.cli.wording import count
 
 if TYPE_CHECKING:
+    from unless.data.dataset import Dataset
     from unless.formats.record import Record
     from unless.formats.structures import Structure
+    from unless.knowledge.statements import Statements
     from unless.structures.features import FeatureSet
 
 # Scores in words.
@@ -63,6 +65,21 @@ def open_record(path: str) -> "Record":
     if ending(path) in READERS and ending(path) != ".unless":
         return Record(read_model(path))
     return load_record(path)
+
+
+def statements_of(record: "Record", path: str, data: "Dataset | None" = None) -> "Statements | None":
+    """Return what a file says: as kept, or of the table given; None where there are neither words nor rows."""
+    from unless.errors import FileFormatError, UnlessError
+    from unless.knowledge.explaining import explain_as_learned
+    from unless.knowledge.keeping import read_statements
+
+    if data is None and record.statements is not None:
+        try:
+            return read_statements(record.statements, record.domain)
+        except UnlessError as error:
+            raise FileFormatError(f"{path!r} is damaged: {str(error).rstrip('.')}.") from None
+    table = record.table if data is None else data
+    return None if table is None else explain_as_learned(record.structure, table, record.settings)
 
 
 def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":

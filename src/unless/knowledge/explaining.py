@@ -176,9 +176,11 @@ class _Writer:
     def _statement(
         self, one: Verdict, pair: Any, gate: Gate | None, sides: Any, sentence: str, given: Iterable[str]
     ) -> Statement:
+        # Sums of weights round to a little above 1.
+        confidence = min(1.0, one.confidence * one.gate_confidence)
         return Statement(
-            kind=one.kind, pair=pair, gate=gate, given=tuple(given),
-            confidence=one.confidence * one.gate_confidence, evidence=sides, n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
+            kind=one.kind, pair=pair, gate=gate, given=tuple(given), confidence=confidence, evidence=sides,
+            n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
         )  # fmt: skip
 
     def _no_claim(self, one: Verdict, n_pairs: int) -> Statement:
