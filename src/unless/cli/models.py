@@ -68,7 +68,7 @@ def open_record(path: str) -> "Record":
 
 
 def statements_of(record: "Record", path: str, data: "Dataset | None" = None) -> "Statements | None":
-    """Return what a file says: as kept, or of the table given; None where there are neither words nor rows."""
+    """Return what a file says: as kept, or of the table given; None where it keeps neither words nor rows."""
     from unless.errors import FileFormatError, UnlessError
     from unless.knowledge.explaining import explain_as_learned
     from unless.knowledge.keeping import read_statements
@@ -93,7 +93,7 @@ def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
     suits = {"pairs": (CanonicalModel,), "cliques": (CanonicalModel, Graph)}
     if kind and not isinstance(structure, suits[kind]):
         raise SettingError(
-            f"--features {kind} is for a structure with a graph for each context, as `unless learn` saves it."
+            f"--features {kind} is for a structure with a graph for each context, such as --learner CSGS learns."
         )
     spoken = structure.features if isinstance(structure, LogLinearModel) else structure
     return featuring.features_of(spoken, "pairs" if kind == "pairs" else "cliques")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 # What the figures behind a sentence are.
 LEGEND = (
-    "V is Cramer's V, without what chance alone gives: 0 for no link, 1 where one column tells the other. What a "
-    "link\nis given is held fixed, and cannot account for it. Confidence is the probability that the sentence is "
-    "true."
+    "V is Cramer's V, without what chance alone gives: 0 for no link, 1 where one column tells the other. "
+    "What a link\nis given is held fixed, and cannot account for it. Confidence is the probability that the "
+    "sentence is true."
 )
 # What is said of the pairs that no finding is about, by their state in a context.
 OTHERS = {"absent": "not linked", "not settled": "not settled", "fixed": "fixed"}
@@ -32,7 +32,7 @@ def context_text(context: Mapping[str, str]) -> str:
 
 
 def say_statements(statements: "Statements", indent: str = "", at_most: int | None = None) -> None:
-    """Print findings, one a line, what is determined as a block of its own, and how many pairs are otherwise."""
+    """Print findings, one a line, what is determined as a block of its own, and counts of other pairs."""
     determined = {f"{one.sentence}." for one in statements.of_kind("determined")}
     previous = None
     for line in statements.lines(at_most):

@@ -114,7 +114,7 @@ def save_record(record: Record, path: Path) -> None:
         domain=wire_domain(record.domain),
         structure=structure,
         table=table,
-        statements=record.statements and record.statements.wire,
+        statements=None if record.statements is None else record.statements.wire,
     )
     try:
         text = msgspec.json.encode(wire, order="sorted")

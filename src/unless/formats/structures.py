@@ -123,9 +123,7 @@ def _wire_links(links: Iterable[Link]) -> list[WireLink]:
 
 def wire_regions(regions: Iterable[Region]) -> list[list[WireCondition]]:
     """Write regions as the levels that variables may have."""
-    return [
-        [WireCondition(name, list(labels)) for name, labels in region.conditions] for region in regions
-    ]
+    return [[WireCondition(name, list(labels)) for name, labels in region.conditions] for region in regions]
 
 
 def _read_labelled(wire: WireLabelledGraph, domain: Domain, members: Members) -> LabelledGraph:

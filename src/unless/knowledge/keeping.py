@@ -61,7 +61,7 @@ def keep_statements(statements: Statements, *, with_tables: bool = True) -> Kept
 
 
 def read_statements(kept: KeptStatements, domain: Domain) -> Statements:
-    """Read what `keep_statements` wrote, of the variables of a structure; `FileFormatError` if it is damaged."""
+    """Read what `keep_statements` wrote of some variables, or say what is wrong with it."""
     by_name = domain.select(sorted(domain.names))
     reader = _Reader.of(kept, by_name)
     said = tuple(reader.statement(one) for one in kept.wire.statements)
@@ -69,7 +69,9 @@ def read_statements(kept: KeptStatements, domain: Domain) -> Statements:
 
 
 def _wire_statement(one: Statement, evidence: list[WireEvidence]) -> WireStatement:
-    gate = one.gate and WireGate(wire_regions(one.gate.linked), wire_regions(one.gate.unlinked))
+    gate = None
+    if one.gate is not None:
+        gate = WireGate(wire_regions(one.gate.linked), wire_regions(one.gate.unlinked))
     return WireStatement(
         one.kind, one.pair, one.sentence, one.n_rows, evidence, list(one.given), gate, one.confidence,
         one.is_finding, one.source, one.n_broken, one.support,
@@ -77,10 +79,9 @@ def _wire_statement(one: Statement, evidence: list[WireEvidence]) -> WireStateme
 
 
 def _wire_evidence(side: PairEvidence, cells: tuple[Integers, Integers], with_tables: bool) -> WireEvidence:
-    contrast = side.contrast and WireContrast(
-        side.contrast.column, side.contrast.level, side.contrast.other, side.contrast.at_high,
-        side.contrast.at_low,
-    )  # fmt: skip
+    contrast, told = None, side.contrast
+    if told is not None:
+        contrast = WireContrast(told.column, told.level, told.other, told.at_high, told.at_low)
     n_strata = len(side.tables) if with_tables else 0
     return WireEvidence(
         wire_regions(side.where), contrast, side.method, list(side.table_given), n_strata, len(cells[0])
@@ -96,7 +97,11 @@ def _cells(side: PairEvidence, with_tables: bool) -> tuple[Integers, Integers]:
 def _codes(side: PairEvidence, domain: Domain) -> Integers:
     """Write the levels that make the strata as codes, stratum by stratum."""
     columns = [domain[name] for name in side.table_given]
-    codes = [variable.code(label) for labels in side.strata for variable, label in zip(columns, labels, strict=True)]
+    codes = [
+        variable.code(label)
+        for labels in side.strata
+        for variable, label in zip(columns, labels, strict=True)
+    ]
     return np.array(codes, dtype=np.int64)
 
 
@@ -162,12 +167,13 @@ class _Reader:
         check(wire.source is None or wire.source in wire.pair, "a source is not of its pair")
         check(wire.confidence is None or 0 <= wire.confidence <= 1, "a confidence is no probability")
         check(len(wire.evidence) <= 2, "a statement has more than two sides")
-        gate = wire.gate and Gate(
-            read_regions(self.domain, wire.gate.linked), read_regions(self.domain, wire.gate.unlinked)
-        )
+        gate = None
+        if wire.gate is not None:
+            linked, unlinked = wire.gate.linked, wire.gate.unlinked
+            gate = Gate(read_regions(self.domain, linked), read_regions(self.domain, unlinked))
         return Statement(
-            kind=cast(Any, wire.kind), pair=(a, b), gate=gate, given=tuple(wire.given), confidence=wire.confidence,
-            evidence=tuple(self._evidence(side, (a, b)) for side in wire.evidence), n_rows=wire.n_rows,
+            kind=cast(Any, wire.kind), pair=(a, b), gate=gate, given=tuple(wire.given),
+            confidence=wire.confidence, evidence=tuple(self._evidence(side, (a, b)) for side in wire.evidence), n_rows=wire.n_rows,
             sentence=wire.sentence, is_finding=wire.is_finding, source=wire.source, n_broken=wire.n_broken,
             support=wire.support,
         )  # fmt: skip
@@ -222,7 +228,8 @@ class _Reader:
         codes = self.strata[begin : self.n_codes].reshape(wire.n_strata, len(variables)).tolist()
         try:
             return tuple(
-                tuple(variable.levels[code] for variable, code in zip(variables, row, strict=True)) for row in codes
+                tuple(variable.levels[code] for variable, code in zip(variables, row, strict=True))
+                for row in codes
             )
         except IndexError:
             raise FileFormatError("a stratum is of a level that is not there") from None

@@ -192,7 +192,9 @@ class Statements(Sequence[Statement]):
     def of_kind(self, *kinds: Kind) -> tuple[Statement, ...]:
         """Return the statements of some kinds that are findings, or that claim nothing."""
         return tuple(
-            one for one in self.statements if one.kind in kinds and (one.is_finding or one.kind not in FINDINGS)
+            one
+            for one in self.statements
+            if one.kind in kinds and (one.is_finding or one.kind not in FINDINGS)
         )
 
     def about(self, a: str, b: str) -> Statement | None:

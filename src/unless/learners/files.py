@@ -33,9 +33,9 @@ def save(learned: Estimator | Structure, path: Path, *, rows: bool = True) -> No
     Parameters
     ----------
     rows
-        False leaves the table out, and the tables of counts behind the statements. What needs them (`ask`,
-        `report`, `network`) then wants the table again. The graphs of a canonical model (CSGS, CSPC) are filed
-        under the rows themselves, so that it cannot be saved without them.
+        False leaves the table out, and the tables of counts behind the statements. `ask` and `report` then
+        want the table again. The graphs of a canonical model (CSGS, CSPC) are filed under the rows, so that
+        it cannot be saved without them.
     """
     if not isinstance(rows, bool):
         raise SettingError(f"rows={rows!r} must be True or False.")

@@ -8,10 +8,10 @@ from unless.errors import SettingError
 if TYPE_CHECKING:
     from unless.learners.estimator import Estimator
 
-# The learner where none is named, in Python and on the command line. One referee decides what is said of a pair
-# whatever the learner (docs/reading-a-sentence.md); what is not proposed is not said. GGS proposes links and
-# gates by evidence pooled over all rows, where learners of a graph for each context have a few rows for each
-# test: its structures are the nearest to known ones (F1 in docs/accuracy.md), and wide tables take it seconds.
+# The learner where none is named, in Python and on the command line. One referee decides what is said of a
+# pair whatever the learner (docs/reading-a-sentence.md); what is not proposed is not said. GGS proposes links
+# and gates by evidence pooled over all rows, where learners of a graph for each context have a few rows for
+# each test: its structures are the nearest to known ones (F1 in docs/accuracy.md).
 DEFAULT_LEARNER = "GGS"
 
 
@@ -67,7 +67,9 @@ def _estimator(
         learner = learner_named(learner)
     kind = learner if isinstance(learner, type) else type(learner)
     if not issubclass(kind, Estimator):
-        raise SettingError(f"learner={learner!r} is no learner; give a name such as 'GGS', a class or an estimator.")
+        raise SettingError(
+            f"learner={learner!r} is no learner; give a name such as 'GGS', a class or an estimator."
+        )
     known = kind.default_settings()
     if unknown := [name for name in settings if name not in reads and name not in known]:
         raise SettingError(

@@ -14,9 +14,9 @@ from unless.cli.reading import matching_options
     epilog=f"""
     {QUOTING}
 
-    The data answer independent, dependent, or undecided where there are too few rows, by one test pooled over
-    the strata of the columns given; the model answers by its graph. A single question needs no correction, but
-    whoever asks many and tells of the smallest p does: `unless show` is corrected for that.
+    The data answer independent, dependent, or undecided where there are too few rows, by one test pooled
+    over the strata of the columns given; the model answers by its graph. A single question needs no
+    correction, but whoever asks many and tells of the smallest p does: `unless show` is corrected for that.
 
     \b
     Examples:
@@ -46,7 +46,9 @@ from unless.cli.reading import matching_options
 @click.argument("model", type=click.Path())
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--given", "-g", metavar="NAME", multiple=True, help="Hold this column fixed; repeat it for more.")
+@click.option(
+    "--given", "-g", metavar="NAME", multiple=True, help="Hold this column fixed; repeat it for more."
+)
 @click.option(
     "--context",
     "-c",
@@ -86,7 +88,9 @@ def command(
         raise click.UsageError("This model keeps no rows; name the table as well: --table FILE")
     if table:
         say_notes(data)
-    shared = {name: record.settings[name] for name in ("alpha", "effect") if name in record.settings}
+    shared: dict[str, Any] = {
+        name: record.settings[name] for name in ("alpha", "effect") if name in record.settings
+    }
     where = gathered("--context", context)
     asked = ask(record.structure, data, a, b, given=given, context=where, **shared)
     if as_json:

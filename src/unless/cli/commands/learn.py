@@ -31,9 +31,7 @@ learning_options = stacked(
         show_default=True,
         help="How to learn: GGS, CSGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
     ),
-    click.option(
-        "--alpha", type=float, help="The level of a single test (0.05)."
-    ),
+    click.option("--alpha", type=float, help="The level of a single test (0.05)."),
     click.option("--fdr", type=float, help="The share of findings that may be false; 1 lists all (0.05)."),
     click.option(
         "--test", type=click.Choice(["pearson", "likelihood_ratio", "bayesian"]), help="The test (pearson)."
@@ -96,8 +94,8 @@ learning_options = stacked(
     click.option("--resume", is_flag=True, help="Take up the work that was begun in --work-dir."),
 )
 LEARNING = (
-    "alpha", "fdr", "test", "order", "blankets", "rule", "max_blanket", "undecided", "effect", "required_edges",
-    "forbidden_edges", "n_jobs", "max_memory", "work_dir", "resume",
+    "alpha", "fdr", "test", "order", "blankets", "rule", "max_blanket", "undecided", "effect",
+    "required_edges", "forbidden_edges", "n_jobs", "max_memory", "work_dir", "resume",
 )  # fmt: skip
 
 
@@ -240,8 +238,8 @@ def _check_rows(learner: "Estimator") -> None:
 
     if learner.kept_structure is CanonicalModel:
         raise click.UsageError(
-            f"{type(learner).__name__} learns a graph for each row of the table, so that --no-rows is not to be "
-            "had; add --learner GGS"
+            f"{type(learner).__name__} files a graph under each row of the table, which --no-rows would leave "
+            "out; add --learner GGS"
         )
 
 

@@ -14,13 +14,15 @@ from unless.cli.reading import matching_options
     epilog=f"""
     {QUOTING}
 
-    A finding is of one of these kinds. linked: given all other columns; gated: only in some contexts, and absent
-    in the others; differs: in all contexts, not equally; partly: in some contexts, the others not settled;
-    determined: one column tells the other. Of other pairs is counted how many are associated (they go together,
-    but through other columns or for want of a test), unlinked (absent, with a bound) and open (for want of data).
+    A finding is of one of these kinds. linked: given all other columns; gated: only in some contexts, and
+    absent in the others; differs: in all contexts, not equally; partly: in some contexts, the others not
+    settled; determined: one column tells the other. Of other pairs is counted how many are associated (they
+    go together, but through other columns or for want of a test), unlinked (absent, with a bound) and open
+    (for want of data).
 
-    In a context each finding is read by its gate, without a new test: holds, absent (with the largest V that is
-    not ruled out), holds in part, not settled, or fixed, where the context gives one of its columns a label.
+    In a context each finding is read by its gate, without a new test: holds, absent (with the largest V that
+    is not ruled out), holds in part, not settled, or fixed, where the context gives one of its columns a
+    label.
 
     \b
     Examples:
@@ -113,15 +115,13 @@ def command(
             raise click.UsageError("--target needs rows, and this model keeps none; name the table as well")
         _show_plain(record, where, as_json)
         return
-    target = target or record.results.get("target")
-    if target is not None:
-        statements = statements.about_column(target)
+    wanted = target or record.results.get("target")
+    if wanted is not None:
+        statements = statements.about_column(str(wanted))
     _show_statements(record, statements, data, where, as_json)
 
 
-def _show_statements(
-    record: Any, statements: Any, data: Any, context: dict[str, str], as_json: bool
-) -> None:
+def _show_statements(record: Any, statements: Any, data: Any, context: dict[str, str], as_json: bool) -> None:
     from unless.cli.display import say_json
     from unless.cli.telling import document
     from unless.knowledge.presence import observed
@@ -156,9 +156,7 @@ def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
     say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
 
-def _tell(
-    statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]
-) -> None:
+def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]) -> None:
     from unless.cli.display import say
     from unless.cli.telling import LEGEND, context_text, say_statements, say_states
     from unless.cli.wording import count, of
