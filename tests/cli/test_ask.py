@@ -10,7 +10,7 @@ def test_the_rows_of_the_model_answer(unless, berkeley):
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines()[:4] == [
         "Admit and Gender where Dept = A",
-        "  data:  dependent (933 of 4,526 rows, V = .14, p = 1e-5, odds ratio 0.35 (0.21 to 0.58))",
+        "  data:  dependent (933 of 4,526 rows, V = .14, p = 3e-5, odds ratio 2.86 (1.71 to 4.79))",
         "  model: dependent (a link in 100 % of these rows)",
         "",
     ]

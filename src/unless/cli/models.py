@@ -93,7 +93,7 @@ def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
     suits = {"pairs": (CanonicalModel,), "cliques": (CanonicalModel, Graph)}
     if kind and not isinstance(structure, suits[kind]):
         raise SettingError(
-            f"--features {kind} is for a structure with a graph for each context, such as --learner CSGS learns."
+            f"--features {kind} is for a structure with a graph for each context, as --learner CSGS learns."
         )
     spoken = structure.features if isinstance(structure, LogLinearModel) else structure
     return featuring.features_of(spoken, "pairs" if kind == "pairs" else "cliques")

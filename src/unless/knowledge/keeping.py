@@ -173,7 +173,8 @@ class _Reader:
             gate = Gate(read_regions(self.domain, linked), read_regions(self.domain, unlinked))
         return Statement(
             kind=cast(Any, wire.kind), pair=(a, b), gate=gate, given=tuple(wire.given),
-            confidence=wire.confidence, evidence=tuple(self._evidence(side, (a, b)) for side in wire.evidence), n_rows=wire.n_rows,
+            confidence=wire.confidence,
+            evidence=tuple(self._evidence(side, (a, b)) for side in wire.evidence), n_rows=wire.n_rows,
             sentence=wire.sentence, is_finding=wire.is_finding, source=wire.source, n_broken=wire.n_broken,
             support=wire.support,
         )  # fmt: skip

@@ -239,7 +239,7 @@ class Statements(Sequence[Statement]):
         return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
 
     def lines(self, at_most: int | None = None) -> list[str]:
-        """Return the findings, as many as wanted, then what is determined, and how many pairs are otherwise."""
+        """Return the findings, as many as wanted, then what is determined, and counts of the other pairs."""
         told = [one for one in self.findings if one.kind != "determined"]
         lines = [f"{one.sentence}." for one in told[:at_most]]
         if at_most is not None and len(told) > at_most:

@@ -238,8 +238,8 @@ def _check_rows(learner: "Estimator") -> None:
 
     if learner.kept_structure is CanonicalModel:
         raise click.UsageError(
-            f"{type(learner).__name__} files a graph under each row of the table, which --no-rows would leave "
-            "out; add --learner GGS"
+            f"{type(learner).__name__} files a graph under each row of the table, which --no-rows would "
+            "leave out; add --learner GGS"
         )
 
 
