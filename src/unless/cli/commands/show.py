@@ -45,13 +45,13 @@ from unless.cli.reading import matching_options
                         differs, partly, determined, associated, unlinked,
                         open
       statements        findings first, the surest and strongest at the top:
-        kind, is_finding   one of these, and whether it is claimed
+        kind, is_finding   one of these, and whether it is a finding
         pair            two names, sorted
         gate            null, or linked and not_linked: lists of contexts,
                         each the levels that some variables have
         given           the columns held fixed
-        confidence      the probability that it is true, null where nothing
-                        is claimed
+        confidence      the probability that it is true, null where it is
+                        no finding
         state           in a context: "holds", "absent", "holds in part",
                         "not settled" or "fixed"; else null
         bound           the largest V not ruled out where it is absent
