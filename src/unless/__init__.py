@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from unless.learners.gsmn import GSMN as GSMN
     from unless.learners.gssl import GSSL as GSSL
     from unless.learners.ibmap import IBMAPHC as IBMAPHC
+    from unless.learners.learning import learn as learn
     from unless.report.plotting import plot_contexts as plot_contexts
     from unless.report.plotting import plot_evidence as plot_evidence
     from unless.report.plotting import plot_links as plot_links
@@ -96,6 +97,7 @@ _HOMES = {
     "explain": "unless.knowledge.explaining",
     "fit_weights": "unless.weights.fitting",
     "kl_divergence": "unless.evaluation.divergence",
+    "learn": "unless.learners.learning",
     "load": "unless.learners.files",
     "plot_contexts": "unless.report.plotting",
     "plot_evidence": "unless.report.plotting",

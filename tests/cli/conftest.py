@@ -53,6 +53,17 @@ def berkeley(berkeley_csv):
 
 
 @pytest.fixture(scope="session")
+def contexts(berkeley_csv):
+    """Keep a model with a graph for each context."""
+    from unless.cli import main
+
+    path = berkeley_csv.with_name("contexts.unless")
+    words = ["learn", str(berkeley_csv), "-o", str(path), "--learner", "CSGS"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    return path
+
+
+@pytest.fixture(scope="session")
 def fitted(berkeley_csv, berkeley):
     from unless.cli import main
 

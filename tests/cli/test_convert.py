@@ -34,11 +34,11 @@ def test_there_and_back(unless, fitted, tmp_path, ending):
 
 def test_what_was_written_is_told(unless, fitted, tmp_path):
     result = unless("convert", fitted, tmp_path / "m.mn")
-    assert result.stdout == f"{tmp_path}/m.mn: a model, 3 variables, 24 weights\n"
+    assert result.stdout == f"{tmp_path}/m.mn: a model, 3 variables, 34 weights\n"
     assert f"{tmp_path}/m.mn.names.json" in result.stderr
     told = json.loads(unless("convert", fitted, tmp_path / "m.uai", "--json").stdout)
     assert told["names"] == str(tmp_path / "m.uai.names.json")
-    assert (told["kind"], told["n_variables"], told["n_features"]) == ("model", 3, 24)
+    assert (told["kind"], told["n_variables"], told["n_features"]) == ("model", 3, 34)
     described = unless("convert", "--help").stdout.partition("The JSON document")[2]
     assert all(key in described for key in told)
 
@@ -50,12 +50,12 @@ def test_a_known_network(unless, tmp_path):
     assert "0.3800" in unless("query", tmp_path / "n.bif", "Grass").stdout
 
 
-def test_a_learned_structure_becomes_a_graph(unless, berkeley, tmp_path):
-    result = unless("convert", berkeley, tmp_path / "g.graphml")
+def test_a_learned_structure_becomes_a_graph(unless, contexts, tmp_path):
+    result = unless("convert", contexts, tmp_path / "g.graphml")
     assert result.stdout == f"{tmp_path}/g.graphml: a graph, 3 variables, 3 edges\n"
     assert "Only the graph" in result.stderr
     graph = read_graphml(tmp_path / "g.graphml")
-    assert graph.shares == pytest.approx(dict(library.load(berkeley).structure_.given().shares))
+    assert graph.shares == pytest.approx(dict(library.load(contexts).structure_.given().shares))
     back = unless("convert", tmp_path / "g.graphml", tmp_path / "g.unless")
     assert (back.exit_code, back.stderr) == (0, "")
     assert library.load(tmp_path / "g.unless") == graph
@@ -72,10 +72,15 @@ def test_a_set_of_features_becomes_a_graph(unless, fitted, tmp_path):
     assert unless("convert", tmp_path / "f.unless", tmp_path / "g.graphml").exit_code == 0
     assert read_graphml(tmp_path / "g.graphml") == features.graph()
     copied = unless("convert", tmp_path / "f.unless", tmp_path / "h.unless")
-    assert "a set of features, 3 variables, 24 features" in copied.stdout
+    assert "a set of features, 3 variables, 34 features" in copied.stdout
 
 
-def test_what_was_learned_stays_learned(unless, berkeley, tmp_path):
-    result = unless("convert", berkeley, tmp_path / "m.unless")
-    assert "a graph for each context, 3 variables, 24 contexts" in result.stdout
-    assert berkeley.read_bytes() == (tmp_path / "m.unless").read_bytes()
+def test_what_was_learned_stays_learned(unless, berkeley, contexts, tmp_path):
+    told = {
+        berkeley: "a graph with gates, 3 variables, 3 links",
+        contexts: "a graph for each context, 3 variables, 24 contexts",
+    }
+    for model, words in told.items():
+        result = unless("convert", model, tmp_path / "m.unless")
+        assert words in result.stdout
+        assert model.read_bytes() == (tmp_path / "m.unless").read_bytes()

@@ -26,13 +26,20 @@ def tables(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("blankets", "threads"), [("shared", (1, 2, 2)), ("independent", (1, 2))])
-def test_the_saved_model_is_the_same_to_the_byte(process, tables, tmp_path, blankets, threads):
+@pytest.mark.parametrize(
+    ("how", "threads"),
+    [
+        ("--learner GGS", (1, 2, 2)),
+        ("--learner CSGS --blankets shared", (1, 2)),
+        ("--learner CSGS --blankets independent", (1, 2)),
+    ],
+)
+def test_the_saved_model_is_the_same_to_the_byte(process, tables, tmp_path, how, threads):
     made = set()
     for seed, jobs in enumerate(threads):
         output = tmp_path / f"{seed}.unless"
         result = process(
-            "learn", tables / f"{seed}.csv", "-o", output, "--blankets", blankets, "--jobs", jobs,
+            "learn", tables / f"{seed}.csv", "-o", output, *how.split(), "--jobs", jobs,
             PYTHONHASHSEED=str(seed),
         )  # fmt: skip
         assert result.returncode == 0, result.stderr

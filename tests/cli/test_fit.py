@@ -13,7 +13,7 @@ def test_a_summary_a_file_and_what_to_do_next(unless, berkeley, berkeley_csv, tm
     result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "Fitted 24 weights to 4,526 rows of 3 columns, prior Gaussian(1)."
+    assert lines[0] == "Fitted 34 weights to 4,526 rows of 3 columns, prior Gaussian(1)."
     assert lines[1].startswith("Converged after")
     assert [line.partition(":")[0] for line in lines[2:]] == ["Objective", "Pseudo-log-likelihood per row"]
     assert f"unless query {tmp_path}/m.unless Admit" in result.stderr
@@ -37,12 +37,12 @@ def test_the_file_is_what_python_would_save(berkeley, berkeley_csv, fitted, tmp_
         ("--features pairs", Gaussian(1)),
     ],
 )
-def test_priors_and_features_are_as_asked(unless, berkeley, berkeley_csv, tmp_path, words, prior):
-    result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.json", *words.split(), "--json")
+def test_priors_and_features_are_as_asked(unless, contexts, berkeley_csv, tmp_path, words, prior):
+    result = unless("fit", contexts, berkeley_csv, "-o", tmp_path / "m.json", *words.split(), "--json")
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
     kind = "pairs" if "pairs" in words else "cliques"
-    net = fit_weights(library.load(berkeley).structure_.features(kind), berkeley_csv, prior)
+    net = fit_weights(library.load(contexts).structure_.features(kind), berkeley_csv, prior)
     np.testing.assert_allclose(read_model(tmp_path / "m.json").weights, net.weights, rtol=1e-9, atol=1e-12)
     sd = net.fit_report.prior.sd
     assert told["prior"] == {"sd": None if np.isinf(sd) else sd, "l1": net.fit_report.prior.l1}

@@ -1,6 +1,7 @@
 import csv
 import json
 import random
+import stat
 
 import pytest
 
@@ -27,16 +28,22 @@ def table(tmp_path):
 def test_a_summary_a_file_and_what_to_do_next(unless, berkeley_csv, tmp_path):
     result = unless("learn", berkeley_csv, "-o", tmp_path / "m.unless")
     assert result.exit_code == 0
-    assert "4,526 rows of 3 columns: 24 contexts, 2 different graphs" in result.stdout
-    assert "196 tests, 12 of them distinct" in result.stdout
-    assert "3 pairs: 2 linked, 1 linked in some contexts, 0 undecided, 0 not linked" in result.stdout
+    assert "GGS learned from 4,526 rows of 3 columns." in result.stdout
+    assert "3 pairs: linked 2, gated 1." in result.stdout
     assert "only when Dept = A" in result.stdout
     assert f"unless show {tmp_path}/m.unless" in result.stderr
+    assert stat.S_IMODE((tmp_path / "m.unless").stat().st_mode) == 0o600
+
+
+def test_a_learner_of_contexts_tells_how_many(unless, berkeley_csv, tmp_path):
+    result = unless("learn", berkeley_csv, "-o", tmp_path / "m.unless", "--learner", "CSGS")
+    assert "4,526 rows of 3 columns: 24 contexts, 2 different graphs" in result.stdout
+    assert "196 tests, 12 of them distinct" in result.stdout
     assert library.load(tmp_path / "m.unless").n_tests_ == 196
 
 
 def test_the_file_is_what_python_would_save(berkeley_csv, berkeley, tmp_path):
-    library.save(library.CSGS().fit(library.read(berkeley_csv)), tmp_path / "m.unless")
+    library.save(library.learn(berkeley_csv), tmp_path / "m.unless")
     assert berkeley.read_bytes() == (tmp_path / "m.unless").read_bytes()
 
 
@@ -123,7 +130,7 @@ def test_names_are_shown_as_they_are(unless, table, tmp_path):
         "--columns", "[red]x[/red],c:d", "--columns", "e\x1b[31m,日本",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    assert r"[red]x[/red] depends on 'a,b' only when e\x1b[31m = on (" in result.stdout
+    assert r"[red]x[/red] and 'a,b' are linked only when e\x1b[31m = on" in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
 
 

@@ -23,12 +23,15 @@ def test_learn_show_fit_and_query(unless, berkeley_csv, tmp_path, learner):
     assert type(library.load(tmp_path / "m.unless")).__name__ == learner
     shown = unless("show", tmp_path / "m.unless")
     assert shown.exit_code == 0
-    assert "Admit depends on Dept" in result.stdout
-    assert "Admit - Dept" in shown.stdout or "Admit depends on Dept" in shown.stdout
+    for text in (result.stdout, shown.stdout):
+        assert "Admit and Dept are linked, given Gender" in text
     told = json.loads(unless("show", tmp_path / "m.unless", "--json").stdout)
-    assert told["learner"] == learner
-    said = told["statements"] if told["format"] == "unless-statements" else told["links"]
-    assert ["Admit", "Dept"] in [one["pair"] for one in said]
+    assert (told["format"], told["learner"]) == ("unless-statements", learner)
+    assert ["Admit", "Dept"] in [one["pair"] for one in told["statements"] if one["is_finding"]]
+    in_b = unless("show", tmp_path / "m.unless", "--context", "Dept=B").stdout
+    assert "Where Dept = B: 585 of 4,526 rows" in in_b
+    asked = unless("ask", tmp_path / "m.unless", "Admit", "Gender", "--context", "Dept=A")
+    assert "dependent (933 of 4,526 rows" in asked.stdout
     assert unless("fit", tmp_path / "m.unless", berkeley_csv, "-o", tmp_path / "f.unless").exit_code == 0
     answer = json.loads(unless("query", tmp_path / "f.unless", "Admit", "--given", "Dept=A", "--json").stdout)
     assert answer
@@ -64,7 +67,11 @@ def test_settings_are_judged_by_another_table(unless, berkeley_csv, tmp_path):
     ("words", "sentence"),
     [
         ("--learner pc", "There is no learner 'pc'"),
-        ("--learner gsmn --blankets shared", "GSMN has no setting 'blankets'"),
+        ("--learner gsmn --blankets shared", "--blankets is no setting of GSMN; add --learner CSGS"),
+        ("--test bayesian", "--test is no setting of GGS; add --learner CSGS, CSPC or GSMN"),
+        ("--set blankets=shared", "GGS has no setting 'blankets'"),
+        ("--fdr 0", "--fdr 0"),
+        ("--learner csgs --no-rows", "which --no-rows would leave out"),
         ("--learner dtsl --set kappa=2", "kappa=2"),
         ("--learner dtsl --set kappa", "NAME=LABEL"),
         ("--learner dtsl --set random_state=abc", "'abc' must be None or a whole number"),

@@ -87,10 +87,12 @@ def test_reading_options_are_the_arguments_of_read():
     assert offered <= {parameter.name for parameter in command.params}
 
 
-def test_learning_options_are_the_settings_of_the_learner():
+def test_learning_options_are_settings_of_the_default_and_of_the_papers_learner():
     from unless.learners.csgs import CSGS
+    from unless.learners.ggs import GGS
     from unless.learners.settings import KERNEL_TESTS
 
-    assert set(LEARNING) | {"show_progress"} == set(CSGS.default_settings())
+    assert set(LEARNING) - {"fdr"} | {"show_progress"} == set(CSGS.default_settings())
+    assert {"alpha", "fdr", "max_blanket", "required_edges"} <= set(LEARNING) & set(GGS.default_settings())
     choices = {parameter.name: parameter.type for parameter in command.params}
     assert list(choices["test"].choices) == list(KERNEL_TESTS)

@@ -76,7 +76,7 @@ def test_unkind_names_come_back(unless, tmp_path):
 def test_a_sample_can_be_learned_from(unless, fitted, tmp_path):
     unless("sample", fitted, "-n", 4526, "-o", tmp_path / "s.csv")
     assert unless("learn", tmp_path / "s.csv", "-o", tmp_path / "m.unless").exit_code == 0
-    assert library.load(tmp_path / "m.unless").structure_.n_rows == 4526
+    assert library.load(tmp_path / "m.unless").data_.n_rows == 4526
 
 
 def test_a_reader_that_leaves_early(process, program, fitted):

@@ -6,44 +6,89 @@ import pytest
 
 import unless as library
 
-GATED = "Admit depends on Gender only when Dept = A (933 of 4,526 rows, V = .14, q = 2e-4)."
+GATED = (
+    "Admit and Gender are linked only when Dept = A (Admit = Admitted: 82 % where Gender = Female against "
+    "62 % where Male; V = .14; elsewhere V at most .04; 933 of 4,526 rows; confidence .90)."
+)
 
 
-def test_all_pairs(unless, berkeley):
+def test_all_pairs(unless, berkeley, contexts):
     lines = unless("show", berkeley).stdout.splitlines()
-    assert lines[:2] == ["CSGS, 4,526 rows, 3 columns, 24 contexts, 2 different graphs", ""]
+    assert lines[:2] == ["GGS, 4,526 rows, a graph with gates, 3 variables, 3 links", ""]
     assert lines[2] == GATED
     assert {line.partition(" (")[0] for line in lines[3:5]} == {
-        "Dept depends on Gender",
-        "Admit depends on Dept",
+        "Dept and Gender are linked, given Admit",
+        "Admit and Dept are linked, given Gender",
     }
     assert lines == [line.rstrip() for line in lines]
+    first = unless("show", contexts).stdout.splitlines()[0]
+    assert first == "CSGS, 4,526 rows, 3 columns, 24 contexts, 2 different graphs"
 
 
 def test_a_context_where_a_link_is_absent(unless, berkeley):
     result = unless("show", berkeley, "--context", "Dept=B")
     assert result.exit_code == 0
-    assert "Where Dept = B: 585 of 4,526 rows" in result.stdout
-    assert "Admit and Gender are never linked (585 rows, p = .61, V at most .11)." in result.stdout
+    assert result.stdout.splitlines() == [
+        "Where Dept = B: 585 of 4,526 rows",
+        "",
+        "Admit and Gender: absent (V at most .04).",
+        "Dept and Gender: fixed.",
+        "Admit and Dept: fixed.",
+    ]
 
 
-def test_a_context_where_it_is_present(unless, berkeley):
-    assert "Admit depends on Gender (933 rows," in unless("show", berkeley, "--context", "Dept=A").stdout
+def test_a_context_where_it_is_present_or_in_part(unless, berkeley):
+    assert "Admit and Gender: holds." in unless("show", berkeley, "--context", "Dept=A").stdout
+    told = json.loads(unless("show", berkeley, "--json", "--context", "Gender=Male").stdout)
+    assert {tuple(one["pair"]): one["state"] for one in told["statements"]} == {
+        ("Admit", "Gender"): "fixed",
+        ("Dept", "Gender"): "fixed",
+        ("Admit", "Dept"): "holds",
+    }
+
+
+def test_a_context_is_read_without_a_test(unless, berkeley, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a test is run")
+
+    monkeypatch.setattr("unless.knowledge.explaining.explain", refuse)
+    assert unless("show", berkeley, "-c", "Dept=B", "--target", "Admit").exit_code == 0
+    assert unless("show", berkeley).exit_code == 0
 
 
 def test_what_matters_for_one_column(unless, berkeley):
     shown = unless("show", berkeley, "--target", "Gender").stdout
-    assert "Gender depends on Admit only when Dept = A" in shown
-    assert "Admit depends on Dept" not in shown
+    assert GATED in shown
+    assert "Admit and Dept are linked" not in shown
     assert unless("show", berkeley, "--target", "Gendre").exit_code == 2
 
 
-def test_a_complete_context_leaves_nothing_to_say(unless, berkeley):
+def test_a_target_that_was_learned_for_is_remembered(unless, berkeley_csv, tmp_path):
+    est = library.learn(berkeley_csv, target="Dept")
+    library.save(est, tmp_path / "m.unless")
+    assert "Admit and Gender" not in unless("show", tmp_path / "m.unless").stdout
+    assert "Admit and Gender" in unless("show", tmp_path / "m.unless", "--target", "Admit").stdout
+
+
+def test_in_a_complete_context_all_is_fixed(unless, berkeley):
     words = ("-c", "Dept=C", "-c", "Gender=Male", "-c", "Admit=Rejected")
     told = json.loads(unless("show", berkeley, *words, "--json").stdout)
-    graph = library.load(berkeley).structure_.graph(told["context"])
-    assert (told["n_rows"], told["statements"]) == (graph.n_rows, [])
-    assert told["note"] in unless("show", berkeley, *words).stdout
+    assert told["context"] == {"Admit": "Rejected", "Gender": "Male", "Dept": "C"}
+    assert told["n_rows"] == 205
+    assert {one["state"] for one in told["statements"]} == {"fixed"}
+
+
+def test_determined_columns_are_a_block_of_their_own(unless, tmp_path):
+    rows = [f"{i % 6},{i % 6 // 2},{i // 6 % 2},{i // 12 % 2}" for i in range(480)]
+    (tmp_path / "t.csv").write_text("\n".join(["city,country,a,b", *rows]) + "\n")
+    learned = unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m")
+    assert "determined 1" in learned.stdout
+    lines = unless("show", tmp_path / "m").stdout.splitlines()
+    place = lines.index("country is determined by city.")
+    assert lines[place + 1] == ""
+    assert lines[place + 2].startswith("Other pairs: ")
+    assert "country and city: holds." not in lines
+    assert "city and country: holds." in unless("show", tmp_path / "m", "-c", "a=0").stdout.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -67,15 +112,19 @@ def test_a_context_never_seen(unless, tmp_path):
     unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m")
     result = unless("show", tmp_path / "m", "-c", "a=0", "-c", "b=1")
     assert result.exit_code == 2
+    assert "No row has" in result.stderr
+    unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m", "--learner", "CSGS")
+    result = unless("show", tmp_path / "m", "-c", "a=0", "-c", "b=1")
+    assert result.exit_code == 2
     assert "never showed" in result.stderr
 
 
 def test_no_links_at_all(unless, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n" + "0,0\n1,1\n0,1\n1,0\n" * 50)
     unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m")
-    assert "a and b are never linked (200 rows, p = 1, V at most " in unless("show", tmp_path / "m").stdout
+    assert "a and b are not linked (V at most " in unless("show", tmp_path / "m").stdout
     (said,) = json.loads(unless("show", tmp_path / "m", "--json").stdout)["statements"]
-    assert (said["claim"], said["verdict"]) == ("never", "independent")
+    assert (said["kind"], said["is_finding"], said["confidence"]) == ("unlinked", False, None)
 
 
 def test_a_table_too_small_to_speak_of(unless, tmp_path):
@@ -85,8 +134,8 @@ def test_a_table_too_small_to_speak_of(unless, tmp_path):
     assert "fewer than 5" in unless("show", tmp_path / "m").stdout
 
 
-def test_a_structure_without_a_learner(unless, berkeley, tmp_path):
-    library.save(library.load(berkeley).structure_, tmp_path / "m.unless")
+def test_a_structure_without_a_learner(unless, contexts, tmp_path):
+    library.save(library.load(contexts).structure_, tmp_path / "m.unless")
     assert unless("show", tmp_path / "m.unless").stdout.startswith("4,526 rows")
     assert json.loads(unless("show", tmp_path / "m.unless", "--json").stdout)["learner"] is None
 
@@ -103,20 +152,40 @@ def test_a_single_graph_is_the_same_in_every_context(unless, berkeley, tmp_path)
     assert unless("show", tmp_path / "g.unless", "-c", "Dept=A").exit_code == 2
 
 
-def test_a_model_without_rows_is_weighed_by_a_table(unless, berkeley, berkeley_csv, tmp_path):
-    est = library.GGS().fit(library.read(berkeley_csv))
-    library.save(est, tmp_path / "m.unless")
-    said = [f"{one.sentence}." for one in est.statements_ if one.claim != "never" or one.is_dependent]
-    result = unless("show", tmp_path / "m.unless", berkeley_csv)
-    assert result.stdout.startswith("GGS, 4,526 rows, a graph with gates, 3 variables")
-    assert result.stdout.splitlines()[2 : 2 + len(said)] == said
-    told = json.loads(unless("show", tmp_path / "m.unless", berkeley_csv, "--json", "-c", "Dept=A").stdout)
-    assert (told["format"], told["n_rows"], told["context"]) == ("unless-statements", 933, {"Dept": "A"})
-    assert "name the table" in unless("show", tmp_path / "m.unless", "--target", "Admit").stderr
+def test_a_model_without_rows_keeps_what_it_says(unless, berkeley, berkeley_csv, tmp_path):
+    model = tmp_path / "m.unless"
+    learned = unless("learn", berkeley_csv, "-o", model, "--no-rows")
+    assert learned.exit_code == 0
+    assert "It keeps no rows: `unless ask`, `unless report`" in learned.stderr
+    assert unless("show", model).stdout == unless("show", berkeley).stdout
+    in_b, counted = (unless("show", one, "-c", "Dept=B").stdout for one in (model, berkeley))
+    assert in_b == counted.replace(": 585 of 4,526 rows", ":")
+    told = json.loads(unless("show", model, "--json", "-c", "Dept=A").stdout)
+    assert (told["n_rows"], told["statements"][0]["state"]) == (None, "holds")
+    asked = unless("ask", model, "Admit", "Gender")
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    assert "keeps no rows; name the table as well: --table FILE" in asked.stderr
+    assert unless("ask", model, "Admit", "Gender", "--table", berkeley_csv).exit_code == 0
 
 
-def test_features_are_counted_by_pair(unless, berkeley, fitted, tmp_path):
-    features = library.load(berkeley).structure_.features()
+def test_another_table_is_explained_anew(unless, berkeley, berkeley_csv, tmp_path):
+    half = tmp_path / "half.csv"
+    header, *lines = berkeley_csv.read_text().splitlines(keepends=True)
+    half.write_text(header + "".join(lines[::2]))
+    shown = unless("show", berkeley, half)
+    assert shown.stdout.startswith("GGS, 2,263 rows")
+    assert GATED not in shown.stdout
+
+
+def test_a_structure_without_rows_is_explained_by_a_table(unless, berkeley, berkeley_csv, tmp_path):
+    library.save(library.load(berkeley).structure_, tmp_path / "g.unless")
+    assert "A graph with gates over 3 columns" in unless("show", tmp_path / "g.unless").stdout
+    assert GATED in unless("show", tmp_path / "g.unless", berkeley_csv).stdout
+    assert "name the table" in unless("show", tmp_path / "g.unless", "--target", "Admit").stderr
+
+
+def test_features_are_counted_by_pair(unless, fitted, tmp_path):
+    features = library.load(fitted).features
     library.save(features, tmp_path / "f.unless")
     for path in (tmp_path / "f.unless", fitted):
         assert (
@@ -134,18 +203,32 @@ def test_features_are_counted_by_pair(unless, berkeley, fitted, tmp_path):
 def test_json_says_what_python_says(unless, berkeley):
     told = json.loads(unless("show", berkeley, "--json").stdout)
     statements = library.load(berkeley).statements_
-    assert told["statements"] == json.loads(json.dumps(statements.to_dict()["statements"]))
-    shares = library.load(berkeley).structure_.link_shares()
-    assert {tuple(one["pair"]): one["share"] for one in told["statements"]} == pytest.approx(shares)
+    said = [{**one, "state": None} for one in statements.to_dict()["statements"]]
+    assert told["statements"] == json.loads(json.dumps(said))
+    assert told["counts"] == statements.counts()
+    assert "claims" not in told["results"]
 
 
 def test_every_key_of_the_json_is_in_the_help(unless, berkeley):
     told = json.loads(unless("show", berkeley, "--json").stdout)
     described = unless("show", "--help").stdout.partition("The JSON document")[2]
     said = next(one for one in told["statements"] if one["gate"])
-    nested = (said, said["gate"], said["linked"], said["linked"]["odds_ratio"], told["made_by"])
-    for key in [*told, *(key for one in nested for key in one)]:
+    side = said["evidence"][0]
+    for key in [
+        key for one in (told, said, said["gate"], side, side["contrast"], told["made_by"]) for key in one
+    ]:
         assert key in described
+
+
+def test_damaged_statements_are_refused_in_one_sentence(unless, berkeley, tmp_path):
+    from unless.formats.container import read_container, write_container
+
+    members = read_container(berkeley)
+    text = members["model.json"].replace(b'"kind":"gated"', b'"kind":"gates"')
+    write_container(tmp_path / "m.unless", {**members, "model.json": text})
+    result = unless("show", tmp_path / "m.unless")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is damaged: there is no kind of statement 'gates'." in result.stderr
 
 
 def test_showing_needs_no_kernels(berkeley):

@@ -187,6 +187,7 @@ def test_a_saved_estimator_comes_back_as_it_was(learner, tmp_path):
     assert answer(back) == answer(est)
     for result in ("chosen_", "tried_", "score_", "assertions_", "claims_"):
         assert getattr(back, result, None) == getattr(est, result, None)
+    assert (back.statements_, back.data_) == (est.statements_, est.data_)
     assert saved(back, tmp_path) == first
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structures.models import canonical_models, domains, feature_lists, graphs, steady
+from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError
 from unless.formats.record import Record, load_record, save_record
@@ -51,6 +52,10 @@ def small_features():
     return FeatureSet(DOMAIN, features)
 
 
+def small_table():
+    return Dataset.from_codes(DOMAIN, [[0, 0, 0], [0, 1, 1], [2, 1, 0]], [5, 1, 7])
+
+
 STRUCTURES = {
     "canonical model": small_model(),
     "graph": Graph(DOMAIN, [("Dept", "Admit")]),
@@ -58,9 +63,11 @@ STRUCTURES = {
 }
 
 
-@pytest.fixture(params=STRUCTURES)
+@pytest.fixture(params=[*STRUCTURES, "graph with table"])
 def record(request):
-    return Record(STRUCTURES[request.param], "CSGS", SETTINGS, {"n_tests": 12, "seconds": 1.5})
+    name, _, table = request.param.partition(" with ")
+    results = {"n_tests": 12, "seconds": 1.5}
+    return Record(STRUCTURES[name], "CSGS", SETTINGS, results, small_table() if table else None)
 
 
 def members_of(path):
@@ -205,12 +212,27 @@ def test_saving_obeys_the_umask_and_replaces_what_was_there(tmp_path):
     path.write_text("old")
     before = os.umask(0o027)
     try:
-        save_record(Record(small_model()), path)
+        save_record(Record(small_features()), path)
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert load_record(path).structure == small_model()
+    assert load_record(path).structure == small_features()
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("record", [Record(small_model()), Record(small_features(), table=small_table())])
+def test_a_file_that_holds_rows_is_for_its_owner_unless_it_replaces_another(record, tmp_path):
+    before = os.umask(0o022)
+    try:
+        save_record(record, tmp_path / "new")
+        (tmp_path / "old").write_text("old")
+        (tmp_path / "old").chmod(0o640)
+        save_record(record, tmp_path / "old")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("new", "old")]
+    assert modes == [0o600, 0o640]
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_saving_through_a_link_keeps_the_link(tmp_path):
@@ -349,7 +371,8 @@ def test_a_member_given_twice_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "trouble"),
     [
-        ({"version": 2}, "written by a newer Unless"),
+        ({"version": 3}, "written by a newer Unless"),
+        ({"version": 1}, "written by an older Unless .* learn or fit again from the table"),
         ({"version": 0}, "no version 0"),
         ({"version": "1"}, "damaged or is not"),
         ({"surprise": 1}, "unknown field `surprise`"),
@@ -419,6 +442,30 @@ def test_wrong_arrays_of_features_are_refused(name, edit, trouble, tmp_path):
     change_array(path, name, edit)
     with pytest.raises(FileFormatError, match=trouble):
         load_record(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "trouble"),
+    [
+        ("counts.npy", lambda counts: counts * 0, "not positive"),
+        ("rows.npy", lambda rows: rows + 1, "out of range"),
+        ("rows.npy", lambda rows: rows[::-1].copy(), "not distinct and in order"),
+        ("rows.npy", lambda rows: rows[:2], "another type or size"),
+    ],
+)
+def test_a_wrong_table_is_refused(name, edit, trouble, tmp_path):
+    path = tmp_path / "m.unless"
+    save_record(Record(STRUCTURES["graph"], table=small_table()), path)
+    assert load_record(path).table == small_table()
+    change_array(path, name, edit)
+    with pytest.raises(FileFormatError, match=trouble):
+        load_record(path)
+
+
+def test_a_table_of_other_columns_is_refused():
+    other = small_table().select(["Dept", "Admit"])
+    with pytest.raises(SettingError, match="other columns or levels"):
+        Record(STRUCTURES["graph"], table=other)
 
 
 def test_a_missing_or_strange_member_is_refused(tmp_path):

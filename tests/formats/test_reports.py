@@ -55,7 +55,7 @@ def test_a_model_without_a_report_says_nothing_of_one(features, tmp_path):
     write_model(unless.LogLinearModel(features, [0.0] * len(features)), tmp_path / "m.unless")
     told = msgspec.json.decode(members_of(tmp_path / "m.unless")["model.json"])
     assert told["structure"].keys() == {"type", "n_features", "n_conditions"}
-    assert told["version"] == 1
+    assert told["version"] == 2
     assert read_model(tmp_path / "m.unless").fit_report is None
 
 

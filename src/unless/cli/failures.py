@@ -27,7 +27,7 @@ _OPTIONS = {
     "random_state": "--seed",
 }
 _ARGUMENTS = (
-    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|forbidden_edges|header|"
+    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|fdr|forbidden_edges|header|"
     "levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|"
     "random_state|rare|required_edges|resume|rule|test|undecided|work_dir"
 )

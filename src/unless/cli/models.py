@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.formats.record import Record
     from unless.formats.structures import Structure
+    from unless.knowledge.statements import Statements
     from unless.structures.features import FeatureSet
 
 # Scores in words.
@@ -66,6 +67,21 @@ def open_record(path: str) -> "Record":
     return load_record(path)
 
 
+def statements_of(record: "Record", path: str, data: "Dataset | None" = None) -> "Statements | None":
+    """Return what a file says: as kept, or of the table given; None where it keeps neither words nor rows."""
+    from unless.errors import FileFormatError, UnlessError
+    from unless.knowledge.explaining import explain_as_learned
+    from unless.knowledge.keeping import read_statements
+
+    if data is None and record.statements is not None:
+        try:
+            return read_statements(record.statements, record.domain)
+        except UnlessError as error:
+            raise FileFormatError(f"{path!r} is damaged: {str(error).rstrip('.')}.") from None
+    table = record.table if data is None else data
+    return None if table is None else explain_as_learned(record.structure, table, record.settings)
+
+
 def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
     """Return the features of a structure; only a graph for each context leaves a choice of `kind`."""
     from unless.errors import SettingError
@@ -77,7 +93,7 @@ def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
     suits = {"pairs": (CanonicalModel,), "cliques": (CanonicalModel, Graph)}
     if kind and not isinstance(structure, suits[kind]):
         raise SettingError(
-            f"--features {kind} is for a structure with a graph for each context, as `unless learn` saves it."
+            f"--features {kind} is for a structure with a graph for each context, as --learner CSGS learns."
         )
     spoken = structure.features if isinstance(structure, LogLinearModel) else structure
     return featuring.features_of(spoken, "pairs" if kind == "pairs" else "cliques")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from unless.cli.display import say, say_table
-from unless.cli.telling import context_text, edge_text, variables
+from unless.cli.telling import context_text, edge_text, results_told, variables
 from unless.cli.wording import count, of, visible
 from unless.inference.model import LogLinearModel
 from unless.structures.features import FeatureSet
@@ -57,7 +57,7 @@ def structure_document(
         "version": 1,
         "learner": learner,
         "settings": dict(settings),
-        "results": dict(results),
+        "results": results_told(results),
         "variables": variables(structure.domain),
     }
     if isinstance(structure, Graph):

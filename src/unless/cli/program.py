@@ -11,11 +11,12 @@ from unless.cli.failures import answer, plain_warnings
 
 # What `unless --help` lists: written here, because looking into the commands would import them.
 COMMANDS = {
-    "demo": "Learn from two small tables and say what depends on what, and when.",
+    "demo": "Learn from two small tables and say what is linked, and when.",
     "learn": "Learn from a table of categories and keep what was learned in a file.",
-    "show": "Say what depends on what in a saved model, everywhere or in a context.",
+    "show": "Say what is linked in a saved model, and when, everywhere or in a context.",
+    "ask": "Ask the rows of a saved model about two columns, given others or in a context.",
     "compare": "Say what two models, or the groups of a table, say differently.",
-    "report": "Write a model as one page that shows what depends on what, and when.",
+    "report": "Write a model as one page that shows what is linked, and when.",
     "fit": "Fit weights to a structure, so that it can be asked, sampled and scored.",
     "query": "Ask a model how probable something is, or what is most probable.",
     "sample": "Draw rows from a model, as CSV.",
@@ -82,6 +83,7 @@ class Program(Answering, click.Group):
       unless demo
       unless learn table.csv -o model.unless
       unless show model.unless --context Dept=A
+      unless ask model.unless Admit Gender --given Dept
       unless report model.unless -o report.html --open
       unless fit model.unless table.csv -o fitted.unless
       unless query fitted.unless Admit --given Dept=A
@@ -90,6 +92,6 @@ class Program(Answering, click.Group):
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Find out what depends on what in a table of categories, and when."""
+    """Find out which columns of a table of categories are linked, and when."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

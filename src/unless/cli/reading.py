@@ -113,17 +113,14 @@ def read_like(
 
 
 def table_of(
-    structure: Any, files: Sequence[str], options: dict[str, Any], model: str | None = None
+    kept: Any, files: Sequence[str], options: dict[str, Any], model: str | None = None
 ) -> "Dataset | None":
-    """Return the table to weigh a structure by: the files named, or the rows that it keeps, if it does."""
-    from unless.data.dataset import Dataset
-    from unless.structures.canonical import CanonicalModel
+    """Return the table of a record or a structure: the files named, or the rows that it keeps, if it does."""
+    from unless.formats.record import Record
 
     if files:
-        return read_like(structure.domain, files, options, model)
-    if isinstance(structure, CanonicalModel):
-        return Dataset(structure.domain, structure.rows, structure.counts)
-    return None
+        return read_like(kept.domain, files, options, model)
+    return (kept if isinstance(kept, Record) else Record(kept)).table
 
 
 def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:

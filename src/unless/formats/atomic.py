@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,18 +12,23 @@ from unless.errors import SettingError
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, lasting: bool = True) -> Iterator[BinaryIO]:
+def replacing(
+    path: str | os.PathLike[str], *, lasting: bool = True, private: bool = False
+) -> Iterator[BinaryIO]:
     """Open a file that takes its name only when all went well.
 
     One that is not `lasting` is not waited for until it is on the disk: it may be spoiled if the machine
-    itself fails, and who reads it must look.
+    itself fails, and who reads it must look. One that is `private` may be read by its owner alone, unless it
+    replaces a file: then it may be read by those who could read that.
     """
-    with replacing_all(path, lasting=lasting) as (stream,):
+    with replacing_all(path, lasting=lasting, private=private) as (stream,):
         yield stream
 
 
 @contextmanager
-def replacing_all(*paths: str | os.PathLike[str], lasting: bool = True) -> Iterator[list[BinaryIO]]:
+def replacing_all(
+    *paths: str | os.PathLike[str], lasting: bool = True, private: bool = False
+) -> Iterator[list[BinaryIO]]:
     """Open files that take their names together, when all of them are whole."""
     targets = [_target(path) for path in paths]
     drafts = [one.with_name(f".{one.name[:200]}.{secrets.token_hex(6)}.part") for one in targets]
@@ -31,7 +37,8 @@ def replacing_all(*paths: str | os.PathLike[str], lasting: bool = True) -> Itera
             streams: list[BinaryIO] = []
             for draft in drafts:
                 # Not tempfile: its files are private whatever the umask says.
-                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                mode = 0o600 if private else 0o666
+                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
                 streams.append(stack.enter_context(os.fdopen(handle, "wb")))
             yield streams
             for stream in streams:
@@ -39,6 +46,8 @@ def replacing_all(*paths: str | os.PathLike[str], lasting: bool = True) -> Itera
                 if lasting:
                     os.fsync(stream.fileno())
         for draft, target in zip(drafts, targets, strict=True):
+            if private and target.exists():
+                draft.chmod(stat.S_IMODE(target.stat().st_mode))
             draft.replace(target)
     except OSError as error:
         # The draft's name means nothing to the caller.

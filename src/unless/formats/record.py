@@ -1,4 +1,4 @@
-"""The .unless file: what was learned, by whom and how, in one versioned file."""
+"""The .unless file: what was learned, by whom and how, from which table, and what is said of it."""
 
 import math
 import os
@@ -7,14 +7,56 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError, UnlessError
-from unless.formats.container import read_container, write_container
-from unless.formats.structures import Structure, read_structure, structure_members
-from unless.formats.wire import FORMAT, VERSION, Opening, WireRecord, WireValue, read_domain, wire_domain
+from unless.formats.container import Members, read_container, write_container
+from unless.formats.structures import (
+    Structure,
+    expect_members,
+    read_structure,
+    read_table,
+    structure_members,
+    table_members,
+)
+from unless.formats.wire import (
+    FORMAT,
+    VERSION,
+    Opening,
+    WireRecord,
+    WireStatements,
+    WireValue,
+    read_domain,
+    wire_domain,
+)
+from unless.structures.canonical import CanonicalModel
 
 Value = WireValue
 Path = str | os.PathLike[str]
+
+
+# Statements and the table have members of their own beside those of the structure.
+STATEMENT_MEMBERS = (
+    "statements_cells.npy",
+    "statements_counts.npy",
+    "statements_figures.npy",
+    "statements_numbers.npy",
+    "statements_strata.npy",
+)
+TABLE_MEMBERS = ("counts.npy", "rows.npy")
+
+
+@dataclass(frozen=True)
+class KeptStatements:
+    """Statements as a file holds them; `unless.knowledge.keeping` makes and reads them."""
+
+    wire: WireStatements
+    members: Members
+
+    @property
+    def holds_tables(self) -> bool:
+        """Whether tables of counts are kept as evidence."""
+        return any(one.n_cells for said in self.wire.statements for one in said.evidence)
 
 
 @dataclass(frozen=True)
@@ -22,14 +64,28 @@ class Record:
     """A structure or a model with weights, and the learner, settings and results it came from.
 
     Values are None, bool, int, float, str, or lists of these, of pairs of names or of records; lists come
-    back as lists, pairs as tuples. The rows of the table are no part of it; the contexts of a canonical model
-    are, being its keys.
+    back as lists, pairs as tuples. `table` are the distinct rows learned from, with their counts, None where
+    they are not kept; a canonical model has them as its contexts, so that they always come back with it.
     """
 
     structure: Structure
     learner: str | None = None
     settings: Mapping[str, Value] = field(default_factory=dict)
     results: Mapping[str, Value] = field(default_factory=dict)
+    table: Dataset | None = None
+    statements: KeptStatements | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.structure, CanonicalModel):
+            contexts = Dataset(self.structure.domain, self.structure.rows, self.structure.counts)
+            object.__setattr__(self, "table", contexts)
+        elif self.table is not None and self.table.domain != self.structure.domain:
+            raise SettingError("The table has other columns or levels than the structure; save them apart.")
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows of the table can be read off it: then its file is private."""
+        return self.table is not None or (self.statements is not None and self.statements.holds_tables)
 
     @property
     def domain(self) -> Domain:
@@ -38,24 +94,37 @@ class Record:
 
 
 def save_record(record: Record, path: Path) -> None:
-    """Write a record; the same record gives the same bytes, and the file appears whole or not at all."""
+    """Write a record; the same record gives the same bytes, and the file appears whole or not at all.
+
+    A new file that holds rows may be read by its owner alone.
+    """
     structure, members = structure_members(record.structure)
+    table = None
+    if record.table is not None and not isinstance(record.structure, CanonicalModel):
+        table, more = table_members(record.table)
+        members.update(more)
+    if record.statements is not None:
+        members.update(record.statements.members)
     wire = WireRecord(
+        format=FORMAT,
+        version=VERSION,
         learner=record.learner,
         settings=_plain(record.settings),
         results=_plain(record.results),
         domain=wire_domain(record.domain),
         structure=structure,
+        table=table,
+        statements=None if record.statements is None else record.statements.wire,
     )
     try:
         text = msgspec.json.encode(wire, order="sorted")
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
-    write_container(path, {**members, "model.json": text})
+    write_container(path, {**members, "model.json": text}, private=record.holds_rows)
 
 
 def load_record(path: Path) -> Record:
-    """Read a record, believing nothing: damaged, foreign and newer files get a `FileFormatError`."""
+    """Read a record, believing nothing: damaged, foreign, older and newer files get a `FileFormatError`."""
     members = read_container(path)
     name = os.fspath(path)
     if "model.json" not in members:
@@ -63,10 +132,24 @@ def load_record(path: Path) -> Record:
     _check_version(name, members["model.json"])
     try:
         wire = msgspec.json.decode(members["model.json"], type=WireRecord)
-        structure = read_structure(wire.structure, read_domain(wire.domain), members)
+        return _read(wire, members)
     except (msgspec.MsgspecError, UnlessError, UnicodeDecodeError, RecursionError) as error:
         raise FileFormatError(f"{name!r} is damaged: {str(error).rstrip('.')}.") from None
-    return Record(structure, wire.learner, wire.settings, wire.results)
+
+
+def _read(wire: WireRecord, members: Members) -> Record:
+    domain, rest = read_domain(wire.domain), dict(members)
+    statements = table = None
+    if wire.statements is not None:
+        if missing := [name for name in STATEMENT_MEMBERS if name not in rest]:
+            raise FileFormatError(f"{missing[0]} is missing")
+        statements = KeptStatements(wire.statements, {name: rest.pop(name) for name in STATEMENT_MEMBERS})
+    if wire.table is not None:
+        own = {name: rest.pop(name) for name in TABLE_MEMBERS if name in rest}
+        expect_members({**own, "model.json": b""}, *TABLE_MEMBERS)
+        table = read_table(wire.table.n_distinct, domain, own)
+    structure = read_structure(wire.structure, domain, rest)
+    return Record(structure, wire.learner, wire.settings, wire.results, table, statements)
 
 
 def _check_version(name: str, text: bytes) -> None:
@@ -81,6 +164,11 @@ def _check_version(name: str, text: bytes) -> None:
         raise FileFormatError(f"{name!r} was written by a newer Unless ({versions}); upgrade yours.")
     if opening.version < 1:
         raise FileFormatError(f"{name!r} is damaged: there is no version {opening.version} of the format.")
+    if opening.version < VERSION:
+        versions = f"format {opening.version}, known here: {VERSION}"
+        raise FileFormatError(
+            f"{name!r} was written by an older Unless ({versions}); learn or fit again from the table."
+        )
 
 
 def _plain(values: Mapping[str, object]) -> dict[str, Value]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import MOST_ROWS, Dataset
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError
 from unless.formats.arrays import from_npy, to_npy
@@ -19,6 +20,7 @@ from unless.formats.wire import (
     WireLink,
     WireLogLinearModel,
     WireStructure,
+    WireTable,
 )
 from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
@@ -55,7 +57,7 @@ def read_structure(wire: WireStructure, domain: Domain, members: Members) -> Str
     if isinstance(wire, WireCanonicalModel):
         return _read_canonical(wire, domain, members)
     if isinstance(wire, WireFeatureSet):
-        _expect_members(members, *FEATURE_MEMBERS)
+        expect_members(members, *FEATURE_MEMBERS)
         return _read_features(wire, domain, members)
     if isinstance(wire, WireLogLinearModel):
         return _read_model(wire, domain, members)
@@ -64,39 +66,50 @@ def read_structure(wire: WireStructure, domain: Domain, members: Members) -> Str
     return _read_graph(domain, members)
 
 
+def table_members(table: Dataset) -> tuple[WireTable, dict[str, bytes]]:
+    """Turn a collapsed table into its size and its arrays, which a canonical model has as its contexts."""
+    members = {
+        "counts.npy": to_npy(table.counts, "<i8"),
+        "rows.npy": to_npy(table.rows, _code_dtype(table.domain)),
+    }
+    return WireTable(table.n_distinct), members
+
+
+def read_table(n_distinct: int, domain: Domain, members: Members) -> Dataset:
+    """Turn size and arrays into a collapsed table, or say what is wrong with them."""
+    counts = from_npy(members, "counts.npy", "<i8", (n_distinct,))
+    rows = from_npy(members, "rows.npy", _code_dtype(domain), (n_distinct, len(domain)))
+    is_counted = (counts > 0).all() and counts.sum(dtype=np.float64) < MOST_ROWS
+    check(is_counted, "counts are not positive whole numbers")
+    check((rows < domain.n_levels).all(), "a level is out of range")
+    check(rows_increase(rows), "contexts are not distinct and in order")
+    return Dataset(domain, rows.astype(np.uint16), counts.astype(np.int64))
+
+
 def _canonical_members(model: CanonicalModel) -> tuple[WireStructure, dict[str, bytes]]:
     members = {
-        "counts.npy": to_npy(model.counts, "<i8"),
+        **table_members(Dataset(model.domain, model.rows, model.counts))[1],
         "graph_index.npy": to_npy(model.graph_index, "<i4"),
         "graphs.npy": to_npy(model.packed, "|u1"),
-        "rows.npy": to_npy(model.rows, _code_dtype(model.domain)),
     }
     return WireCanonicalModel(len(model), model.n_graphs), members
 
 
 def _read_canonical(wire: WireCanonicalModel, domain: Domain, members: Members) -> CanonicalModel:
-    _expect_members(members, "counts.npy", "graph_index.npy", "graphs.npy", "rows.npy")
-    counts = from_npy(members, "counts.npy", "<i8", (wire.n_contexts,))
+    expect_members(members, "counts.npy", "graph_index.npy", "graphs.npy", "rows.npy")
+    table = read_table(wire.n_contexts, domain, members)
     index = from_npy(members, "graph_index.npy", "<i4", (wire.n_contexts,))
     packed = from_npy(members, "graphs.npy", "|u1", (wire.n_graphs, packed_width(len(domain))))
-    rows = from_npy(members, "rows.npy", _code_dtype(domain), (wire.n_contexts, len(domain)))
-    _check(
-        (counts > 0).all() and counts.sum(dtype=np.float64) < 2**53, "counts are not positive whole numbers"
-    )
-    _check((rows < domain.n_levels).all(), "a level is out of range")
-    _check(rows_increase(rows), "contexts are not distinct and in order")
     _check_index(index, wire.n_graphs)
-    _check(is_padded_with_zeros(packed, len(domain)), "bits after the last pair are set")
-    _check(are_distinct(packed) and come_in_order(index), "graphs are not distinct and in order")
-    return CanonicalModel(
-        domain, rows.astype(np.uint16), counts.astype(np.int64), packed, index.astype(np.int32)
-    )
+    check(is_padded_with_zeros(packed, len(domain)), "bits after the last pair are set")
+    check(are_distinct(packed) and come_in_order(index), "graphs are not distinct and in order")
+    return CanonicalModel(domain, table.rows, table.counts, packed, index.astype(np.int32))
 
 
 def _read_graph(domain: Domain, members: Members) -> Graph:
-    _expect_members(members, "links.npy")
+    expect_members(members, "links.npy")
     packed = from_npy(members, "links.npy", "|u1", (packed_width(len(domain)),))
-    _check(is_padded_with_zeros(packed[None], len(domain)), "bits after the last pair are set")
+    check(is_padded_with_zeros(packed[None], len(domain)), "bits after the last pair are set")
     return Graph.from_packed(domain, packed)
 
 
@@ -105,37 +118,35 @@ def _wire_labelled(graph: LabelledGraph) -> WireLabelledGraph:
 
 
 def _wire_links(links: Iterable[Link]) -> list[WireLink]:
-    return [
-        WireLink(
-            link.pair,
-            [
-                [WireCondition(name, list(labels)) for name, labels in region.conditions]
-                for region in link.regions
-            ],
-        )
-        for link in links
-    ]
+    return [WireLink(link.pair, wire_regions(link.regions)) for link in links]
+
+
+def wire_regions(regions: Iterable[Region]) -> list[list[WireCondition]]:
+    """Write regions as the levels that variables may have."""
+    return [[WireCondition(name, list(labels)) for name, labels in region.conditions] for region in regions]
 
 
 def _read_labelled(wire: WireLabelledGraph, domain: Domain, members: Members) -> LabelledGraph:
-    _expect_members(members)
+    expect_members(members)
     links, weighed = _read_links(wire.links, domain), _read_links(wire.weighed, domain)
     graph = LabelledGraph(domain, links, weighed)
-    _check((graph.links, graph.weighed) == (links, weighed), "links are not distinct and in order")
+    check((graph.links, graph.weighed) == (links, weighed), "links are not distinct and in order")
     return graph
 
 
 def _read_links(links: Iterable[WireLink], domain: Domain) -> tuple[Link, ...]:
-    return tuple(
-        Link(link.pair, tuple(_read_region(domain, conditions) for conditions in link.regions))
-        for link in links
-    )
+    return tuple(Link(link.pair, read_regions(domain, link.regions)) for link in links)
+
+
+def read_regions(domain: Domain, regions: Iterable[list[WireCondition]]) -> tuple[Region, ...]:
+    """Read regions that are written in the one way in which they are written here."""
+    return tuple(_read_region(domain, conditions) for conditions in regions)
 
 
 def _read_region(domain: Domain, conditions: list[WireCondition]) -> Region:
     told = tuple((condition.name, tuple(condition.levels)) for condition in conditions)
     region = Region.of(domain, dict(told))
-    _check(region.conditions == told, "a region is not said in the usual way")
+    check(region.conditions == told, "a region is not said in the usual way")
     return region
 
 
@@ -159,10 +170,10 @@ def _model_members(model: LogLinearModel) -> tuple[WireStructure, dict[str, byte
 
 
 def _read_model(wire: WireLogLinearModel, domain: Domain, members: Members) -> LogLinearModel:
-    _expect_members(members, *FEATURE_MEMBERS, "weights.npy")
+    expect_members(members, *FEATURE_MEMBERS, "weights.npy")
     weights = from_npy(members, "weights.npy", "<f8", (wire.n_features,))
     # Infinite weights are allowed: they say what is impossible.
-    _check(not np.isnan(weights).any(), "a weight is not a number")
+    check(not np.isnan(weights).any(), "a weight is not a number")
     return LogLinearModel(_read_features(wire, domain, members), weights, report=read_report(wire.fit))
 
 
@@ -172,13 +183,13 @@ def _read_features(wire: WireFeatureSet | WireLogLinearModel, domain: Domain, me
     start = from_npy(members, "start.npy", "<i8", (wire.n_features + 1,))
     variable = from_npy(members, "variable.npy", "<i4", (wire.n_conditions,))
     in_order = start[0] == 0 and start[-1] == wire.n_conditions and (start[1:] > start[:-1]).all()
-    _check(in_order, "features do not follow one another")
-    _check((equal <= 1).all(), "a condition is neither equal nor unequal")
+    check(in_order, "features do not follow one another")
+    check((equal <= 1).all(), "a condition is neither equal nor unequal")
     arrays = FeatureArrays(
         start.astype(np.int64), variable.astype(np.int32), level.astype(np.uint16), equal.astype(np.bool_)
     )
     features = FeatureSet.from_arrays(domain, arrays)
-    _check(features.arrays.same_as(arrays), "features are not distinct and in order")
+    check(features.arrays.same_as(arrays), "features are not distinct and in order")
     return features
 
 
@@ -187,15 +198,17 @@ def _code_dtype(domain: Domain) -> str:
 
 
 def _check_index(index: npt.NDArray[np.int32], n_graphs: int) -> None:
-    _check(((index >= 0) & (index < n_graphs)).all(), "a context has a graph that is not there")
-    _check(len(np.unique(index)) == n_graphs, "a graph belongs to no context")
+    check(((index >= 0) & (index < n_graphs)).all(), "a context has a graph that is not there")
+    check(len(np.unique(index)) == n_graphs, "a graph belongs to no context")
 
 
-def _expect_members(members: Members, *names: str) -> None:
+def expect_members(members: Members, *names: str) -> None:
+    """Refuse a file with other members than these and model.json."""
     expected = " and ".join([*([", ".join(names)] if names else []), "model.json"])
-    _check({*members} == {*names, "model.json"}, f"its members are not {expected}")
+    check({*members} == {*names, "model.json"}, f"its members are not {expected}")
 
 
-def _check(claim: Any, trouble: str) -> None:
-    if not claim:
+def check(condition: Any, trouble: str) -> None:
+    """Refuse a file in which something does not hold."""
+    if not condition:
         raise FileFormatError(trouble)

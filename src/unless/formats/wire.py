@@ -9,7 +9,8 @@ from unless.data.domain import Domain, Kind, Variable
 from unless.inference.fit_report import Measure, StoppedBy
 
 FORMAT = "unless"
-VERSION = 1
+# 2: the table, and statements with their evidence.
+VERSION = 2
 
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -107,16 +108,77 @@ class WireLabelledGraph(msgspec.Struct, forbid_unknown_fields=True, omit_default
 WireStructure = WireCanonicalModel | WireGraph | WireFeatureSet | WireLogLinearModel | WireLabelledGraph
 
 
-class WireRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The whole of model.json."""
+class WireTable(msgspec.Struct, forbid_unknown_fields=True):
+    """The size of the collapsed table; its rows and counts are members."""
 
-    format: str = FORMAT
-    version: int = VERSION
+    n_distinct: Natural
+
+
+class WireContrast(msgspec.Struct, forbid_unknown_fields=True):
+    """The names and levels of a `Contrast`; its two shares stand beside the figures of the evidence."""
+
+    column: str
+    level: str
+    other: str
+    at_high: str
+    at_low: str
+
+
+class WireEvidence(msgspec.Struct, forbid_unknown_fields=True):
+    """The words and sizes of a `PairEvidence`; its figures and the cells of its tables are members."""
+
+    where: list[list[WireCondition]]
+    contrast: WireContrast | None
+    method: str
+    table_given: list[str]
+    n_strata: Natural
+    n_cells: Natural
+
+
+class WireGate(msgspec.Struct, forbid_unknown_fields=True):
+    """The regions on both sides of a gate."""
+
+    linked: list[list[WireCondition]]
+    unlinked: list[list[WireCondition]]
+
+
+class WireStatement(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A `Statement`; what most of them do not have is not said."""
+
+    kind: str
+    pair: tuple[str, str]
+    sentence: str
+    n_rows: Natural
+    evidence: list[WireEvidence]
+    given: list[str] = []
+    gate: WireGate | None = None
+    confidence: float | None = None
+    is_finding: bool = False
+    source: str | None = None
+    n_broken: Natural = 0
+    support: float | None = None
+
+
+class WireStatements(msgspec.Struct, forbid_unknown_fields=True):
+    """All statements, in their order."""
+
+    statements: list[WireStatement]
+    note: str
+    settings: dict[str, WireScalar]
+
+
+class WireRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """The whole of model.json; a table and statements that are not kept are not said."""
+
+    format: str
+    version: int
     learner: str | None
     settings: dict[str, WireValue]
     results: dict[str, WireValue]
     domain: list[WireVariable]
     structure: WireStructure
+    table: WireTable | None = None
+    statements: WireStatements | None = None
 
 
 def json_lines(items: Iterable[msgspec.Struct]) -> str:

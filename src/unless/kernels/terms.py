@@ -105,7 +105,7 @@ def screen_products(codes, weights, target, which, chances, shown, seconds, thir
 
     `chances` is pattern x level of the target (all that are shown), `shown` their codes. The regression knows
     the seconds, so that their margins agree; those of a third are made to agree here. `found` is second x
-    third x (statistic, number of combinations).
+    third.
     """
     codes, weights, which, chances = borrowed(codes), borrowed(weights), borrowed(which), borrowed(chances)
     shown, seconds, thirds = borrowed(shown), borrowed(seconds), borrowed(thirds)
@@ -132,9 +132,8 @@ def screen_products(codes, weights, target, which, chances, shown, seconds, thir
                 if told >= 0:
                     excess[t, other, level, told] += weights[row]
         for t in range(len(thirds)):
-            total, n_cells = 0.0, 0
+            total = 0.0
             for other in range(sizes[thirds[t]]):
-                any_here, n_levels = False, 0
                 for k in range(n_shown):
                     sum_excess, sum_expected = 0.0, 0.0
                     for level in range(n_second):
@@ -142,15 +141,9 @@ def screen_products(codes, weights, target, which, chances, shown, seconds, thir
                         sum_expected += expected[t, other, level, k]
                     if sum_expected <= 0.0:
                         continue
-                    n_levels = 0
                     for level in range(n_second):
                         cell = expected[t, other, level, k]
                         if cell > 1e-9:
                             left = excess[t, other, level, k] - sum_excess * cell / sum_expected
                             total += left * left / cell
-                            n_levels += 1
-                    any_here = True
-                if any_here:
-                    n_cells += max(0, n_levels - 1)
-            found[s, t, 0] = total
-            found[s, t, 1] = n_cells
+            found[s, t] = total

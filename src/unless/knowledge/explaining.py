@@ -25,7 +25,7 @@ from unless.referee.gates import Side
 from unless.referee.verdicts import Kind, Referee, Verdict, marginal_test
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
-SHARED = frozenset({"fdr"})
+SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
 # Fewer rows than one cell of a table needs say nothing about any pair.
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
@@ -100,8 +100,12 @@ def explain_as_learned(
     structure: Any, data: Dataset, settings: Mapping[str, Any], **wanted: Any
 ) -> Statements:
     """Explain a structure with those of its learner's settings that statements share."""
-    shared = {name: value for name, value in settings.items() if name in SHARED}
-    return explain(structure, data, **{**shared, **wanted})
+    return explain(structure, data, **{**shared_settings(settings), **wanted})
+
+
+def shared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep those settings of a learner that statements share; None leaves them to their defaults."""
+    return {name: value for name, value in settings.items() if name in SHARED and value is not None}
 
 
 def _proposed(structure: Any, table: Dataset, max_memory: int | str | None) -> Any:
@@ -221,9 +225,10 @@ class _Writer:
     def _statement(
         self, one: Verdict, pair: Any, gate: Gate | None, sides: Any, sentence: str, given: Iterable[str]
     ) -> Statement:
+        # Sums of weights round to a little above 1.
+        confidence = min(1.0, one.confidence * one.gate_confidence)
         return Statement(
-            kind=one.kind, pair=pair, gate=gate, given=tuple(given),
-            confidence=min(1.0, one.confidence * one.gate_confidence), evidence=sides,
+            kind=one.kind, pair=pair, gate=gate, given=tuple(given), confidence=confidence, evidence=sides,
             n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
         )  # fmt: skip
 

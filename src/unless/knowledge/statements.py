@@ -1,7 +1,7 @@
 """What is said of each pair, with its evidence: as sentences, as a table, as plain values, in a context."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 from unless.data.domain import Domain
@@ -9,6 +9,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
+from unless.knowledge.sentences import decimal
 from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
@@ -154,7 +155,7 @@ class InContext:
 
     def __str__(self) -> str:
         a, b = map(spoken, self.pair)
-        bound = "" if self.bound is None else f" (V at most {self.bound:.2f})"
+        bound = "" if self.bound is None else f" (V at most {decimal(self.bound)})"
         return f"{a} and {b}: {self.state}{bound}"
 
 
@@ -201,6 +202,12 @@ class Statements(Sequence[Statement]):
         wanted = (a, b) if a < b else (b, a)
         return next((one for one in self.statements if one.pair == wanted), None)
 
+    def about_column(self, name: str) -> "Statements":
+        """Keep what is said of one column."""
+        if self.domain is not None:
+            self.domain.index(name)
+        return replace(self, statements=tuple(one for one in self.statements if name in one.pair))
+
     def given(self, context: Mapping[str, object]) -> tuple[InContext, ...]:
         """Read each statement where some columns have these labels, by its gate, without a new test."""
         labels = {name: str(value) for name, value in context.items()}
@@ -232,7 +239,7 @@ class Statements(Sequence[Statement]):
         return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
 
     def lines(self, at_most: int | None = None) -> list[str]:
-        """Return the findings, as many as wanted, what is determined, and how many pairs are otherwise."""
+        """Return the findings, as many as wanted, then what is determined, and counts of the other pairs."""
         told = [one for one in self.findings if one.kind != "determined"]
         lines = [f"{one.sentence}." for one in told[:at_most]]
         if at_most is not None and len(told) > at_most:

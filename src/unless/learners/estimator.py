@@ -13,7 +13,6 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
 from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
-from unless.structures.canonical import CanonicalModel
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -38,8 +37,10 @@ class Estimator:
     kept_structure: ClassVar[type] = object
 
     structure_: Any
-    # The distinct rows learned from; a file keeps them only where they are part of the structure.
+    # The distinct rows learned from, unless it came from a file that keeps none.
     data_: Dataset
+    # The column that `statements_` are about, all of them if None.
+    target_: str | None = None
     _statements: "Statements | None"
     # What ends with the learning: the hold on its folder.
     _stay: ExitStack | None = None
@@ -69,7 +70,7 @@ class Estimator:
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
-        self.data_, self._statements = data, None
+        self.data_, self._statements, self.target_ = data, None, None
         return self
 
     def network(
@@ -92,14 +93,22 @@ class Estimator:
 
     @property
     def statements_(self) -> "Statements":
-        """What was learned, in sentences with evidence from the same table (see `unless.explain`)."""
-        from unless.knowledge.explaining import SHARED, explain
+        """What was learned, in sentences with evidence from the same table (see `unless.explain`).
 
-        wanted = SHARED | {"max_memory", "show_progress"}
-        shared = {name: value for name, value in self.get_params().items() if name in wanted}
-        data = self._remembered("unless.explain(est.structure_, data)")
+        Of one column, if `target_` names one. A file brings them back as they were saved.
+        """
+        everything = self._all_statements()
+        return everything if self.target_ is None else everything.about_column(self.target_)
+
+    def _all_statements(self) -> "Statements":
+        from unless.knowledge.explaining import explain_as_learned
+
+        self.check_fitted()
         if self._statements is None:
-            self._statements = explain(self.structure_, data, **shared)
+            settings = self.get_params()
+            machine = {name: settings[name] for name in ("max_memory", "show_progress") if name in settings}
+            data = self._remembered("unless.explain(est.structure_, data)")
+            self._statements = explain_as_learned(self.structure_, data, settings, **machine)
         return self._statements
 
     def ask(
@@ -161,9 +170,6 @@ class Estimator:
             kinds = type(structure).__name__, self.kept_structure.__name__
             raise SettingError(f"its structure is a {kinds[0]} and no {kinds[1]}")
         self.structure_, self._statements = structure, None
-        if isinstance(structure, CanonicalModel):
-            # Its contexts are the distinct rows it was learned from.
-            self.data_ = Dataset(structure.domain, structure.rows, structure.counts)
 
     def _dataset(self, X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:

@@ -1,41 +1,66 @@
 """Keep what was learned in a .unless file, and bring it back as it was."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.data.dataset import Dataset
+from unless.errors import FileFormatError, NotFitted, SettingError, TooLarge, UnlessError
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
 from unless.inference.priors import Prior, parse_prior
+from unless.knowledge.keeping import keep_statements, read_statements
+from unless.knowledge.statements import Statements
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.estimator import Estimator
+from unless.structures.canonical import CanonicalModel
 
 Path = str | os.PathLike[str]
 
 
-def save(learned: Estimator | Structure, path: Path) -> None:
+def save(learned: Estimator | Structure, path: Path, *, rows: bool = True) -> None:
     """Write a fitted estimator, a structure or a model with weights to one .unless file.
 
     The same answer gives the same bytes.
 
-    Kept are the settings that shape the answer, the variables, the structure and the counts of tests. The
-    rows of the table are not kept, but the contexts of a canonical model, with their counts, are what its
-    graphs are filed under.
+    Of an estimator are kept the settings that shape the answer, the variables, the structure, the counts of
+    tests, the statements with their evidence, and the collapsed table: its distinct rows and how often each
+    occurs. A new file that holds rows may be read by its owner alone; one that replaces another keeps who may
+    read it.
+
+    Parameters
+    ----------
+    rows
+        False leaves the table out, and the tables of counts behind the statements. `ask` and `report` then
+        want the table again. The graphs of a canonical model (CSGS, CSPC) are filed under the rows, so that
+        it cannot be saved without them.
     """
+    if not isinstance(rows, bool):
+        raise SettingError(f"rows={rows!r} must be True or False.")
     if not isinstance(learned, Estimator):
+        _check_rows(rows, learned)
         save_record(Record(learned), path)
         return
     learned.check_fitted()
     name = type(learned).__name__
     if LEARNERS.get(name) is not type(learned):
         raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
-    save_record(make_record(learned), path)
+    _check_rows(rows, learned.structure_)
+    save_record(make_record(learned, rows=rows), path)
 
 
-def make_record(learned: Estimator) -> Record:
-    """Say what a fitted estimator learned, and how, in plain values."""
+def _check_rows(rows: bool, structure: Structure) -> None:
+    if not rows and isinstance(structure, CanonicalModel):
+        raise SettingError(
+            "A graph for each context is filed under the rows of the table, so that it cannot be saved "
+            "without rows; save its features(), or learn with a learner that keeps no contexts, such as GGS."
+        )
+
+
+def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
+    """Say what a fitted estimator learned, how and from what, in plain values."""
     settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
     structure, more = learned._kept()
     results: dict[str, Value] = {
@@ -43,8 +68,20 @@ def make_record(learned: Estimator) -> Record:
         "n_distinct_tests": learned.n_distinct_tests_,
         "notes": list(learned.notes_),
         **more,
+        **({} if learned.target_ is None else {"target": learned.target_}),
     }
-    return Record(structure, type(learned).__name__, settings, results)
+    table: Dataset | None = getattr(learned, "data_", None) if rows else None
+    said = _statements(learned) if statements else None
+    kept = None if said is None else keep_statements(said, with_tables=rows)
+    return Record(structure, type(learned).__name__, settings, results, table, kept)
+
+
+def _statements(learned: Estimator) -> Statements | None:
+    """Return what is said, if it can be: a structure too large to explain is kept all the same."""
+    try:
+        return learned._all_statements()
+    except (TooLarge, NotFitted):
+        return None
 
 
 def load(path: Path) -> Estimator | Structure:
@@ -71,9 +108,21 @@ def _revive(record: Record) -> Estimator:
     if not isinstance(notes, list):
         raise SettingError("its notes are not a list")
     learner.notes_ = tuple(map(str, notes))
+    if record.table is not None:
+        learner.data_ = replace(record.table, notes=learner.notes_)
+    if record.statements is not None:
+        learner._statements = read_statements(record.statements, record.domain)
+    learner.target_ = _target(record)
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)
     return learner
+
+
+def _target(record: Record) -> str | None:
+    target = record.results.get("target")
+    if target is not None and target not in record.domain:
+        raise SettingError(f"its target {target!r} is not one of its variables")
+    return None if target is None else str(target)
 
 
 def _number(record: Record, name: str) -> int:

@@ -106,7 +106,9 @@ class GGS(Estimator):
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""
         check_between("alpha", self.alpha, 0, 1)
-        check_between("fdr", self.fdr, 0, 1)
+        # 1 proposes every candidate.
+        if isinstance(self.fdr, bool) or self.fdr != 1:
+            check_between("fdr", self.fdr, 0, 1)
         check_between("negligible", self.negligible, 0, float("inf"))
         check_at_least("max_gate", self.max_gate, 0, optional=False)
         check_at_least("max_blanket", self.max_blanket, 0)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unless.data.dataset import Dataset
 from unless.inference.rows import read_rows
-from unless.knowledge.explaining import SHARED, explain
+from unless.knowledge.explaining import explain_as_learned
 from unless.report.build import TITLE, Source
 from unless.report.whatif import n_states
 from unless.report.writing import write_report
@@ -27,8 +27,10 @@ def report(
 ) -> None:
     """Write the page of a fitted estimator."""
     table = _table(learned, data)
-    shared = {name: value for name, value in learned.get_params().items() if name in SHARED}
-    statements = learned.statements_ if data is None else explain(learned.structure_, table, **shared)
+    if data is None:
+        statements = learned._all_statements()
+    else:
+        statements = explain_as_learned(learned.structure_, table, learned.get_params())
     if network is None and n_states(learned.structure_.domain) <= CHEAP_STATES:
         network = learned.network(table)
     write_report(

@@ -162,16 +162,20 @@ class PairProblem:
         """Return the levels of a gate that occur."""
         return self.table.used_levels(gate)
 
+    def _one_end(self, indicator: int) -> Statistic:
+        """Test the link inside an indicator at the end with fewer levels, which costs less."""
+        end, other = min((self.pair, self.pair[::-1]), key=lambda one: (len(self.levels(one[0])), one))
+        return self.table.likelihood_ratio(end, self.bases[end], {_term((indicator,), other)})
+
     def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
         """Return the levels of a gate, those where the link is strongest for their rows first.
 
-        One end is asked, the one with fewer levels: it costs less, and the order is all that is wanted.
+        One end is asked: the order is all that is wanted.
         """
-        end, other = min((self.pair, self.pair[::-1]), key=lambda one: (len(self.levels(one[0])), one))
         strengths = []
         for level in self.levels(gate):
             column = self.table.indicator([*within, (gate, (level,))])
-            found = self.table.likelihood_ratio(end, self.bases[end], {_term((column,), other)})
+            found = self._one_end(column)
             strengths.append((-(found.value - found.df) / max(1.0, self.n_rows(column)), level))
         return [level for _, level in sorted(strengths)]
 
@@ -277,8 +281,7 @@ class PairProblem:
             levels = tuple(sorted(ranked[:cut]))
             if self._is_large_enough([*others, (gate, levels)]):
                 column = self.table.indicator([*others, (gate, levels)])
-                tested = self.ratio([(column,)])
-                found.append((self.penalised(tested), levels))
+                found.append((self.penalised(self.ratio([(column,)])), levels))
         return max(found, default=None)
 
     def _best_without_box(self, first: int, second: int) -> float:

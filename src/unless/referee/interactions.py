@@ -5,14 +5,14 @@ were gated. So each is tested with all products found so far in the regressions 
 pair with whatever products its regressions need without it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
-from unless.referee.regressions import Bools, Table, Term
+from unless.referee.regressions import Bools, Fit, Table, Term
 
 Triple = tuple[int, int, int]
 # A product is kept where p, times the number of triples looked at, is below this.
@@ -72,12 +72,17 @@ class Models:
         """Add products of the columns, the strongest first, as long as they are needed."""
         table = self.table
         columns = sorted({c for term in terms for c in term})
-        tried: list[Term] = [term for term in combinations(columns, 2) if term not in terms]
+        limit = ENRICHED / max(1, len(columns) * (len(columns) - 1) // 2)
+        screened = screen(table, target, table.fit(target, terms), columns, columns)
+        tried: list[Term] = [
+            term
+            for term in combinations(columns, 2)
+            if term not in terms and screened[term] < max(SCREENED, 10 * limit)
+        ]
         for _ in range(MOST_ENRICHED):
             fitted = table.fit(target, terms)
             tests = table.product_scores(target, fitted, tried)
             ranked = sorted(zip(chances_beyond(tests), [-one.value for one in tests], tried, strict=True))
-            limit = ENRICHED / max(1, len(columns) * (len(columns) - 1) // 2)
             # Those that tell nothing now are not asked again.
             tried = [term for p, _, term in ranked if p < REGROWN]
             if not ranked or ranked[0][0] >= limit:
@@ -162,41 +167,53 @@ def find_products(models: Models) -> int:
 
 def _screened(models: Models) -> tuple[list[Triple], int]:
     """Return the triples whose cells are not as the regressions expect, and how many were tried."""
+    table = models.table
+    least: dict[Triple, float] = {}
+    for target, seconds in enumerate(_partners(models)):
+        thirds = [c for c in range(table.n_columns) if models.may_link(target, c)]
+        if not seconds or len(thirds) < 2:
+            continue
+        fitted = table.fit(target, models.terms(target, seconds))
+        for (second, third), p in screen(table, target, fitted, seconds, thirds).items():
+            if models.may_link(second, third):
+                a, b, c = sorted((target, second, third))
+                least[a, b, c] = min(p, least.get((a, b, c), 1.0))
+    # Of few triples, each may be kept at a larger p.
+    limit = max(SCREENED, 5 * KEPT / max(1, len(least)))
+    return sorted(triple for triple, p in least.items() if p < limit), len(least)
+
+
+def screen(
+    table: Table, target: int, fitted: Fit, seconds: Sequence[int], thirds: Sequence[int]
+) -> dict[tuple[int, int], float]:
+    """Return p for pairs of columns: that a regression which has the seconds needs no product of the two.
+
+    By Pearson's statistic of the counts against what the regression expects: cheap, and a little small.
+    """
     from scipy.special import chdtrc
 
     from unless.kernels.logistic import expect
     from unless.kernels.terms import screen_products
 
-    table = models.table
-    least: dict[Triple, float] = {}
-    neighbours = _partners(models)
-    sizes = np.array(table.n_levels, dtype=np.int64)
-    free = np.array([len(table.used_levels(c)) - 1 for c in range(table.n_columns)])
-    for target, seconds in enumerate(neighbours):
-        thirds = [c for c in range(table.n_columns) if models.may_link(target, c)]
-        if not seconds or len(thirds) < 2:
-            continue
-        fitted = table.fit(target, models.terms(target, seconds))
-        which, begins, active, *_ = table.design(fitted.terms)
-        chances = np.empty((len(begins) - 1, fitted.n_free))
-        expect(begins, active, fitted.weights, chances)
-        everything = np.column_stack([1 - chances.sum(axis=1), chances])
-        found = np.zeros((len(seconds), len(thirds), 2))
-        screen_products(
-            table.codes, table.counts, target, which, everything, fitted.shown,
-            np.array(seconds, dtype=np.int64), np.array(thirds, dtype=np.int64), sizes, found,
-        )  # fmt: skip
-        for s, second in enumerate(seconds):
-            for t, third in enumerate(thirds):
-                if third == second or not models.may_link(second, third):
-                    continue
-                a, b, c = sorted((target, second, third))
-                df = free[target] * free[second] * free[third]
-                p = float(chdtrc(df, found[s, t, 0]))
-                least[a, b, c] = min(p, least.get((a, b, c), 1.0))
-    # Of few triples, each may be kept at a larger p.
-    limit = max(SCREENED, 5 * KEPT / max(1, len(least)))
-    return sorted(triple for triple, p in least.items() if p < limit), len(least)
+    which, begins, active, *_ = table.design(fitted.terms)
+    chances = np.empty((len(begins) - 1, fitted.n_free))
+    expect(begins, active, fitted.weights, chances)
+    everything = np.column_stack([1 - chances.sum(axis=1), chances])
+    found = np.zeros((len(seconds), len(thirds)))
+    screen_products(
+        table.codes, table.counts, target, which, everything, fitted.shown,
+        np.array(seconds, dtype=np.int64), np.array(thirds, dtype=np.int64),
+        np.array(table.n_levels, dtype=np.int64), found,
+    )  # fmt: skip
+    free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
+    df = free[target] * np.outer([free[c] for c in seconds], [free[c] for c in thirds])
+    p_values = chdtrc(np.maximum(df, 1), found)
+    return {
+        (second, third): float(p_values[s, t]) if df[s, t] else 1.0
+        for s, second in enumerate(seconds)
+        for t, third in enumerate(thirds)
+        if second != third
+    }
 
 
 def _partners(models: Models) -> list[list[int]]:

@@ -25,6 +25,8 @@ Pair = tuple[int, int]
 ALPHA = 0.05
 # The two ends of a pair see the same rows: where they disagree, one regression is wrong. The cubed p of the
 # weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
+# With a larger p beside main effects alone, no pair of a table becomes a finding.
+HOPELESS_P = 0.02
 # Sides that differ: what the free account must gain over the plain one.
 LEAST_DIFFERENCE = 6.0
 # A side is linked by itself where p is below this, and a far side only if it has this share of the effect:
@@ -119,7 +121,7 @@ class Referee:
             # Most candidates are none: a test beside main effects alone is cheap, and hardly ever too severe.
             quick = PairProblem(models, *pair, with_products=False)
             ends = quick.ratios([()])
-            if agreed(ends) >= ALPHA:
+            if agreed(ends) >= HOPELESS_P:
                 side = Side(mean_of(ends), float(self.table.n_rows), quick.least_levels)
                 return Verdict(pair, "linked", side, agreed(ends), given=quick.given, is_candidate=True)
         problem = PairProblem(models, *pair)

@@ -9,7 +9,7 @@ TABLES = ("ucb_admissions", "titanic")
 
 @click.command(
     "demo",
-    short_help="Learn from two small tables and say what depends on what, and when.",
+    short_help="Learn from two small tables and say what is linked, and when.",
     epilog="""
     \b
     Examples:
@@ -33,7 +33,7 @@ TABLES = ("ucb_admissions", "titanic")
     help="Write a page about the table, or the first of the two, to look at in a browser.",
 )
 def command(data: str | None, as_json: bool, report: str | None) -> None:
-    """Learn from Berkeley admissions and from the Titanic, and say what depends on what, and when."""
+    """Learn from Berkeley admissions and from the Titanic, and say what is linked, and when."""
     from unless.cli.display import busy, note, say_json
     from unless.cli.writing import check_output
 
@@ -56,12 +56,12 @@ def command(data: str | None, as_json: bool, report: str | None) -> None:
 def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
     from unless.cli.telling import document
     from unless.datasets import catalogue
-    from unless.learners.csgs import CSGS
+    from unless.learners.learning import learn
 
     described = catalogue()[name]
-    learner = CSGS(show_progress=False).fit(described.load())
+    learner = learn(described.load(), show_progress=False)
     results = {"n_tests": learner.n_tests_, "n_distinct_tests": learner.n_distinct_tests_}
-    about = "CSGS", learner.answer_settings(), results
+    about = type(learner).__name__, learner.answer_settings(), results
     data = learner.data_
     told = document(learner.statements_, data.domain, data.n_rows, {}, about)
     return described, learner, {"dataset": name, **told}
@@ -77,5 +77,5 @@ def _tell(learned: list[tuple[Any, Any, dict[str, Any]]]) -> None:
         say(f"{described.source}; {count(learner.data_.n_rows, 'row')}\n")
         say_statements(learner.statements_, "  ")
         say()
-    say("Two columns depend on each other where one tells of the other what no third column tells.")
+    say("Two columns are linked where one tells of the other what no third column tells.")
     say(LEGEND)

@@ -1,6 +1,7 @@
 """`unless learn`: from a table on disk to a saved model."""
 
 import json
+from collections.abc import Iterable
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import click
 
 from unless.cli.options import QUOTING, Written, assignment, gathered, jobs, names, pair, stacked
 from unless.cli.reading import reading_options
+from unless.learners.learning import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -16,17 +18,21 @@ if TYPE_CHECKING:
 # The sentences a summary shows; `unless show` shows all.
 MOST_SENTENCES = 10
 
+WITHOUT_ROWS = (
+    "It keeps no rows: `unless ask`, `unless report` and `unless compare` need the table named as well, and "
+    "`unless show --context` does not count the rows of a context."
+)
+
 # Named as the settings of the learners; what is not given is left to theirs.
 learning_options = stacked(
     click.option(
         "--learner",
-        default="CSGS",
+        default=DEFAULT_LEARNER,
         show_default=True,
-        help="How to learn: CSGS, GGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
+        help="How to learn: GGS, CSGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
     ),
-    click.option(
-        "--alpha", type=float, help="Variables are dependent where the test's p is below this (0.05)."
-    ),
+    click.option("--alpha", type=float, help="The level of a single test (0.05)."),
+    click.option("--fdr", type=float, help="The share of findings that may be false; 1 lists all (0.05)."),
     click.option(
         "--test", type=click.Choice(["pearson", "likelihood_ratio", "bayesian"]), help="The test (pearson)."
     ),
@@ -88,8 +94,8 @@ learning_options = stacked(
     click.option("--resume", is_flag=True, help="Take up the work that was begun in --work-dir."),
 )
 LEARNING = (
-    "alpha", "test", "order", "blankets", "rule", "max_blanket", "undecided", "effect", "required_edges",
-    "forbidden_edges", "n_jobs", "max_memory", "work_dir", "resume",
+    "alpha", "fdr", "test", "order", "blankets", "rule", "max_blanket", "undecided", "effect",
+    "required_edges", "forbidden_edges", "n_jobs", "max_memory", "work_dir", "resume",
 )  # fmt: skip
 
 
@@ -128,6 +134,9 @@ def _value(text: str) -> Any:
     epilog=f"""
     {QUOTING}
 
+    MODEL keeps the statements with their evidence, and the distinct rows of the table with their counts: what
+    is asked of it later needs no table. A new file may be read by its owner alone; --no-rows leaves rows out.
+
     What was done to the table is told on stderr, the summary on stdout. The output is replaced only when all
     went well.
 
@@ -137,6 +146,7 @@ def _value(text: str) -> Any:
       unless learn survey.csv -o model.unless --missing level --bins age=4
       unless learn counts.csv -o model.unless --count-column Freq
       unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
+      unless learn table.csv -o model.unless --no-rows
       unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
     """,
 )
@@ -151,6 +161,9 @@ def _value(text: str) -> Any:
 )
 @reading_options
 @learning_options
+@click.option(
+    "--no-rows", is_flag=True, help="Leave the rows of the table out of MODEL; its statements are kept."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
 @click.option(
     "--json",
@@ -158,7 +171,9 @@ def _value(text: str) -> Any:
     is_flag=True,
     help="Print the statements as `unless show --json` does, and MODEL as model.",
 )
-def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **options: Any) -> None:
+def command(
+    files: tuple[str, ...], output: str, no_rows: bool, quiet: bool, as_json: bool, **options: Any
+) -> None:
     """Learn from a table of categories, in one FILE or several with the same columns, and save a model.
 
     Reads CSV, TSV, Parquet, JSON lines, ARFF and Excel, also compressed.
@@ -171,6 +186,8 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
 
     check_output(output, found_files(files))
     learner = learner_of(options, quiet)
+    if no_rows:
+        _check_rows(learner)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
         data = read_files(files, options, quiet=quiet)
         beside = _judge(options, data, quiet)
@@ -178,12 +195,14 @@ def command(files: tuple[str, ...], output: str, quiet: bool, as_json: bool, **o
         for line in data.notes:
             note(visible(line))
     learner.fit(data, **beside)
-    save(learner, output)
+    save(learner, output, rows=not no_rows)
     if as_json:
         say_json({"model": output, **_document(learner)})
     elif not quiet:
         _tell(learner)
         note(f"\nSaved. See more of it with: unless show {visible(quote(output))}")
+        if no_rows:
+            note(WITHOUT_ROWS)
 
 
 def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
@@ -197,7 +216,31 @@ def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
     given.update(more)
     if quiet:
         given["show_progress"] = False
-    return learner_named(options["learner"])().set_params(**given)
+    learner = learner_named(options["learner"])
+    _refuse_unknown(learner, given.keys() - more.keys())
+    return learner().set_params(**given)
+
+
+def _refuse_unknown(learner: "type[Estimator]", given: Iterable[str]) -> None:
+    """Refuse an option that the learner has no use for, and name the learners that have."""
+    from unless.cli.wording import either
+    from unless.learners.catalogue import LEARNERS
+
+    options = {one.name: one.opts[0] for one in click.get_current_context().command.params}
+    for name in sorted(set(given) - learner.default_settings().keys()):
+        able = either([known for known, other in LEARNERS.items() if name in other.default_settings()])
+        raise click.UsageError(f"{options[name]} is no setting of {learner.__name__}; add --learner {able}")
+
+
+def _check_rows(learner: "Estimator") -> None:
+    """Refuse, before the work begins, to leave out rows that are part of what is learned."""
+    from unless.structures.canonical import CanonicalModel
+
+    if learner.kept_structure is CanonicalModel:
+        raise click.UsageError(
+            f"{type(learner).__name__} files a graph under each row of the table, which --no-rows would "
+            "leave out; add --learner GGS"
+        )
 
 
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
@@ -217,7 +260,7 @@ def _document(learner: "Estimator") -> dict[str, Any]:
     from unless.cli.telling import document
     from unless.learners.files import make_record
 
-    record = make_record(learner)
+    record = make_record(learner, rows=False, statements=False)
     about = record.learner, record.settings, record.results
     return document(learner.statements_, record.domain, learner.data_.n_rows, {}, about)
 

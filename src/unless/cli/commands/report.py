@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @click.command(
     "report",
-    short_help="Write a model as one page that shows what depends on what, and when.",
+    short_help="Write a model as one page that shows what is linked, and when.",
     epilog="""
     The page is one HTML file that needs no network and no server: findings as sentences with their evidence,
-    a graph that changes with the context chosen, and a table of all statements. A model with a graph for each
-    context brings its rows along; for others name the table. The page gives probabilities where all
-    combinations of levels are few, or where --network names a model with weights.
+    a graph that changes with the context chosen, and a table of all statements. What `unless learn` saves
+    brings its rows along; for other models, or without rows, name the table. The page gives probabilities
+    where all combinations of levels are few, or where --network names a model with weights.
 
     \b
     Examples:

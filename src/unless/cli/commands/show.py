@@ -10,9 +10,19 @@ from unless.cli.reading import matching_options
 
 @click.command(
     "show",
-    short_help="Say what depends on what in a saved model, everywhere or in a context.",
+    short_help="Say what is linked in a saved model, and when, everywhere or in a context.",
     epilog=f"""
     {QUOTING}
+
+    A finding is of one of these kinds. linked: given all other columns; gated: only in some contexts, and
+    absent in the others; differs: in all contexts, not equally; partly: in some contexts, the others not
+    settled; determined: one column tells the other. Of other pairs is counted how many are associated (they
+    go together, but through other columns or for want of a test), unlinked (absent, with a bound) and open
+    (for want of data).
+
+    In a context each finding is read by its gate, without a new test: holds, absent (with the largest V that
+    is not ruled out), holds in part, not settled, or fixed, where the context gives one of its columns a
+    label.
 
     \b
     Examples:
@@ -24,30 +34,41 @@ from unless.cli.reading import matching_options
 
     \b
     The JSON document, keys sorted:
-      format, version   "unless-statements", 1
+      format, version   "unless-statements", 2
       learner, settings, results   how the model was learned, at what cost
       variables         name and levels, in their order
       context           the context looked at, {{}} for none
-      n_rows            the rows looked at
-      made_by           alpha, fdr, correction, effect, max_gate, test and
-                        n_bootstrap of the statements
+      n_rows            the rows looked at, null where the file keeps none
+      made_by           fdr and effect of the statements
       note              why there are none, or what was left out
-      statements        one for each pair, the most telling first:
+      counts            how many statements are of each kind: linked, gated,
+                        differs, partly, determined, associated, unlinked,
+                        open
+      statements        findings first, the surest and strongest at the top:
+        kind, is_finding   one of these, and whether it is a finding
         pair            two names, sorted
-        claim           what the model says: "linked", "gated" or "never"
-        verdict, agrees   what the data say of the claim; whether they agree
         gate            null, or linked and not_linked: lists of contexts,
                         each the levels that some variables have
-        share, agreement  of the rows with the link; that are as claimed
+        given           the columns held fixed
+        confidence      the probability that it is true, null where it is
+                        no finding
+        state           in a context: "holds", "absent", "holds in part",
+                        "not settled" or "fixed"; else null
+        bound           the largest V not ruled out where it is absent
+        more_rows       how many more rows would settle it, about
+        source, n_broken   of determined: the column that tells the other,
+                        and the rows that break it
+        n_rows          of the table
         support         null: no bootstrap
         sentence        all of this in English
-        linked, not_linked   null, or the test where the claim says so:
-                        answer, n_rows, rows_used, statistic, df, p, q,
-                        n_choices, critical_p, information (bits),
-                        cramers_v, cramers_v_limit, effect_size,
-                        odds_ratio (value, low, high, levels), power,
-                        more_rows, given, left_out, small_expectations
-    Without rows, a graph (format "unless-graph") lists its links only; a graph with gates
+        evidence        the tests, that of the linked side of a gate first:
+                        where (contexts), n_rows, statistic, df, p, q,
+                        information (bits a row), cramers_v,
+                        cramers_v_limit, more_rows, method, contrast (null,
+                        or the share of a level of a column, high and low,
+                        at_high and at_low levels of the other)
+    A structure without statements and rows is listed: a graph (format
+    "unless-graph") with its links; a graph with gates
     ("unless-labelled-graph") with each the regions in which it is linked: the
     levels of each variable with a condition; a set of features
     ("unless-features") n_features, and with each pair the n_features that
@@ -61,7 +82,7 @@ from unless.cli.reading import matching_options
     "-c",
     type=Written("NAME=LABEL", assignment),
     multiple=True,
-    help="Look only where NAME is LABEL; repeat it to narrow the context.",
+    help="Read the findings where NAME is LABEL; repeat it to narrow the context.",
 )
 @click.option("--target", metavar="NAME", help="Say only what is about this column.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
@@ -74,47 +95,54 @@ def command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Say what depends on what in MODEL, everywhere or in a context, with the evidence of its rows.
+    """Say what is linked in MODEL, and when, everywhere or in a context.
 
-    A model that keeps no rows, such as a graph, is weighed by the table in FILE, or shown as the pairs that
-    it links.
+    What was said when it was learned is kept in MODEL. A table in FILE is explained anew; a structure that
+    keeps neither statements nor rows is shown as the pairs that it links.
     """
-    from unless.cli.models import open_record
+    from unless.cli.models import open_record, statements_of
     from unless.cli.reading import say_notes, table_of
-    from unless.structures.canonical import CanonicalModel
 
     # The record and not the learner: showing needs no kernels.
     record = open_record(model)
     where = gathered("--context", context)
-    data = table_of(record.structure, files, reading, model)
-    if data is None:
+    data = table_of(record, files, reading, model)
+    if files and data is not None:
+        say_notes(data)
+    statements = statements_of(record, model, data if files else None)
+    if statements is None:
         if target is not None:
             raise click.UsageError("--target needs rows, and this model keeps none; name the table as well")
         _show_plain(record, where, as_json)
         return
-    say_notes(data)
-    if isinstance(record.structure, CanonicalModel):
-        # Refuses, with the nearest one that is there, a context that it does not know.
-        record.structure.given(where)
-    _show_explained(record, data, where, target, as_json)
+    wanted = target or record.results.get("target")
+    if wanted is not None:
+        statements = statements.about_column(str(wanted))
+    _show_statements(record, statements, data, where, as_json)
 
 
-def _show_explained(
-    record: Any, data: Any, context: dict[str, str], target: str | None, as_json: bool
-) -> None:
+def _show_statements(record: Any, statements: Any, data: Any, context: dict[str, str], as_json: bool) -> None:
     from unless.cli.display import say_json
     from unless.cli.telling import document
-    from unless.knowledge.explaining import explain_as_learned
     from unless.knowledge.presence import observed
+    from unless.structures.canonical import CanonicalModel
 
-    held = data.domain.encode(context)
-    n_rows = int(data.counts[observed(data, held)].sum())
-    statements = explain_as_learned(record.structure, data, record.settings, target=target, context=context)
+    held = record.domain.encode(context)
+    if isinstance(record.structure, CanonicalModel):
+        # Refuses, with the nearest one that is there, a context that it does not know.
+        record.structure.given(context)
+    n_rows = None
+    if data is not None:
+        n_rows = int(data.counts[observed(data, data.domain.encode(context))].sum())
+    elif statements and not context:
+        n_rows = statements[0].n_rows
+    labels = dict(record.domain.decode(held))
     if as_json:
         about = record.learner, record.settings, record.results
-        say_json(document(statements, record.domain, n_rows, data.domain.decode(held), about))
-    else:
-        _tell(statements, record, (n_rows, data.n_rows), data.domain.decode(held))
+        say_json(document(statements, record.domain, n_rows, labels, about))
+        return
+    whole = n_rows if data is None else data.n_rows
+    _tell(statements, record, (n_rows, whole), labels)
 
 
 def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
@@ -128,16 +156,19 @@ def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
     say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
 
-def _tell(statements: Any, record: Any, rows: tuple[int, int], context: dict[str, str]) -> None:
+def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]) -> None:
     from unless.cli.display import say
-    from unless.cli.telling import LEGEND, context_text, say_statements
+    from unless.cli.telling import LEGEND, context_text, say_statements, say_states
     from unless.cli.wording import count, of
 
+    part, whole = rows
     if context:
-        say(f"Where {context_text(context)}: {of(*rows, 'row')}\n")
-    else:
-        learner = f"{record.learner}, " if record.learner else ""
-        say(f"{learner}{count(rows[1], 'row')}, {_size(record.structure)}\n")
+        counted = "" if part is None or whole is None else f" {of(part, whole, 'row')}"
+        say(f"Where {context_text(context)}:{counted}\n")
+        say_states(statements, context)
+        return
+    parts = [record.learner, None if whole is None else count(whole, "row"), _size(record.structure)]
+    say(f"{', '.join(part for part in parts if part)}\n")
     say_statements(statements)
     if statements:
         say(f"\n{LEGEND}")

@@ -1,0 +1,87 @@
+"""From a table to a fitted estimator in one call."""
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from unless.errors import SettingError
+
+if TYPE_CHECKING:
+    from unless.learners.estimator import Estimator
+
+# The learner where none is named, in Python and on the command line. One referee decides what is said of a
+# pair whatever the learner (docs/reading-a-sentence.md); what is not proposed is not said. GGS proposes links
+# and gates by evidence pooled over all rows, where learners of a graph for each context have a few rows for
+# each test: its structures are the nearest to known ones (F1 in docs/accuracy.md).
+DEFAULT_LEARNER = "GGS"
+
+
+def learn(
+    source: object,
+    *,
+    target: str | None = None,
+    learner: "str | type[Estimator] | Estimator | None" = None,
+    **settings: Any,
+) -> "Estimator":
+    """Read a table, learn from it, and return the fitted estimator.
+
+    Parameters
+    ----------
+    source
+        Whatever `unless.read` understands.
+    target
+        Keep to this column: `statements_` are those about it. What is learned is the same.
+    learner
+        The name of a learner, its class, or an estimator, which is fitted; GGS if None.
+    settings
+        Those of `unless.read` (`missing=`, `bins=`, `columns=`, ...) and of the learner (`fdr=`, `alpha=`,
+        `required_edges=`, ...); `max_memory=` and `show_progress=` go to both.
+
+    Examples
+    --------
+    >>> import unless
+    >>> est = unless.learn(unless.datasets.load_ucb_admissions(), target="Gender")
+    >>> [(one.kind, one.pair) for one in est.statements_.findings]
+    [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender'))]
+    """
+    from unless.data.read import read
+
+    reads = [name for name in inspect.signature(read).parameters if name != "source"]
+    estimator = _estimator(DEFAULT_LEARNER if learner is None else learner, settings, reads)
+    data = read(source, **{name: value for name, value in settings.items() if name in reads})
+    if target is not None:
+        # Before the work begins, a name that is not there is refused.
+        data.domain.index(target)
+    estimator.fit(data)
+    estimator.target_ = target
+    return estimator
+
+
+def _estimator(
+    learner: "str | type[Estimator] | Estimator", settings: dict[str, Any], reads: list[str]
+) -> "Estimator":
+    """Make the learner with its settings; refuse those that neither it nor reading knows."""
+    from unless.learners.catalogue import learner_named
+    from unless.learners.estimator import Estimator
+
+    if isinstance(learner, str):
+        learner = learner_named(learner)
+    kind = learner if isinstance(learner, type) else type(learner)
+    if not issubclass(kind, Estimator):
+        raise SettingError(
+            f"learner={learner!r} is no learner; give a name such as 'GGS', a class or an estimator."
+        )
+    known = kind.default_settings()
+    if unknown := [name for name in settings if name not in reads and name not in known]:
+        raise SettingError(
+            f"There is no setting {unknown[0]!r}: unless.read has {', '.join(reads)}; "
+            f"{kind.__name__} has {', '.join(known)}."
+        )
+    own = {name: value for name, value in settings.items() if name in known}
+    if isinstance(learner, type):
+        return kind(**own)
+    if given := [name for name in own if name not in reads]:
+        raise SettingError(
+            f"{given[0]}= is given beside an estimator that has its settings; write {kind.__name__}"
+            f"({given[0]}=...)."
+        )
+    return learner
