@@ -112,9 +112,9 @@ def test_given_reads_every_statement_and_bounds_what_is_absent():
         ("absent", 0.11),
     ]
     assert list(map(str, there)) == [
-        "a and b: absent (V at most 0.06)",
+        "a and b: absent (V at most .06)",
         "a and other: not settled",
-        "b and other: absent (V at most 0.11)",
+        "b and other: absent (V at most .11)",
     ]
     assert [one.state for one in said.given({"g": "q"})] == ["holds", "holds", "absent"]
     assert [one.state for one in said.given({})] == ["holds in part", "holds in part", "absent"]

@@ -131,7 +131,7 @@ def test_a_link_seen_only_given_others_shows_its_picture_given_them(visit, kinds
     page = visit(kinds_file)
     page.locator("#states button", has_text="first – noise").press("Enter")
     view = page.locator("#link-view")
-    assert "linked once a collider, second and x are known" in view.inner_text()
+    assert "linked once a collider, second, x and y are known" in view.inner_text()
     assert "given a collider" in view.locator(".slice").first.inner_text()
     assert "of 3,000, those where noise varies" in view.locator(".slice").first.inner_text()
     view.locator(".strata summary").click()

@@ -95,14 +95,14 @@ def test_findings_stand_first_and_what_is_no_finding_apart(kinds):
     assert "data-show" not in text[begin:]
 
 
-def test_what_is_given_is_said_with_each_finding(kinds):
+def test_what_is_given_is_said_with_each_finding(kinds, berkeley_page):
     page = build(*kinds)
     text = components.findings(page)
     assert (
         text.count('class="given"') == page.counts["associated"] + len(page.links) - page.counts["determined"]
     )
-    assert "Given <bdi>a collider</bdi>, <bdi>second</bdi>, <bdi>x</bdi>." in text
-    assert "Given no column beside its gate." in text
+    assert "Given <bdi>a collider</bdi>, <bdi>second</bdi>, <bdi>x</bdi>, <bdi>y</bdi>." in text
+    assert "Given no column beside its gate." in components.findings(berkeley_page)
 
 
 def test_no_test_is_run_and_no_table_counted_for_a_page(kinds, monkeypatch):

@@ -15,7 +15,7 @@ COMMANDS = {
     "learn": "Learn from a table of categories and keep what was learned in a file.",
     "show": "Say what is linked in a saved model, and when, everywhere or in a context.",
     "ask": "Ask the rows of a saved model about two columns, given others or in a context.",
-    "compare": "Say what two models, or the groups of a table, say differently.",
+    "compare": "Say which links differ between two tables, or between the groups of one.",
     "report": "Write a model as one page that shows what is linked, and when.",
     "fit": "Fit weights to a structure, so that it can be asked, sampled and scored.",
     "query": "Ask a model how probable something is, or what is most probable.",

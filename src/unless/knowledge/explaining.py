@@ -348,4 +348,5 @@ def _settings(fdr: float, effect: float) -> dict[str, Any]:
     if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
         raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
     check_effect(effect)
-    return {"fdr": float(fdr), "effect": float(effect)}
+    # Sorted, as files keep them.
+    return {"effect": float(effect), "fdr": float(fdr)}

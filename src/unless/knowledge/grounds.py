@@ -134,7 +134,8 @@ class Grounds:
             cramers_v=side.v,
             cramers_v_limit=side.largest_v,
             contrast=None if counted is None else self._contrast(pair, counted.tables),
-            more_rows=self._more_rows(side, n_rows),
+            # A finding is settled; the tables are its own.
+            more_rows=None if with_tables else self._more_rows(side, n_rows),
             method=method,
             table_given=() if counted is None else tuple(names[c] for c in counted.given),
             tables=np.zeros((0, 0, 0), dtype=np.int64) if counted is None else counted.tables,

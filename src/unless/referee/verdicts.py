@@ -27,6 +27,8 @@ ALPHA = 0.05
 # weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
 # With a larger p beside main effects alone, no pair of a table becomes a finding.
 HOPELESS_P = 0.02
+# Rules are looked for with all other columns fixed where they are no more than this: else few rows agree.
+MOST_FIXED = 12
 # Sides that differ: what the free account must gain over the plain one.
 LEAST_DIFFERENCE = 6.0
 # A side is linked by itself where p is below this, and a far side only if it has this share of the effect:
@@ -147,7 +149,7 @@ class Referee:
         near = set(models.blankets[pair[0]]) | set(models.blankets[pair[1]])
         best: Rule | None = None
         for first, column in (pair, pair[::-1]):
-            for held in (others, [c for c in others if c in near]):
+            for held in ([others] if len(others) <= MOST_FIXED else []) + [[c for c in others if c in near]]:
                 rule = find_rule(self.table, first, column, held, [c for c in gates if c in held])
                 if rule is not None and (best is None or rule.chance < best.chance):
                     best = rule
