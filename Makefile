@@ -9,7 +9,7 @@ JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench paper golden lock clean
+.PHONY: help demo test test-slow check format bench paper truth golden lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -47,11 +47,14 @@ format: $(READY) ## let ruff rewrite what it can
 
 bench: $(READY) ## measure, in ratios from one run, into docs (an hour; DATA=folder with the data to measure on)
 	@UNLESS_PEERS=.benchmarks/peers $(BIN)/python -m benchmarks --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
-	@$(BIN)/python -m benchmarks --only accuracy --data $(DATA) --write docs/accuracy.md
+	@$(BIN)/python -m benchmarks --only accuracy --data $(DATA) --write docs/recovery.md
 	@$(BIN)/python -m benchmarks --only scaling --plots docs/scaling --write docs/scaling.md
 
 paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
 	@$(BIN)/python -m studies.paper --out $(if $(QUICK),build/paper --quick,docs/paper)
+
+truth: $(READY) ## judge what is said of tables whose law is known, into docs/accuracy.md (resumes; SEED=n; QUICK=1: into build/truth)
+	@$(BIN)/python -m studies.truth --data $(DATA) $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick)
 
 golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
 	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/studies/paper/test_repository.py tests/report/test_components.py

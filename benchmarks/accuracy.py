@@ -15,7 +15,7 @@ from benchmarks.timing import spread
 TITLE = "Structures: recovery, control, cost"
 HEAD = """# How often it is right
 
-Written by `python -m benchmarks --only accuracy --data DIR --write docs/accuracy.md`; `--draws N` takes fewer
+Written by `python -m benchmarks --only accuracy --data DIR --write docs/recovery.md`; `--draws N` takes fewer
 draws (40) and 50 N simulations. Seeds are fixed. F1 is over pairs in observed contexts (by graphs).
 
 Machine: {machine}.

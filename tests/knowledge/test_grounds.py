@@ -109,12 +109,13 @@ def test_a_side_has_its_own_rows():
 
 
 def test_rows_are_asked_for_until_the_limit_is_the_effect():
-    assert evidence(statistic=1.0).more_rows is None
-    open_one = evidence(statistic=1.0, effect=0.02)
+    assert evidence(statistic=1.0, with_tables=False).more_rows is None
+    assert evidence(statistic=1.0, effect=0.02).more_rows is None
+    open_one = evidence(statistic=1.0, effect=0.02, with_tables=False)
     larger = 4526 + open_one.more_rows
     side = Side(Statistic(1.0, 1), float(larger), 1)
     assert side.largest_v == pytest.approx(0.02, rel=1e-3)
-    assert evidence(statistic=1.0, effect=1e-9).more_rows == 10**9
+    assert evidence(statistic=1.0, effect=1e-9, with_tables=False).more_rows == 10**9
 
 
 def test_levels_with_few_rows_are_no_contrast():

@@ -22,7 +22,7 @@ MOST_LEVELS = 8
 FAR_SHARE = 0.5
 # Of a clear effect inside, the far side has at most this share of the information, too, at its upper limit:
 # many rows with a small V may hold as much as few with a large one.
-CLEAR, FAR_INFORMATION = 80.0, 0.1
+CLEAR, FAR_INFORMATION = 80.0, 0.15
 # A level of the far side is linked by itself where p, times the number of its levels, is below this.
 FAR_LEVEL = 0.005
 # A side with fewer rows is no context to speak of.
