@@ -87,7 +87,8 @@ def explain(
     with progress("Explaining", show_progress, after=PATIENCE) as bar:
         bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
         determined = find_determined(table)
-        referee = Referee(table, apart(determined, table.n_variables), may_gate, bar)
+        functions = [(one.source, one.column) for one in determined]
+        referee = Referee(table, apart(determined, table.n_variables), may_gate, functions, bar)
         verdicts = referee.judge()
     writer = _Writer(table, referee, Grounds(table, effect), fdr, effect)
     said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(determined)]

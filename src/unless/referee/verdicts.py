@@ -1,6 +1,6 @@
 """All pairs of a table judged: which are linked given all else, where, how surely, and what is open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import log
@@ -10,7 +10,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.independence.discovery import adjusted
-from unless.independence.logistic import Statistic
+from unless.independence.logistic import NOTHING, Statistic
 from unless.referee.blankets import find_blanket
 from unless.referee.confidence import gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
@@ -66,12 +66,15 @@ class Referee:
         data: Dataset,
         apart: Bools | None = None,
         may_gate: Bools | None = None,
+        functions: Sequence[tuple[int, int]] = (),
         step: Callable[[], object] = lambda: None,
     ) -> None:
         self.data, self.table = data, Table(data)
         n = self.table.n_columns
         varies = np.array([len(levels) > 1 for levels in self.table.used])
         self.apart = np.zeros((n, n), dtype=np.bool_) if apart is None else apart
+        # Columns (source, column) of which the second is a function of the first.
+        self.functions = tuple(functions)
         self.may_gate = np.ones(n, dtype=np.bool_) if may_gate is None else may_gate
         # Pairs that may be linked, and for each target the columns that its regression may hold.
         self.pairs: Bools = varies[:, None] & varies[None, :] & ~self.apart
@@ -115,7 +118,43 @@ class Referee:
         for pair in combinations(range(self.table.n_columns), 2):
             if self.pairs[pair] and not models.may_link(*pair):
                 verdicts[pair] = self._wide_pair(pair)
+        for pair, verdict in self._carried_by_others(models, verdicts).items():
+            verdicts[pair] = verdict
         return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
+
+    def _carried_by_others(self, models: Models, verdicts: Mapping[Pair, Verdict]) -> dict[Pair, Verdict]:
+        """Return as no candidates the links of a column that a function of it carries, or the other way round.
+
+        A column and a function of it go together with the same third columns. The function, which is coarser,
+        has the link where the column tells nothing beyond it; else the column has it.
+        """
+        moved: dict[Pair, Verdict] = {}
+        for source, column in self.functions:
+            for third in range(self.table.n_columns):
+                pairs = [(min(third, end), max(third, end)) for end in (source, column)]
+                if not all(pair in verdicts and verdicts[pair].is_candidate for pair in pairs):
+                    continue
+                if any(pair in moved or verdicts[pair].p >= ALPHA for pair in pairs):
+                    continue
+                beyond = self._beyond(models, third, source, column)
+                loser, carrier = (pairs[0], column) if beyond.p >= ALPHA else (pairs[1], source)
+                given = tuple(sorted({*verdicts[loser].given, carrier} - set(loser)))
+                rest = beyond if carrier == column else NOTHING
+                side = replace(verdicts[loser].side, statistic=rest)
+                moved[loser] = replace(
+                    verdicts[loser], side=side, p=rest.p, given=given, kind="linked", account=None,
+                    is_candidate=False,
+                )  # fmt: skip
+        return moved
+
+    def _beyond(self, models: Models, third: int, source: int, column: int) -> Statistic:
+        """Test that a source tells nothing of a third column beyond what a function of it tells."""
+        base = models.base(third, source, with_products=False) | {(column,)}
+        found = self.table.likelihood_ratio(third, base, [(source,)])
+        sizes = [len(self.table.used_levels(c)) for c in (source, column, third)]
+        # The columns of the source hold those of its function.
+        df = (sizes[0] - sizes[1]) * (sizes[2] - 1)
+        return Statistic(found.value, df) if df > 0 else NOTHING
 
     def _candidate(self, models: Models, pair: Pair, account: Account | None) -> Verdict:
         self.step()
