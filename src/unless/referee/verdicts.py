@@ -29,6 +29,8 @@ ALPHA = 0.05
 HOPELESS_P = 0.02
 # Rules are looked for with all other columns fixed where they are no more than this: else few rows agree.
 MOST_FIXED = 12
+# A column tells something beyond a function of it where p is below this; else the coarser has the link.
+BEYOND = 0.001
 # Sides that differ: what the free account must gain over the plain one.
 LEAST_DIFFERENCE = 6.0
 # A side is linked by itself where p is below this, and a far side only if it has this share of the effect:
@@ -123,7 +125,7 @@ class Referee:
         return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
 
     def _carried_by_others(self, models: Models, verdicts: Mapping[Pair, Verdict]) -> dict[Pair, Verdict]:
-        """Return as no candidates the links of a column that a function of it carries, or the other way round.
+        """Return as no candidates the links of a column that a function of it carries, or the other way.
 
         A column and a function of it go together with the same third columns. The function, which is coarser,
         has the link where the column tells nothing beyond it; else the column has it.
@@ -137,7 +139,7 @@ class Referee:
                 if any(pair in moved or verdicts[pair].p >= ALPHA for pair in pairs):
                     continue
                 beyond = self._beyond(models, third, source, column)
-                loser, carrier = (pairs[0], column) if beyond.p >= ALPHA else (pairs[1], source)
+                loser, carrier = (pairs[0], column) if beyond.p >= BEYOND else (pairs[1], source)
                 given = tuple(sorted({*verdicts[loser].given, carrier} - set(loser)))
                 rest = beyond if carrier == column else NOTHING
                 side = replace(verdicts[loser].side, statistic=rest)
