@@ -19,8 +19,8 @@ Triple = tuple[int, int, int]
 KEPT = 0.01
 # Pearson's statistic against what the regressions expect is a little small: it only rules out.
 SCREENED = 1e-3
-# A column enters a regression once more where its score has a p below this.
-REGROWN = 0.05
+# Products that have a p above this at first are not tried again.
+TRIED_AGAIN = 0.05
 # Products enter the regression that a pair is tested beside where p, times their number, is below this.
 ENRICHED = 0.01
 MOST_ENRICHED = 12
@@ -84,7 +84,7 @@ class Models:
             tests = table.product_scores(target, fitted, tried)
             ranked = sorted(zip(chances_beyond(tests), [-one.value for one in tests], tried, strict=True))
             # Those that tell nothing now are not asked again.
-            tried = [term for p, _, term in ranked if p < REGROWN]
+            tried = [term for p, _, term in ranked if p < TRIED_AGAIN]
             if not ranked or ranked[0][0] >= limit:
                 break
             best = tried.pop(0)
@@ -233,7 +233,7 @@ def _partners(models: Models) -> list[list[int]]:
     return partners
 
 
-def regrow(models: Models) -> None:
+def regrow(models: Models, alpha: float) -> None:
     """Add to each blanket what the regression with its products still misses."""
     table = models.table
     for target in range(table.n_columns):
@@ -245,6 +245,6 @@ def regrow(models: Models) -> None:
                 break
             tests = table.scores(target, table.fit(target, terms), rest)
             p, _, best = min(zip(chances_beyond(tests), [-one.value for one in tests], rest, strict=True))
-            if p >= REGROWN:
+            if p >= alpha:
                 break
             models.blankets[target].add(best)

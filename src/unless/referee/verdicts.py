@@ -21,8 +21,9 @@ from unless.referee.wide import ASSOCIATED, WideTester, regressable
 
 Kind = Literal["linked", "gated", "differs", "partly", "determined", "associated", "unlinked", "open"]
 Pair = tuple[int, int]
-# The level at which blankets grow and shrink.
-ALPHA = 0.05
+# The level at which blankets grow and shrink, and below which a pair may be a link; of many columns, blankets
+# take in about so many by chance at most.
+ALPHA, MOST_BY_CHANCE = 0.05, 2.0
 # The two ends of a pair see the same rows: where they disagree, one regression is wrong. The cubed p of the
 # weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
 # With a larger p beside main effects alone, no pair of a table becomes a finding.
@@ -96,14 +97,14 @@ class Referee:
 
     def search(self) -> Models:
         """Find the blankets, the products and what they leave open."""
-        blankets = []
+        blankets, alpha = [], min(ALPHA, MOST_BY_CHANCE / self.table.n_columns)
         for target in range(self.table.n_columns):
             near = np.flatnonzero(self.allowed[target]).tolist()
-            blankets.append(set(find_blanket(self.table, target, near, ALPHA)) if near else set())
+            blankets.append(set(find_blanket(self.table, target, near, alpha)) if near else set())
             self.step()
         models = Models(self.table, self.allowed, blankets)
         self.n_triples = find_products(models)
-        regrow(models)
+        regrow(models, alpha)
         return models
 
     def judge(self) -> list[Verdict]:
