@@ -28,9 +28,10 @@ from studies.truth.laws import Law
 from unless.data.dataset import Dataset
 
 FDR = 0.05
-# Base seeds below this one were used while the referee was designed; what is reported uses others.
-DESIGN_SEEDS = 1_000
-SEED = 20_261
+# Base seeds below this one were used while the referee was designed, and these were looked at before its last
+# change; what is reported uses others.
+DESIGN_SEEDS, SEEN_SEEDS = 1_000, (20_261,)
+SEED = 31_415
 THRESHOLDS = (0.001, 0.003, 0.01)
 # Rules of two well-known tables: a pair, and where it is linked.
 KNOWN_RULES: dict[str, tuple[tuple[str, str], dict[str, set[str]]]] = {
@@ -62,7 +63,7 @@ def said_by(estimator: Any, data: Dataset, fdr: float = FDR) -> Iterable[Any]:
     if fdr == FDR:
         statements: Iterable[Any] = estimator.statements_
         return statements
-    return unless.explain(estimator.structure_, data, fdr=fdr)
+    return unless.explain(estimator._proposing(), data, fdr=fdr)
 
 
 def differences_of(first: Dataset, second: Dataset) -> dict[tuple[str, str], str]:

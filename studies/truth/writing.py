@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from studies.truth.judge import GATE_OUTCOMES, wilson
-from studies.truth.run import DESIGN_SEEDS, FDR, KNOWN_RULES, NETWORKS
+from studies.truth.run import DESIGN_SEEDS, FDR, KNOWN_RULES, NETWORKS, SEEN_SEEDS
 
 Record = dict[str, Any]
 Row = Sequence[object]
@@ -136,7 +136,7 @@ def _head(seed: int, quick: bool, n_left: int, n_cells: int) -> str:
     left = f"Time was up with {n_left:,} cells left to run. " if n_left else ""
     used = (
         f"The figures below are of base seed {seed}, one of those: none of them is to be reported."
-        if seed < DESIGN_SEEDS
+        if seed < DESIGN_SEEDS or seed in SEEN_SEEDS
         else f"All figures below are of base seed {seed}."
     )
     return (
@@ -150,7 +150,8 @@ def _head(seed: int, quick: bool, n_left: int, n_cells: int) -> str:
         f"{kind}{left}{n_cells:,} cells, fdr = {FDR}. Shares have counts and Wilson's 95 % interval; "
         "sentences of one table are not independent of each other, so that intervals are a little too "
         "narrow.\n\n"
-        f"Seeds: base seeds 0 to {DESIGN_SEEDS - 1} were used while the referee was designed and are not "
+        f"Seeds: base seeds 0 to {DESIGN_SEEDS - 1} were used while the referee was designed, and base seed "
+        f"{', '.join(map(str, SEEN_SEEDS))} was looked at before its last change; they are not "
         f"reported. {used}\n\n"
         f"Machine: {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}."

@@ -76,7 +76,7 @@ def levels(text: str) -> tuple[str, list[str]]:
 
 
 def bins(text: str) -> tuple[str, int | tuple[str, int] | list[float]]:
-    """Read "age=4", "age=width:4" or "age=18,65"."""
+    """Read "age=4", "age=width:4" or "age=0,18,65"."""
     name, rest = take(text, "=")
     method, colon, number = (rest or "").partition(":")
     try:
@@ -87,7 +87,7 @@ def bins(text: str) -> tuple[str, int | tuple[str, int] | list[float]]:
         return name, int(method)
     except ValueError:
         pass
-    raise ValueError(f"{text!r} does not say how to cut; write age=4, age=width:4 or age=18,65.")
+    raise ValueError(f"{text!r} does not say how to cut; write age=4, age=width:4 or age=0,18,65.")
 
 
 def rare(text: str) -> tuple[str | None, int]:

@@ -43,7 +43,7 @@ _OPTIONS = {
         "--bins",
         type=Written("NAME=N", bins),
         multiple=True,
-        help="Cut numbers: age=4 into groups of equal size, age=width:4 of equal width, age=18,65 at edges.",
+        help="Cut numbers: age=4 in groups of equal size, age=width:4 of equal width, age=0,18,65 at edges.",
     ),
     "rare": click.option(
         "--rare",

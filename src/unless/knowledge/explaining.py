@@ -88,6 +88,9 @@ def explain(
         bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
         determined = find_determined(table)
         functions = [(one.source, one.column) for one in determined]
+        # A learner that has a column and a function of it sees the links of neither.
+        for column in {column for pair in functions for column in pair}:
+            proposed[column, :] = proposed[:, column] = True
         referee = Referee(table, apart(determined, table.n_variables), may_gate, functions, bar)
         verdicts = referee.judge()
     writer = _Writer(table, referee, Grounds(table, effect), fdr, effect)
@@ -236,7 +239,7 @@ class _Writer:
     def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:
         """Say that a pair goes together through others, is not linked, or cannot be told."""
         pair, given = self._names(one), self._given(one)
-        side = Side(one.side.statistic, one.side.n_rows, one.side.least_levels)
+        side = one.side
         v_alone, p_alone = marginal_test(self.referee, one.pair)
         is_absent = one.p >= ABSENT and side.largest_v <= self.effect and bool(side.statistic.df)
         kind: Kind = "unlinked" if is_absent else "open"

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import ceil, log
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.knowledge.measures import rounded
@@ -17,6 +19,10 @@ from unless.structures.regions import Region
 Integers = npt.NDArray[np.int64]
 # Fewer rows with a level are too few to say a percentage of.
 LEAST_ROWS = 20
+# Levels that are compared, the most frequent; and the least difference of shares that is worth a word.
+MOST_CONTRASTED, LEAST_GAP = 12, 0.01
+# A pair with a p below the second is open; with one below the first it would be a finding in most tables.
+SETTLED, UNCLEAR = 0.001, 0.05
 # Beyond this no table will ever grow.
 MOST_ROWS_ASKED = 10**9
 
@@ -161,9 +167,16 @@ class Grounds:
         )
 
     def _more_rows(self, side: Side, n_rows: int) -> int | None:
-        """Say how many more rows would bring the limit of V down to the effect worth seeing, about."""
-        if not side.statistic.df or side.largest_v <= self.effect:
+        """Say how many more rows would bring the limit of V down to the effect worth seeing, about.
+
+        Where the limit is as low already, how many would make a link of what is seen.
+        """
+        if not side.statistic.df:
             return None
+        if side.largest_v <= self.effect:
+            wanted = float(chdtri(side.statistic.df, SETTLED))
+            missing = n_rows * (wanted / max(side.statistic.value, 1.0) - 1)
+            return int(min(max(ceil(missing), 1), MOST_ROWS_ASKED)) if side.statistic.p < UNCLEAR else None
         missing = n_rows * ((side.largest_v / self.effect) ** 2 - 1)
         return int(min(ceil(missing), MOST_ROWS_ASKED))
 
@@ -175,28 +188,41 @@ class Grounds:
             column, other, by_stratum = pair[0], pair[1], tables
         else:
             column, other, by_stratum = pair[1], pair[0], tables.transpose(0, 2, 1)
-        shares = standardised_shares(by_stratum)
-        enough = by_stratum.sum(axis=(0, 1)) >= LEAST_ROWS
-        if enough.sum() < 2 or shares is None:
+        totals = by_stratum.sum(axis=(0, 1))
+        places = [k for k in np.argsort(-totals, kind="stable")[:MOST_CONTRASTED].tolist() if totals[k]]
+        best: tuple[float, int, int, int, float, float] | None = None
+        for one, two in combinations(sorted(places), 2):
+            compared = _compared(by_stratum[:, :, [one, two]])
+            if compared is None:
+                continue
+            for level, (left, right) in enumerate(compared.tolist()):
+                high, low = ((one, left), (two, right)) if left >= right else ((two, right), (one, left))
+                gap = round(high[1] - low[1], 12)
+                if best is None or gap > best[0]:
+                    best = gap, level, high[0], low[0], high[1], low[1]
+        if best is None or best[0] < LEAST_GAP:
             return None
-        places = np.flatnonzero(enough)
-        best: tuple[float, int, int, int] | None = None
-        for level in range(shares.shape[0]):
-            here = shares[level, places]
-            if np.isnan(here).any():
-                here = np.where(np.isnan(here), np.nanmean(here) if not np.isnan(here).all() else 0.0, here)
-            high, low = int(np.argmax(here)), int(np.argmin(here))
-            gap = round(float(here[high] - here[low]), 12)
-            if best is None or gap > best[0]:
-                best = gap, level, int(places[high]), int(places[low])
-        if best is None or best[0] <= 0:
-            return None
-        _, level, high, low = best
+        _, level, high_at, low_at, high_share, low_share = best
         first, second = self.data.domain.variables[column], self.data.domain.variables[other]
         return Contrast(
             first.name, first.levels[level], second.name,
-            second.levels[high], float(shares[level, high]), second.levels[low], float(shares[level, low]),
+            second.levels[high_at], high_share, second.levels[low_at], low_share,
         )  # fmt: skip
+
+
+def _compared(tables: Integers) -> npt.NDArray[np.float64] | None:
+    """Return shares at two levels of the second column, for the same mix of the strata that show both.
+
+    None where fewer rows than a percentage needs are left of either.
+    """
+    rows = tables.sum(axis=1)
+    both = (rows > 0).all(axis=1)
+    if not both.any() or rows[both].sum(axis=0).min() < LEAST_ROWS:
+        return None
+    tables, rows = tables[both].astype(np.float64), rows[both].astype(np.float64)
+    weights = rows.sum(axis=1)
+    shares = (tables / rows[:, None, :] * weights[:, None, None]).sum(axis=0) / weights.sum()
+    return np.asarray(shares)
 
 
 def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:

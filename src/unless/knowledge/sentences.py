@@ -12,6 +12,8 @@ from unless.structures.regions import Region, spoken
 MOST_NAMED = 3
 # A side is linked more strongly where its V is larger by this factor.
 STRONGER = 1.2
+# A far side with a p below this shows something, if less than the side that is named.
+WEAK_P = 0.01
 # Longer names and levels are cut in sentences.
 MOST_LETTERS = 60
 
@@ -86,7 +88,8 @@ def partly_sentence(
 ) -> str:
     """Say where a pair is linked, and that the rest is not settled."""
     on = regions_text(gate.linked, domain)
-    elsewhere = f"elsewhere not settled: V at most {decimal(sides[1].cramers_v_limit)}"
+    settled = "less, if at all" if sides[1].p < WEAK_P else "not settled"
+    elsewhere = f"elsewhere {settled}: V at most {decimal(sides[1].cramers_v_limit)}"
     figures = _figures(sides[0], n_rows, confidence, elsewhere)
     return f"{_both(pair)} are linked when {on}{_given(given)}{figures}"
 

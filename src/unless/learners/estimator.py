@@ -108,8 +108,12 @@ class Estimator:
             settings = self.get_params()
             machine = {name: settings[name] for name in ("max_memory", "show_progress") if name in settings}
             data = self._remembered("unless.explain(est.structure_, data)")
-            self._statements = explain_as_learned(self.structure_, data, settings, **machine)
+            self._statements = explain_as_learned(self._proposing(), data, settings, **machine)
         return self._statements
+
+    def _proposing(self) -> Any:
+        """Return the structure whose links may become sentences."""
+        return self.structure_
 
     def ask(
         self,

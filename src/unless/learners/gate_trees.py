@@ -18,6 +18,7 @@ from unless.learners.patience import aside, each_aside
 from unless.learners.settings import edge_limits
 from unless.learners.shards import Filed, Held, Pulse, run_shards, within_reach
 from unless.learners.workplace import Arrays, Workplace
+from unless.referee.wide import MOST_REGULAR
 from unless.structures.pairs import Edge
 
 # How often trees are grown again because two variables were each other's gates.
@@ -51,9 +52,14 @@ class Ground:
         self.may_gate = self.gates & ~never
         free = np.array([len(levels) - 1 for levels in self.table.used])
         varies, df = free > 0, np.outer(free, free)
+        may_link: Bools = ~never & varies[:, None] & varies[None, :]
+        np.fill_diagonal(may_link, False)
+        # Regressions on columns of many levels have too many weights: such pairs are tested in another way.
+        is_wide = free >= MOST_REGULAR
+        wide = is_wide[:, None] | is_wide[None, :]
+        self.wide_pairs: Bools = may_link & wide & ~self.required
         # A pair with more degrees of freedom than rows cannot be told from noise.
-        self.allowed: Bools = ~never & varies[:, None] & varies[None, :] & (df <= named.n_rows)
-        np.fill_diagonal(self.allowed, False)
+        self.allowed: Bools = may_link & ~wide & (df <= named.n_rows)
 
     def search(self, target: int) -> GateSearch:
         """Begin the search for one variable's gates."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from unless.data.domain import Domain
 from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import Bar, progress
 from unless.errors import TooLarge
+from unless.independence.discovery import adjusted
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
@@ -20,7 +22,11 @@ from unless.learners.linking import Linker, Pair
 from unless.learners.patience import aside
 from unless.learners.settings import EdgeNames, check_at_least, check_between, check_n_jobs, edge_limits
 from unless.learners.shards import Pulse
+from unless.referee.regressions import Bools, Table
+from unless.referee.wide import MOST_REGULAR, WideTester
+from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
+from unless.structures.regions import Region
 
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.
@@ -34,7 +40,8 @@ class GGS(Estimator):
     and shrunk; a variable becomes a gate where the regression is better learned anew at each of its levels,
     and there the blanket is grown and shrunk again. The gate trees of the two ends of a pair then say
     together where it is linked. Three-way interactions are found as gates; a pair whose link needs four
-    variables to be seen at all is not found.
+    variables to be seen at all is not found. Pairs with a column of more than 12 levels are tested within
+    strata instead, and have no gates.
 
     Parameters
     ----------
@@ -126,7 +133,9 @@ class GGS(Estimator):
         names = ground.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(ground.required)).tolist()}
         notary = Notary(ground.domain, float(self.fdr), float(self.negligible), required)
+        wide = _wide_claims(data.select(names), ground.wide_pairs, float(self.fdr))
         self.claims_ = notary.claims(pairs, linker.n_searched)
+        self.claims_ = sorted([*self.claims_, *wide], key=lambda claim: (claim.pair, claim.kind))
         weighed = notary.weighed(pairs, self.claims_)
         self.structure_ = labelled(data.domain, self.claims_, required, weighed)
         self.n_tests_ = linker.n_asked + sum(search.asker.n_asked for search in searches)
@@ -155,6 +164,8 @@ class GGS(Estimator):
         from joblib import effective_n_jobs
 
         n, m = data.n_variables, data.n_distinct
+        few = [one.name for one in data.domain if len(one.levels) <= MOST_REGULAR]
+        data = data.select(few) if len(few) > 1 else data.select(data.names[:1])
         n_threads = effective_n_jobs(self.n_jobs)
         need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, FEW_GATES, n_threads)
         limit = parse_memory(self.max_memory)
@@ -165,12 +176,38 @@ class GGS(Estimator):
                 "raise max_memory=."
             )
 
+    def _proposing(self) -> Graph:
+        # Its regressions look at every pair, as those behind sentences do: none is left out beforehand.
+        domain = self.structure_.domain
+        return Graph(domain, combinations(domain.names, 2))
+
     def _kept(self) -> tuple[LabelledGraph, dict[str, Any]]:
         return self.structure_, {"claims": plain_claims(self.claims_)}
 
     def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
         super()._bring_back(structure, results)
         self.claims_ = read_claims(results["claims"], structure.domain)
+
+
+def _wide_claims(data: Dataset, pairs: Bools, fdr: float) -> list[Claim]:
+    """Claim links of columns of many levels, tested within the strata of what goes together with an end."""
+    if not pairs.any():
+        return []
+    tester, names = WideTester(Table(data)), data.names
+    found = []
+    for a, b in np.argwhere(np.triu(pairs)).tolist():
+        rest = [c for c in range(len(names)) if c not in (a, b)]
+        test, _, is_complete = tester.given_others(a, b, rest)
+        found.append((a, b, test, test.p if is_complete else 1.0))
+    rates = adjusted([p for *_, p in found]).tolist()
+    return [
+        Claim(
+            kind="linked", pair=(names[a], names[b]), region=Region(), gate=None, statistic=test.statistic,
+            df=test.df, n_rows=data.n_rows, p=p, q=q, effect=tester.side(a, b, test).v,
+        )
+        for (a, b, test, p), q in zip(found, rates, strict=True)
+        if q <= fdr
+    ]  # fmt: skip
 
 
 def _linked(

@@ -22,7 +22,7 @@ MOST_LEVELS = 8
 FAR_SHARE = 0.5
 # Of a clear effect inside, the far side has at most this share of the information, too, at its upper limit:
 # many rows with a small V may hold as much as few with a large one.
-CLEAR, FAR_INFORMATION = 80.0, 0.15
+CLEAR, FAR_INFORMATION = 60.0, 0.12
 # A level of the far side is linked by itself where p, times the number of its levels, is below this.
 FAR_LEVEL = 0.005
 # A side with fewer rows is no context to speak of.
@@ -202,7 +202,7 @@ class PairProblem:
             Side(found, self.n_rows(inside), self.least_levels),
             Side(far, table.n_rows - self.n_rows(inside), self.least_levels),
             tuple(self.ratios([(inside,)], beside=[()])),
-            self._least_far_p(clauses, inside),
+            min(self._least_far_p(clauses, inside), self._least_far_product_p(inside, outside)),
         )
 
     def _sides(self, clauses: Sequence[Clause]) -> tuple[int, int]:
@@ -222,6 +222,25 @@ class PairProblem:
                 n_tried += 1
                 least = min(least, self.ratio([(column,)], beside=[(inside,)]).p)
         return min(1.0, least * max(1, n_tried))
+
+    def _least_far_product_p(self, inside: int, outside: int) -> float:
+        """Return the least p of a link outside that another column turns round, times their number.
+
+        Effects of opposite signs at the levels of a column that is held fixed cancel in a test of them all.
+        """
+        columns = [c for c in self.given if len(self.levels(c)) <= MOST_LEVELS and c not in self.gates]
+        if not columns:
+            return 1.0
+        total, df = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.int64)
+        for end, other in (self.pair, self.pair[::-1]):
+            terms = {_term((inside,), other), _term((outside,), other)} | {(c,) for c in columns if c != end}
+            fitted = self.table.fit(end, self.bases[end] | terms)
+            products = [_term((outside, c), other) for c in columns]
+            for place, found in enumerate(self.table.product_scores(end, fitted, products)):
+                total[place] += found.value / 2
+                df[place] = max(df[place], found.df)
+        least = min(Statistic(float(value), int(n)).p for value, n in zip(total, df, strict=True))
+        return min(1.0, least * len(columns))
 
     @property
     def given(self) -> tuple[int, ...]:

@@ -22,10 +22,10 @@ LEAST_STRATA, LEAST_VARYING = 20, 5
 LEAST_INFORMATIVE = 0.5
 # A clause earns its place where chance alone would leave its far side without a varying stratum less often.
 LEAST_CHANCE = 1e-4
-# A rule is broken where rows alike in the first column and all others differ in the second; at most this
-# share of the rows that have a like may break it. Where too few rows have one, strata must show this share of
-# all levels of the first column, as a designed table does: else they vary by how many rows they have.
-MOST_BROKEN, LEAST_REPEATED, LEAST_FILLED = 0.0, 0.2, 0.75
+# A rule is broken where rows alike in the first column and all others differ in the second, and no row may
+# break it. Where less than the first share of rows have a like, strata must show the second share of all
+# levels of the first column, as a designed table does: else they vary by how many rows they have.
+LEAST_REPEATED, LEAST_FILLED = 0.2, 0.75
 # Columns with more levels are no gates.
 MOST_LEVELS = 8
 
@@ -88,7 +88,7 @@ def _is_rule(
     repeated = totals > 1
     n_repeated = float(totals[repeated].sum())
     if n_repeated >= LEAST_REPEATED * table.n_rows:
-        return float((totals - largest)[repeated].sum()) <= MOST_BROKEN * n_repeated
+        return bool((totals == largest)[repeated].all())
     n_levels = np.bincount(strata[example], minlength=len(several))[several]
     return float(n_levels.mean()) >= LEAST_FILLED * len(table.used_levels(first))
 

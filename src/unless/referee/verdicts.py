@@ -24,8 +24,6 @@ Pair = tuple[int, int]
 # The level at which blankets grow and shrink, and below which a pair may be a link; of many columns, blankets
 # take in about so many by chance at most.
 ALPHA, MOST_BY_CHANCE = 0.05, 2.0
-# The two ends of a pair see the same rows: where they disagree, one regression is wrong. The cubed p of the
-# weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
 # With a larger p beside main effects alone, no pair of a table becomes a finding.
 HOPELESS_P = 0.02
 # Rules are looked for with all other columns fixed where they are no more than this: else few rows agree.
@@ -37,6 +35,8 @@ LEAST_DIFFERENCE = 6.0
 # A side is linked by itself where p is below this, and a far side only if it has this share of the effect:
 # less may be what a regression leaves that is not quite right.
 SIDE_LINKED, FAR_LINKED = 0.01, 0.3
+# With so small a p it is linked, however weakly.
+SURELY_LINKED = 1e-7
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Referee:
             blankets.append(set(find_blanket(self.table, target, near, alpha)) if near else set())
             self.step()
         models = Models(self.table, self.allowed, blankets)
-        self.n_triples = find_products(models)
+        find_products(models)
         regrow(models, alpha)
         return models
 
@@ -116,13 +116,13 @@ class Referee:
         for pair in candidates:
             account = self._rule(models, pair) or gates.get(pair)
             verdicts[pair] = self._candidate(models, pair, account)
+        verdicts |= self._with_differences(models, verdicts)
         for verdict in self._others(models, candidates):
             verdicts[verdict.pair] = verdict
         for pair in combinations(range(self.table.n_columns), 2):
             if self.pairs[pair] and not models.may_link(*pair):
                 verdicts[pair] = self._wide_pair(pair)
-        for pair, verdict in self._carried_by_others(models, verdicts).items():
-            verdicts[pair] = verdict
+        verdicts |= self._carried_by_others(models, verdicts)
         return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
 
     def _carried_by_others(self, models: Models, verdicts: Mapping[Pair, Verdict]) -> dict[Pair, Verdict]:
@@ -180,9 +180,23 @@ class Referee:
             return Verdict(
                 pair, kind, account.inside, p, account=account, given=given, is_candidate=is_shut_out
             )
-        verdict = Verdict(pair, "linked", side, p, given=given, is_candidate=is_shut_out)
-        other = self._other_account(models, pair)
-        return verdict if other is None else replace(verdict, kind=other[0], account=other[1])
+        return Verdict(pair, "linked", side, p, given=given, is_candidate=is_shut_out)
+
+    def _with_differences(self, models: Models, verdicts: dict[Pair, Verdict]) -> dict[Pair, Verdict]:
+        """Return links that differ between the sides of a gate: one of the pairs of three columns."""
+        said = [one.account.columns for one in verdicts.values() if one.account is not None]
+        waiting = []
+        for pair, one in verdicts.items():
+            if one.kind == "linked" and one.is_candidate and one.p < ALPHA and one.account is None:
+                found = self._other_account(models, pair)
+                if found is not None:
+                    waiting.append((-found[0], pair, found[1], found[2]))
+        changed = {}
+        for _, pair, kind, account in sorted(waiting, key=lambda one: one[:2]):
+            if not any(account.columns <= columns for columns in said):
+                said.append(account.columns)
+                changed[pair] = replace(verdicts[pair], kind=kind, account=account)
+        return changed
 
     def _rule(self, models: Models, pair: Pair) -> Account | None:
         """Return the gate outside of which one end of a pair never varies with the other, all else fixed."""
@@ -257,8 +271,8 @@ class Referee:
         n = self.table.n_columns - 2
         return float(np.prod([n * (2.0 ** len(self.table.used_levels(c)) - 2) for c, _ in account.clauses]))
 
-    def _other_account(self, models: Models, pair: Pair) -> tuple[Kind, Account] | None:
-        """Return how a link differs between the sides of a gate that does not open and shut it."""
+    def _other_account(self, models: Models, pair: Pair) -> tuple[float, Kind, Account] | None:
+        """Return what is gained by a gate whose sides differ, how they do, and its account."""
         best: tuple[float, Kind, Account] | None = None
         for triple in sorted(models.products):
             if len(triple) != 3 or not set(pair) < set(triple):
@@ -278,10 +292,11 @@ class Referee:
                 continue
             far = account.outside
             is_linked = far.statistic.p < SIDE_LINKED and far.v >= FAR_LINKED * account.inside.v
+            is_linked |= far.statistic.p < SURELY_LINKED
             kind: Kind = "differs" if is_linked else "partly"
             if best is None or gain > best[0]:
                 best = gain, kind, account
-        return None if best is None else best[1:]
+        return best
 
     def _others(self, models: Models, candidates: list[Pair]) -> list[Verdict]:
         """Judge pairs that no blanket has: by scores given the blankets of both ends."""
@@ -336,7 +351,11 @@ class Referee:
 
 
 def agreed(ends: list[Statistic]) -> float:
-    """Return the p that both ends of a pair bear out."""
+    """Return the p that both ends of a pair bear out.
+
+    Their regressions are of the same rows: where they disagree, one of them is wrong. The cubed p of the
+    weaker end is a bound that true links pass (docs/decisions/0027-the-referee.md).
+    """
     told = [one for one in ends if one.df]
     if not told:
         return 1.0

@@ -216,7 +216,8 @@ def _tell_structures(compared: _Structures, as_json: bool) -> None:
         document = {"is_test": False, "first": first, "second": second, "structures": found.to_dict()}
         say_json({"format": "unless-changes", "version": 2, **document})
         return
-    say(visible(f"First:  {first}\nSecond: {second}"))
+    say(visible(f"First:  {first}"))
+    say(visible(f"Second: {second}"))
     what = "rows" if compared.n_rows else "contexts"
     say(f"\nCompared as structures, in {found.n_contexts:,} {what}. This is no test of a difference.\n")
     for (a, b), counts in found.pairs.items():
