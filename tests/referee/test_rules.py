@@ -132,3 +132,36 @@ def test_a_link_is_named_by_the_coarser_column_that_carries_it():
     fine = np.where(rng.random(4000) < 0.5, state % 2, rng.integers(0, 2, 4000))
     said = said_of({"state": state, "land": land, "vote": fine})
     assert [one.pair for one in said.findings if one.kind != "determined"] == [("state", "vote")]
+
+
+def test_effects_that_cancel_outside_are_no_empty_far_side():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a, g, h = rng.integers(0, 2, (3, 6000))
+        lean = np.where(g == 1, 0.3, np.where(h == 1, 0.12, -0.12))
+        b = rng.random(6000) < 0.5 + lean * (2 * a - 1)
+        assert said_of({"a": a, "b": b, "g": g, "h": h}).about("a", "b").kind != "gated"
+
+
+def test_links_of_a_column_with_a_copy_are_said_once_whatever_the_learner():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, 3000)
+    b = np.where(rng.random(3000) < 0.8, a // 2, rng.integers(0, 2, 3000))
+    for other in (a, a // 2):
+        for learner in ("GGS", "CSGS", "GSMN"):
+            found = unless.learn({"a": a, "other": other, "b": b}, learner=learner).statements_.findings
+            assert len([one for one in found if one.kind != "determined"]) == 1
+
+
+def test_of_one_product_of_three_columns_one_difference_is_said():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 2, (2, 2000))
+    said = said_of({"x": x, "y": y, "z": (x ^ y) ^ (rng.random(2000) < 0.1)})
+    assert sorted(one.kind for one in said.findings) == ["differs", "linked", "linked"]
+
+
+def test_tables_of_many_levels_are_learned_by_default():
+    rng = np.random.default_rng(0)
+    sizes = {"a": 20, "b": 30, "c": 50, "d": 20, "e": 30}
+    found = unless.learn({name: rng.integers(0, size, 300) for name, size in sizes.items()})
+    assert not found.statements_.findings

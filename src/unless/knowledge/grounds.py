@@ -21,6 +21,8 @@ Integers = npt.NDArray[np.int64]
 LEAST_ROWS = 20
 # Levels that are compared, the most frequent; and the least difference of shares that is worth a word.
 MOST_CONTRASTED, LEAST_GAP = 12, 0.01
+# Shares of all strata, and of those that show both levels, may differ by this.
+SAME_MIX = 0.03
 # A pair with a p below the second is open; with one below the first it would be a finding in most tables.
 SETTLED, UNCLEAR = 0.001, 0.05
 # Beyond this no table will ever grow.
@@ -188,6 +190,9 @@ class Grounds:
             column, other, by_stratum = pair[0], pair[1], tables
         else:
             column, other, by_stratum = pair[1], pair[0], tables.transpose(0, 2, 1)
+        shares = standardised_shares(by_stratum)
+        if shares is None:
+            return None
         totals = by_stratum.sum(axis=(0, 1))
         places = [k for k in np.argsort(-totals, kind="stable")[:MOST_CONTRASTED].tolist() if totals[k]]
         best: tuple[float, int, int, int, float, float] | None = None
@@ -195,7 +200,11 @@ class Grounds:
             compared = _compared(by_stratum[:, :, [one, two]])
             if compared is None:
                 continue
-            for level, (left, right) in enumerate(compared.tolist()):
+            for level in range(len(shares)):
+                # Told are the shares that pictures show, where strata that show both levels say the same.
+                left, right = float(shares[level, one]), float(shares[level, two])
+                if np.abs(compared[level] - (left, right)).max() > SAME_MIX:
+                    continue
                 high, low = ((one, left), (two, right)) if left >= right else ((two, right), (one, left))
                 gap = round(high[1] - low[1], 12)
                 if best is None or gap > best[0]:
