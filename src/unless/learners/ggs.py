@@ -49,7 +49,7 @@ class GGS(Estimator):
         The level at which blankets grow and shrink and gates are looked for; what passes is a candidate.
     fdr
         The share of false claims that is aimed at, for links (in each region) and for gates each; how well it
-        is kept is measured in docs/accuracy.md.
+        is kept is measured in docs/recovery.md.
     max_gate
         A link depends on at most so many gates.
     max_blanket

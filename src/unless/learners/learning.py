@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from unless.learners.estimator import Estimator
 
 # The learner where none is named, in Python and on the command line. One referee decides what is said of a
-# pair whatever the learner (docs/reading-a-sentence.md); what is not proposed is not said. GGS proposes links
-# and gates by evidence pooled over all rows, where learners of a graph for each context have a few rows for
-# each test: its structures are the nearest to known ones (F1 in docs/accuracy.md).
+# pair whatever the learner (docs/accuracy.md); what is not proposed is not said. GGS looks at every pair by
+# evidence pooled over all rows, and proposes them all; its structures are the nearest to known ones (F1 in
+# docs/recovery.md).
 DEFAULT_LEARNER = "GGS"
 
 
