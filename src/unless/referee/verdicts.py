@@ -309,12 +309,21 @@ class Referee:
                 if models.may_link(target, c) and (min(c, target), max(c, target)) not in known
             ]
             terms = models.terms(target)
-            for column, test in zip(rest, table.scores(target, table.fit(target, terms), rest), strict=True):
+            held = {c for term in terms for c in term}
+            # What determines the other column, or is determined by it, is no condition of the pair.
+            apart = [c for c in rest if self.apart[c, sorted(held)].any()]
+            rest = [c for c in rest if c not in apart]
+            tests = table.scores(target, table.fit(target, terms), rest)
+            for column in apart:
+                fitted = table.fit(target, models.base(target, column, with_products=False))
+                rest, tests = [*rest, column], [*tests, *table.scores(target, fitted, [column])]
+            for column, test in zip(rest, tests, strict=True):
                 found.setdefault((min(column, target), max(column, target)), []).append(test)
         verdicts = []
         for pair, tests in sorted(found.items()):
             together = mean_of(tests)
             given = {c for end in pair for term in models.terms(end) for c in term} - set(pair)
+            given = {c for c in given if not self.apart[c, list(pair)].any()}
             least = max(1, min(len(table.used_levels(c)) for c in pair) - 1)
             side = Side(together, float(table.n_rows), least)
             verdicts.append(Verdict(pair, "unlinked", side, together.p, given=tuple(sorted(given))))

@@ -135,8 +135,8 @@ def _value(text: str) -> Any:
     {QUOTING}
 
     MODEL keeps the statements with their evidence, and the distinct rows of the table with their counts: what
-    is asked of it later needs no table. A new file with rows may be read by its owner alone; --no-rows leaves rows
-    out.
+    is asked of it later needs no table. A new file with rows is readable by its owner alone; --no-rows
+    leaves rows out.
 
     What was done to the table is told on stderr, the summary on stdout. The output is replaced only when all
     went well.
