@@ -30,8 +30,8 @@ from unless.data.dataset import Dataset
 FDR = 0.05
 # Base seeds below this one were used while the referee was designed, and these were looked at before its last
 # change; what is reported uses others.
-DESIGN_SEEDS, SEEN_SEEDS = 1_000, (20_261,)
-SEED = 31_415
+DESIGN_SEEDS, SEEN_SEEDS = 1_000, (20_261, 31_415)
+SEED = 27_182
 THRESHOLDS = (0.001, 0.003, 0.01)
 # Rules of two well-known tables: a pair, and where it is linked.
 KNOWN_RULES: dict[str, tuple[tuple[str, str], dict[str, set[str]]]] = {

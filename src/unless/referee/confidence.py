@@ -12,7 +12,7 @@ LEAST_P = 1e-60
 # The law of p where there is a link is x p^(x - 1): one x for links that are easily seen, one for weak ones.
 STRONG, WEAK = 0.005, 0.1
 # Shares of pairs with a strong and with a weak link that are thought possible, by equal factors; a weak share
-# counts the less the larger it is.
+# counts by the inverse of its square (chosen on design seeds, so that confidences are kept).
 _STRONG_SHARES = tuple(np.geomspace(0.005, 0.8, 16).tolist())
 _WEAK_SHARES = tuple(np.geomspace(0.002, 0.3, 12).tolist())
 # A finding may be wrong with at most so many times the rate aimed at, however sure the others are.
@@ -21,6 +21,8 @@ LOCAL = 8.0
 # so much on the scale of its score halves the odds of error, or more. Even the clearest are not always right.
 # (Fitted on gated tables of 300 to 2,000 rows; docs/accuracy.md has other seeds.)
 _GATE_SCALE, _GATE_MOST = 2.2, 0.985
+# Sides that are said to differ do so about this often.
+DIFFERENCE = 0.97
 
 
 def link_confidences(p_values: Sequence[float]) -> Floats:
@@ -40,7 +42,7 @@ def link_confidences(p_values: Sequence[float]) -> Floats:
             if absent <= 0.02:
                 continue
             density = absent + strong_share * strong + weak_share * weak
-            likelihoods.append(float(np.log(density).sum()) - float(np.log(weak_share)))
+            likelihoods.append(float(np.log(density).sum()) - 2 * float(np.log(weak_share)))
             linked.append(1 - absent / density)
     weights = np.exp(np.array(likelihoods) - max(likelihoods))
     weights /= weights.sum()

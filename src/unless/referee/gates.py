@@ -202,8 +202,15 @@ class PairProblem:
             Side(found, self.n_rows(inside), self.least_levels),
             Side(far, table.n_rows - self.n_rows(inside), self.least_levels),
             tuple(self.ratios([(inside,)], beside=[()])),
-            min(self._least_far_p(clauses, inside), self._least_far_product_p(inside, outside)),
+            self._least_far_p(clauses, inside),
         )
+
+    def with_far_products(self, account: Account) -> Account:
+        """Look, on the far side of an account that may be said, for links that another column turns round."""
+        if not account.is_sure:
+            return account
+        least = self._least_far_product_p(*self._sides(account.clauses))
+        return replace(account, far_level_p=min(account.far_level_p, least))
 
     def _sides(self, clauses: Sequence[Clause]) -> tuple[int, int]:
         inside = self.table.indicator(clauses)
@@ -373,6 +380,7 @@ def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
             single = problem.best_gate(gate)
             if single is None:
                 continue
+            single = problem.with_far_products(single)
             found[single.pair, single.clauses] = single
             # The second clause is looked for inside the first: outside of it there must be little.
             if single.ratio > 1 or single.far_level_p < FAR_LEVEL:
@@ -382,7 +390,7 @@ def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
                 both = PairProblem(models, a, b, [gate, column])
                 box = both.best_box(single.clauses[0], column, 2 * log(len(columns)))
                 if box is not None:
-                    found[box.pair, box.clauses] = box
+                    found[box.pair, box.clauses] = both.with_far_products(box)
     return [
         replace(one, margin=one.advantage - _best_rival(one, found.values()))
         for one in found.values()

@@ -12,7 +12,7 @@ from unless.data.dataset import Dataset
 from unless.independence.discovery import adjusted
 from unless.independence.logistic import NOTHING, Statistic
 from unless.referee.blankets import find_blanket
-from unless.referee.confidence import gate_confidence, link_confidences
+from unless.referee.confidence import DIFFERENCE, gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
 from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
 from unless.referee.regressions import Bools, Table
@@ -355,6 +355,8 @@ class Referee:
             gate = 1.0
             if one.kind == "gated" and one.account is not None:
                 gate = gate_confidence(one.account.margin)
+            elif one.kind == "differs":
+                gate = DIFFERENCE
             weighed.append(replace(one, q=float(q), confidence=float(confidence), gate_confidence=gate))
         return weighed
 
