@@ -8,7 +8,7 @@ import unless as library
 
 GATED = (
     "Admit and Gender are linked only when Dept = A (Admit = Admitted: 82 % where Gender = Female against "
-    "62 % where Male; V = .14; elsewhere V at most .04; 933 of 4,526 rows; confidence .90)."
+    "62 % where Male; V = .14; elsewhere V at most .04; 933 of 4,526 rows; confidence .89)."
 )
 
 

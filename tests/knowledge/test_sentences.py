@@ -214,7 +214,7 @@ def test_numbers(write, value, text):
 def test_berkeley():
     assert str(unless.CSGS().fit(unless.datasets.load_ucb_admissions()).statements_).splitlines() == [
         "Admit and Gender are linked only when Dept = A (Admit = Admitted: 82 % where Gender = Female "
-        "against 62 % where Male; V = .14; elsewhere V at most .04; 933 of 4,526 rows; confidence .90).",
+        "against 62 % where Male; V = .14; elsewhere V at most .04; 933 of 4,526 rows; confidence .89).",
         "Dept and Gender are linked, given Admit (Gender = Male: 96 % where Dept = B against 33 % where E; "
         "V = .50; 4,526 rows; confidence over .999).",
         "Admit and Dept are linked, given Gender (Admit = Admitted: 70 % where Dept = A against 6 % where F; "
