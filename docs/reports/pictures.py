@@ -33,7 +33,7 @@ def prepare(page, name: str) -> None:
     if name == "titanic":
         page.locator("#states button", has_text="Age – Survived").click()
     if name == "alarm":
-        page.get_by_role("group", name="VLNG").get_by_label("LOW").check()
+        page.get_by_role("group", name="MINV").get_by_label("HIGH").check()
     page.evaluate("window.scrollTo(0, 0)")
     if name != "berkeley":
         page.evaluate("document.getElementById('explorer').scrollIntoView()")
