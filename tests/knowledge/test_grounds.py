@@ -119,9 +119,9 @@ def test_rows_are_asked_for_until_the_limit_is_the_effect():
 
 
 def test_levels_with_few_rows_are_no_contrast():
-    few = unless.read({"a": ["x", "y"] * 10, "b": ["u", "v"] * 10})
-    side = Side(Statistic(9.0, 1), 20.0, 1)
+    few = unless.read({"a": ["x", "y"] * 9, "b": ["u", "v"] * 9})
+    side = Side(Statistic(9.0, 1), 18.0, 1)
     one = Grounds(few, 0.2).of((0, 1), side, (), p=0.1, q=0.1, with_tables=True)
-    assert (one.contrast, one.tables.tolist()) == (None, [[[10, 0], [0, 10]]])
+    assert (one.contrast, one.tables.tolist()) == (None, [[[9, 0], [0, 9]]])
     without = Grounds(few, 0.2).of((0, 1), side, (), p=0.1, q=0.1, with_tables=False)
     assert (without.contrast, without.tables.size, without.strata) == (None, 0, ())

@@ -18,7 +18,7 @@ from unless.structures.regions import Region
 
 Integers = npt.NDArray[np.int64]
 # Fewer rows with a level are too few to say a percentage of.
-LEAST_ROWS = 20
+LEAST_ROWS = 10
 # Levels that are compared, the most frequent; and the least difference of shares that is worth a word.
 MOST_CONTRASTED, LEAST_GAP = 12, 0.01
 # Shares of all strata, and of those that show both levels, may differ by this.

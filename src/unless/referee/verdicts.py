@@ -214,7 +214,9 @@ class Referee:
         problem = PairProblem(models, *pair)
         inside = self.table.indicator(best.clauses)
         rows = problem.n_rows(inside)
-        found = problem.ratio([()])
+        # Weights of a rule have no end: inside, the table itself is tested, within strata.
+        test = self.wide.within(*pair, problem.given, self.table.codes[inside] == 1)
+        found = Statistic(test.statistic, test.df)
         advantage = -2 * log(max(best.chance, 1e-300))
         return Account(
             pair, best.clauses, advantage, advantage,
