@@ -54,5 +54,6 @@ def add_up(numbers):
 
 def test_numbers_that_kernels_write_out_are_compiled_for_no_more_than_others():
     assert add_up((1, 2, 3)) == 7
-    # None where an earlier run left the machine code of its caller.
-    assert len(add_to.signatures) <= 1
+    # An earlier run may have left the machine code, which says nothing of how it was compiled.
+    add_up.recompile()
+    assert len(add_to.signatures) == 1

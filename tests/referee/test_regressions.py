@@ -201,5 +201,9 @@ def test_the_table_of_a_pair_alone():
         wanted = chi2_contingency(counts, correction=False)
         found = tester.alone(a, b)
         assert found.statistic == pytest.approx(wanted.statistic)
+        assert found.df == wanted.dof
+        beyond_chance = max(0.0, wanted.statistic - wanted.dof)
+        smaller = min(counts.shape) - 1
+        assert tester.side(a, b, found).v == pytest.approx(np.sqrt(beyond_chance / (len(rows) * smaller)))
         if found.method == "chi-square":
             assert found.p == pytest.approx(wanted.pvalue, rel=1e-6)
