@@ -11,7 +11,7 @@ from studies.paper.plan import Shape, Study
 from studies.paper.readings import CANONICAL, CONTESTANTS, HEADLINE, REFERENCES
 from studies.paper.results import Results, curve
 from unless.errors import SettingError
-from unless.formats.atomic import replacing
+from unless.runtime.files import replacing
 
 
 class Style(NamedTuple):

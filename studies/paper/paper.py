@@ -8,7 +8,7 @@ from studies.paper.results import Results, means_csv, networks_csv, times_csv
 from studies.paper.running import run_cells
 from studies.paper.store import Store
 from studies.paper.writing import claims_page, numbers_page
-from unless.formats.atomic import replacing
+from unless.runtime.files import replacing
 
 
 def run_paper(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | None = None) -> Results:

@@ -7,7 +7,7 @@ from typing import Any
 
 from studies.paper.plan import Cell
 from unless import __version__
-from unless.formats.atomic import replacing
+from unless.runtime.files import replacing
 
 Record = dict[str, Any]
 # Raised whenever a cell would come out differently: files of another protocol are not taken up.

@@ -210,7 +210,7 @@ def test_a_folder_without_permission_is_refused_in_one_sentence(table, tmp_path,
         raise PermissionError(13, "Permission denied", str(path))
 
     # As root, no permission is denied.
-    monkeypatch.setattr("unless.formats.atomic.os.open", refuse)
+    monkeypatch.setattr("unless.runtime.files.os.open", refuse)
     with pytest.raises(SettingError, match=r"cannot be written \(Permission denied\); choose another folder"):
         unless.CSGS(work_dir=tmp_path / "work").fit(table)
 
@@ -310,7 +310,7 @@ def test_a_folder_that_knows_no_locks_is_used_without(table, tmp_path, monkeypat
     def refuse(_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("unless.learners.locking._lock", refuse)
+    monkeypatch.setattr("unless.runtime.locks._lock", refuse)
     assert saved(unless.GSMN(work_dir=tmp_path / "work").fit(table), tmp_path) == saved(
         unless.GSMN().fit(table), tmp_path
     )

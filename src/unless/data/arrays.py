@@ -12,10 +12,10 @@ import numpy.typing as npt
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.labels import to_label
-from unless.data.memory import check_columns
 from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, nested, outer_names
 from unless.errors import DataError
+from unless.runtime.memory import check_columns
 
 Array = npt.NDArray[Any]
 

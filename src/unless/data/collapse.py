@@ -11,11 +11,11 @@ from unless.data.bins import find_cutting
 from unless.data.dataset import Counts, Rows
 from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
-from unless.data.memory import check_rows
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, quoted
 from unless.data.survey import Survey, check_levels, check_numbers, missing_sql, refuse_levels, text_sql
 from unless.errors import TooManyLevels
+from unless.runtime.memory import check_rows
 
 # Columns fetched at a time, at most: DuckDB was seen to crash on ten thousand lists of distinct values in one
 # query. And cells: a table should not leave the database twice as a whole.

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 from unless.data.duck import Workshop
 from unless.data.files import TableFile, copy_all
-from unless.data.memory import check_columns
 from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, column_names, outer_names, quoted
 from unless.errors import DataError
+from unless.runtime.memory import check_columns
 
 # In order of preference where several would do.
 _DELIMITERS = (",", "\t", ";", "|", " ", ":")

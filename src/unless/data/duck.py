@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import show_memory
 from unless.data.progress import Bar
 from unless.data.source import quoted
 from unless.data.waiting import aside
 from unless.errors import DataError, TooLarge
+from unless.runtime.memory import show_memory
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -9,11 +9,11 @@ import numpy as np
 from unless.data.arrays import Array, encode_codes, encode_numbers, register
 from unless.data.duck import Workshop
 from unless.data.labels import to_label
-from unless.data.memory import check_columns
 from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, aliased, form_of, nested, outer_names
 from unless.errors import DataError
+from unless.runtime.memory import check_columns
 
 
 def open_frame(frame: Any, shop: Workshop, how: Settings) -> Source | None:

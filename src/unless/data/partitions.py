@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import check_rows
 from unless.data.source import nested
+from unless.runtime.memory import check_rows
 
 Integers = npt.NDArray[np.int64]
 # Partitions that are joined by one task: a tree of joins keeps every task small.

@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 
 from unless.data.domain import MAX_LEVELS, Domain, shorten
 from unless.data.labels import to_label
-from unless.data.memory import parse_memory
 from unless.errors import SettingError, UnknownName
+from unless.runtime.memory import parse_memory
 
 Missing = Literal["error", "drop", "level"]
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from unless.data.duck import Workshop
 from unless.data.files import TableFile
-from unless.data.memory import check_columns
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, aliased, form_of, outer_names, quoted
 from unless.errors import DataError
+from unless.runtime.memory import check_columns
 
 
 def open_parquet(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:

@@ -6,8 +6,8 @@ import zipfile
 from collections.abc import Mapping
 
 from unless.errors import FileFormatError
-from unless.formats.atomic import replacing
 from unless.formats.text import about, read_content
+from unless.runtime.files import replacing
 
 Members = Mapping[str, bytes]
 # Zip begins to count in 1980; a real date would change the bytes from one second to the next.

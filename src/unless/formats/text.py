@@ -11,7 +11,7 @@ from pathlib import Path
 
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessError
-from unless.formats.atomic import replacing_all
+from unless.runtime.files import replacing_all
 
 PathLike = str | os.PathLike[str]
 

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import show_memory
 from unless.data.progress import Look, showing_share, unseen, within
 from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
@@ -18,6 +17,7 @@ from unless.inference.model import LogLinearModel
 from unless.inference.potentials import holding_cells
 from unless.inference.queries import impossible
 from unless.kernels.belief import Factors, propagate
+from unless.runtime.memory import show_memory
 from unless.structures.conditions import FeatureArrays, Literal
 
 Integers = npt.NDArray[np.int64]

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import LEAST, parse_memory, show_memory
 from unless.data.progress import Look, unseen, within
 from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.conditioning import PATIENCE, Branch, Conjunctions, Floats, Ints, Planner, Tree
 from unless.inference.forest import STEPS_OF_A_CELL, Laid, Tables, fill, lay_out, reachable
 from unless.kernels.trees import Forest, posteriors
+from unless.runtime.memory import LEAST, parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
 # A cell is held as a log, scaled, and as work of the query under way.

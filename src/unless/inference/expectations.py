@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory, show_memory
 from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.exact import ExactEngine
@@ -22,6 +21,7 @@ from unless.inference.sums import row_spans
 from unless.kernels.potentials import count_holding
 from unless.kernels.tables import sum_holding
 from unless.kernels.trees import collect, spread
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import Look, showing_share, unseen
 from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
@@ -21,6 +20,7 @@ from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.gibbs import Mentions, find_start, run_joint, run_marginals, run_rows, settle
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import show_memory
 from unless.data.progress import showing_share, within
 from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
@@ -14,6 +13,7 @@ from unless.inference.cells import HOLE, read_cells
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import checked_codes, rows_to_score
 from unless.inference.sums import sums_of_weights
+from unless.runtime.memory import show_memory
 
 Floats = npt.NDArray[np.float64]
 # Davis and Domingos (2010) ask about a quarter of the variables at a time.

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Domain
-from unless.data.memory import show_memory
 from unless.errors import SettingError, TooLarge
 from unless.inference.model import LogLinearModel, Potential
+from unless.runtime.memory import show_memory
 from unless.structures.conditions import FeatureArrays, Literal
 from unless.structures.features import FeatureSet
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Context
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import showing_share
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
 from unless.inference.randomness import RandomState, check_size
+from unless.runtime.memory import parse_memory, show_memory
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine

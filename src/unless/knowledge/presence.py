@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Domain
-from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge, UnknownContext
 from unless.inference.interactions import side_of
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.interactions import ByGraph, Recoding, Side, pair_numbers
 from unless.structures.pairs import n_pairs

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory
 from unless.data.progress import progress
 from unless.learners.estimator import Estimator
 from unless.learners.graphs import learn_graphs, memory_left
@@ -20,6 +19,7 @@ from unless.learners.settings import (
     resolve_order,
 )
 from unless.learners.visits import Strategy
+from unless.runtime.memory import parse_memory
 from unless.structures.canonical import CanonicalModel
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory
 from unless.data.progress import progress
 from unless.learners.estimator import Estimator
 from unless.learners.graphs import learn_pc_graphs, pc_memory_left
@@ -19,6 +18,7 @@ from unless.learners.settings import (
     kernel_rules,
     resolve_order,
 )
+from unless.runtime.memory import parse_memory
 from unless.structures.canonical import CanonicalModel
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import Bar, progress
 from unless.errors import TooLarge
 from unless.independence.discovery import adjusted
@@ -24,6 +23,7 @@ from unless.learners.settings import EdgeNames, check_at_least, check_between, c
 from unless.learners.shards import Pulse
 from unless.referee.regressions import Bools, Table
 from unless.referee.wide import MOST_REGULAR, WideTester
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 from unless.structures.regions import Region

@@ -4,7 +4,6 @@ import numpy as np
 
 from unless.counting.cube import build_cube, fits_cube
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
@@ -15,6 +14,7 @@ from unless.learners.pc import bytes_for_pc, learn_by_pc
 from unless.learners.shards import Pulse, Step, n_workers, run_shards, shares_memory
 from unless.learners.visits import Strategy
 from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.pairs import pack
 
 

@@ -7,7 +7,6 @@ from typing import Literal
 from unless.counting.joint import bytes_to_join
 from unless.counting.strata import bytes_to_count
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
 from unless.errors import TooLarge
 from unless.independence.pooled import PooledAsker
@@ -23,6 +22,7 @@ from unless.learners.settings import (
     resolve_order,
 )
 from unless.learners.shards import n_workers, shares_memory, within_reach
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.graph import Graph
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory
 from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
@@ -20,6 +19,7 @@ from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
 from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.learners.workplace import brief, digest
+from unless.runtime.memory import parse_memory
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import priors_to_try

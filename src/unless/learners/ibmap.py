@@ -10,7 +10,6 @@ import numpy as np
 
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import progress
 from unless.errors import SettingError, TooLarge
 from unless.independence.assertions import terms_at
@@ -19,6 +18,7 @@ from unless.learners.climbing import Limits, Links, Scorer
 from unless.learners.estimator import Estimator
 from unless.learners.expeditions import Expedition
 from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.graph import Graph
 from unless.structures.pairs import Edge
 

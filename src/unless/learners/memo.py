@@ -16,10 +16,10 @@ from typing import IO, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import show_memory
 from unless.errors import SettingError, TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import Keys, Log, count_log, merge, sort_log
+from unless.runtime.memory import show_memory
 
 Begins = npt.NDArray[np.int64]
 # A fixed seed: the keys only name questions, no answer depends on them.

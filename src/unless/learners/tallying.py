@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.memory import show_memory
 from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import PRIVATE, Log, add_words, note_closed, note_common
 from unless.learners.shard_files import ShardFile
 from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
 from unless.learners.workplace import Arrays
+from unless.runtime.memory import show_memory
 
 Begins = npt.NDArray[np.int64]
 # Questions that are counted in one go, those read at a time where there are too many for that, and how finely

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.memory import parse_memory, show_memory
 from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.growing import N_NODES, STATE_SIZE, Desk, Nodes, Rows, Rules, fill_logs, grow, plant
 from unless.learners.shards import Filed, Held, Pulse, n_workers, run_shards, within_reach
 from unless.learners.workplace import Arrays, Workplace, digest
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.priors import Prior
@@ -20,6 +19,7 @@ from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
 from unless.learners.bookmarks import Bookmark
 from unless.learners.generation import Generated, Integers
 from unless.learners.workplace import Arrays
+from unless.runtime.memory import parse_memory, show_memory
 from unless.weights.minimise import Limits, Minimum, minimise
 from unless.weights.objective import Objective
 from unless.weights.owlqn import Found, owlqn

@@ -20,12 +20,12 @@ from unless import __version__
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessWarning, interrupt_in
-from unless.formats.atomic import replacing
 from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
 from unless.inference.priors import Prior
-from unless.learners.locking import holding
 from unless.learners.shard_files import UNREADABLE, ShardFile
+from unless.runtime.files import replacing
+from unless.runtime.locks import holding
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.

@@ -37,7 +37,7 @@ def write_report(
     source
         How the structure was learned; without it only what reading did to the table is known.
     """
-    from unless.formats.atomic import replacing
+    from unless.runtime.files import replacing
 
     if not isinstance(title, str):
         raise SettingError(f"title={title!r} is no text; give a string.")

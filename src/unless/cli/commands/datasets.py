@@ -43,7 +43,7 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 def command(name: str | None, output: str | None, counts: bool, as_json: bool, **made: Any) -> None:
     """List the bundled tables, or write the one called NAME as CSV."""
     from unless.cli.writing import check_output
-    from unless.formats.atomic import replacing
+    from unless.runtime.files import replacing
 
     sizes = {option: value for option, value in made.items() if value is not None}
     if name is None:

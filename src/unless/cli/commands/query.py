@@ -96,8 +96,8 @@ def command(
 def _best(
     net: "LogLinearModel", variables: tuple[str, ...], facts: dict[str, str], max_memory: str | None
 ) -> "MostProbable":
-    from unless.data.memory import show_memory
     from unless.errors import TooLarge
+    from unless.runtime.memory import show_memory
 
     if not net.exact.fits(max_memory):
         raise TooLarge(

@@ -73,9 +73,9 @@ def command(
 ) -> None:
     """Draw rows from MODEL and write them as CSV."""
     from unless.cli.display import note, say_json
-    from unless.formats.atomic import replacing
     from unless.formats.catalogue import read_model
     from unless.inference.queries import choose_method, sample_codes
+    from unless.runtime.files import replacing
 
     facts = evidence(given)
     if output is not None:

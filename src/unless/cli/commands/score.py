@@ -96,8 +96,8 @@ def _measure(options: dict[str, Any], by_variable: bool) -> str:
 def _score(
     net: "LogLinearModel", data: "Dataset", measure: str, options: dict[str, Any]
 ) -> tuple[float, dict[str, float]]:
-    from unless.data.memory import show_memory
     from unless.errors import TooLarge
+    from unless.runtime.memory import show_memory
 
     max_memory = options["max_memory"]
     if measure != "log_likelihood":

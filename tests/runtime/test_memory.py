@@ -12,8 +12,8 @@ import pytest
 from benchmarks.big_tables import write_chain
 from data.tables import write
 from unless import read
-from unless.data.memory import parse_memory, show_memory
 from unless.errors import TooLarge
+from unless.runtime.memory import parse_memory, show_memory
 
 
 @pytest.mark.parametrize(

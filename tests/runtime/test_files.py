@@ -6,9 +6,9 @@ import pytest
 
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError
-from unless.formats.atomic import replacing, replacing_all
 from unless.formats.libra import write_mn
 from unless.inference.model import LogLinearModel
+from unless.runtime.files import replacing, replacing_all
 
 
 def test_a_file_takes_its_name_when_it_is_whole(tmp_path):

@@ -1,0 +1,1 @@
+"""What happens when things go wrong: kills, full disks, hostile files, chains that do not mix."""
