@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from unless.cli.wording import chance, count, either, of, percent, visible
@@ -49,3 +51,15 @@ def test_alternatives():
 )
 def test_only_certainty_is_1(probability, written):
     assert chance(probability) == written
+
+
+def test_json_holds_no_character_that_a_terminal_obeys(unless, tmp_path):
+    nasty = "a\x9b2J\u202eb\U000e0041"
+    path = tmp_path / "t.csv"
+    path.write_text(f"{nasty},c\n" + "x,0\ny,1\n" * 40, encoding="utf-8")
+    result = unless("learn", path, "-o", tmp_path / "m.unless", "--json")
+    assert result.exit_code == 0
+    assert [one for one in result.stdout if not one.isprintable() and one != "\n"] == []
+    assert "\\u009b" in result.stdout
+    assert "\\udb40\\udc41" in result.stdout
+    assert json.loads(result.stdout)["variables"][0]["name"] == nasty

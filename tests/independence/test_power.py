@@ -27,3 +27,12 @@ def test_rows_needed_is_the_smallest_number_that_suffices(power):
 
 def test_rows_needed_of_a_tiny_effect_are_found_at_once():
     assert int(rows_needed(1, 0.05, 1e-5)) == pytest.approx(7.84886e10, rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-20, 1e-100, 1e-300])
+@pytest.mark.parametrize(("df", "n_rows"), [(1, 10), (4, 300), (60, 1_000)])
+def test_a_very_small_power_keeps_its_digits(df, n_rows, alpha):
+    # 1 - chndtr is 0, or noise, here.
+    exact = float(stats.ncx2.sf(stats.chi2.isf(alpha, df), df, 0.01 * n_rows))
+    assert float(power_of(df, n_rows, alpha, 0.1)) == pytest.approx(exact, rel=1e-9)
+    assert float(power_of(df, 0, alpha, 0.1)) == pytest.approx(alpha, rel=1e-9)

@@ -14,6 +14,7 @@ from strategies import datasets
 from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
+from unless.independence.tails import tail
 from unless.knowledge import strata
 from unless.knowledge.evidence import Levels, settle, weigh
 from unless.knowledge.measures import largest_noncentrality, odds_ratio
@@ -65,7 +66,9 @@ def test_evidence_is_the_sum_of_tests_in_strata(data, drawn):
     statistic, df, p, rows_used = naive.chi_square(tables)
     assert (evidence.df, evidence.rows_used) == (df, rows_used)
     assert evidence.statistic == pytest.approx(statistic, rel=1e-9, abs=1e-9)
-    assert evidence.p == pytest.approx(p, rel=1e-6, abs=1e-290)
+    assert tail(evidence.df, evidence.statistic) == pytest.approx(p, rel=1e-6, abs=1e-290)
+    if evidence.method == "chi-square":
+        assert evidence.p == pytest.approx(p, rel=1e-6, abs=1e-290)
     if tables:
         assert evidence.information == pytest.approx(naive.conditional_information(tables), abs=1e-9)
 

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from benchmarks.big_tables import write_chain
 from data.tables import write
 from unless import read
 from unless.errors import TooLarge
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import _of_control_groups, parse_memory, show_memory
 
 
 @pytest.mark.parametrize(
@@ -171,3 +172,49 @@ def test_ctrl_c_and_errors_leave_nothing_behind(tmp_path, many_distinct):
     _, errors = process.communicate()
     assert "TooLarge" in errors
     assert leftovers(tmp_path / "again") == []
+
+
+def limited(n_bytes, code, *words):
+    """Run Python with an address space of so many bytes."""
+    import resource
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+
+    return subprocess.run(
+        [sys.executable, *code, *map(str, words)],
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux only")
+def test_the_default_sees_the_limits_of_the_process():
+    code = "from unless.runtime.memory import parse_memory; print(parse_memory(None))"
+    seen = int(limited(2**31, ["-c", code]).stdout)
+    assert 2**26 <= seen <= 0.6 * 2**31
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux only")
+@pytest.mark.parametrize("megabytes", [250, 900, 1_200])
+def test_running_out_of_memory_is_one_sentence(tmp_path, megabytes):
+    path = write(tmp_path / "t.csv", "a,b\n" + "x,1\ny,2\n" * 50)
+    model = tmp_path / "m.unless"
+    done = limited(megabytes * 2**20, ["-m", "unless"], "learn", path, "-o", model)
+    if done.returncode:
+        assert (done.returncode, model.exists()) == (2, False)
+        assert re.search(r"There is not enough memory: ulimit -v leaves [\d.]+ [MK]iB", done.stderr)
+        assert len(done.stderr.splitlines()) == 1
+    else:
+        assert model.exists()
+
+
+def test_control_groups_of_both_versions_are_seen(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("123456789\n")
+    assert _of_control_groups(tmp_path) == [123456789]
+    (tmp_path / "memory.max").write_text("99\n")
+    assert min(_of_control_groups(tmp_path)) == 99

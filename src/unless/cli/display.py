@@ -14,6 +14,8 @@ from unless.cli.wording import visible
 
 # Nothing is folded or cut where nobody looks: another program reads the lines.
 _PIPE_WIDTH = 1_000_000
+# Line ends of the layout, and joiners, without which names of some scripts fall apart.
+_SHOWN = "\n\u200c\u200d"
 
 
 def say(text: str = "") -> None:
@@ -27,10 +29,20 @@ def note(text: str) -> None:
 
 
 def say_json(document: object) -> None:
-    """Print one JSON document in UTF-8, whatever the terminal speaks, keys sorted."""
+    """Print one JSON document in UTF-8, whatever the terminal speaks, keys sorted.
+
+    Characters that a terminal obeys or does not show (controls, marks that turn the direction of text) are
+    written as escapes: the document means the same, and no label can move the cursor.
+    """
     text = json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True)
-    # What is no Unicode text, as in the name of a file, becomes an escape that JSON knows.
-    click.echo(text.encode("utf-8", "backslashreplace"))
+    text = "".join(one if one.isprintable() or one in _SHOWN else _escape(one) for one in text)
+    click.echo(text.encode("utf-8"))
+
+
+def _escape(character: str) -> str:
+    """Write a character as JSON escapes it: two of them beyond the first plane."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
 
 
 def number(value: float) -> float | None:

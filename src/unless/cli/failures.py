@@ -13,6 +13,7 @@ import click
 
 from unless.cli.wording import visible
 from unless.errors import UnlessError, UnlessWarning, interrupt_in
+from unless.runtime.memory import is_out_of_memory, out_of_memory
 
 BUG, REFUSED, STOPPED, UNREAD = 1, 2, 130, 141
 
@@ -98,11 +99,11 @@ def _sentence(failure: BaseException) -> str | None:
         return _line(failure.format_message())
     if isinstance(failure, UnlessError):
         return in_options(_line(str(failure)))
-    if isinstance(failure, OSError) and failure.strerror:
+    if isinstance(failure, OSError) and failure.strerror and not is_out_of_memory(failure):
         named = f"{os.fspath(failure.filename)!r}: " if isinstance(failure.filename, str | bytes) else ""
         return _line(f"{named}{failure.strerror}.")
-    if isinstance(failure, MemoryError):
-        return "There is not enough memory; ask for less at once, or close other programs."
+    if is_out_of_memory(failure):
+        return in_options(str(out_of_memory()))
     return None
 
 

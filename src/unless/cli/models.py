@@ -40,7 +40,7 @@ seed_option = click.option(
 memory_option = click.option(
     "--max-memory",
     metavar="SIZE",
-    help="Memory for exact answers, such as '2 GB' (60 % of the machine, at most 4 GB).",
+    help="Memory for exact answers, such as '2 GB' (60 % of what the process may take, at most 4 GB).",
 )
 
 

@@ -8,6 +8,7 @@ import click
 
 from unless import __version__
 from unless.cli.failures import answer, plain_warnings
+from unless.runtime.memory import check_process
 
 # What `unless --help` lists: written here, because looking into the commands would import them.
 COMMANDS = {
@@ -56,6 +57,7 @@ class Program(Answering, click.Group):
         if cmd_name not in COMMANDS:
             self._suggest(cmd_name)
             return None
+        check_process()
         command: click.Command = import_module(f"unless.cli.commands.{cmd_name}").command
         return command
 

@@ -64,7 +64,7 @@ _OPTIONS = {
     "max_memory": click.option(
         "--max-memory",
         metavar="SIZE",
-        help="Memory to use, such as '2 GB' (60 % of the machine, at most 4 GB).",
+        help="Memory to use, such as '2 GB' (60 % of what the process may take, at most 4 GB).",
     ),
 }
 reading_options = stacked(*_OPTIONS.values())

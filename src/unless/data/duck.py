@@ -1,5 +1,6 @@
 """One locked-down DuckDB connection for one reading, with a temporary folder that goes with it."""
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ from unless.data.progress import Bar
 from unless.data.source import quoted
 from unless.data.waiting import aside
 from unless.errors import DataError, TooLarge
-from unless.runtime.memory import show_memory
+from unless.runtime.memory import show_memory, threads_that_fit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -68,7 +69,12 @@ class Workshop:
 
         spill = str(self.folder / "spill")
         limit = f"{int(DATABASE_SHARE * self.max_memory) // 2**20}MiB"
-        made = duckdb.connect(":memory:", config=_OFFLINE | {"temp_directory": spill, "memory_limit": limit})
+        config = _OFFLINE | {"temp_directory": spill, "memory_limit": limit}
+        most_threads = threads_that_fit()
+        made = duckdb.connect(":memory:", config=config if most_threads is None else config | {"threads": 1})
+        if most_threads is not None:
+            _without_async_threads(made)
+            made.execute(f"set threads = {min(os.cpu_count() or 1, most_threads)}")
         _keep_quiet(made, is_watched=not self.bar.is_silent)
         return made
 
@@ -217,9 +223,7 @@ def _beside_others() -> "DuckDBPyConnection":
     if not hasattr(_bench, "database"):
         alone = {"threads": "1", "temp_directory": "", "memory_limit": f"{_SMALL_MEMORY // 2**20}MiB"}
         database = duckdb.connect(":memory:", config=_OFFLINE | alone)
-        with suppress(duckdb.CatalogException):
-            # Threads that newer versions start for what is read from afar.
-            database.execute("set async_threads = 0")
+        _without_async_threads(database)
         database.execute("set global TimeZone = 'UTC'")
         # Cannot be taken back, nor does it let any path be allowed again.
         database.execute("set enable_external_access = false")
@@ -227,6 +231,14 @@ def _beside_others() -> "DuckDBPyConnection":
     made: DuckDBPyConnection = _bench.database.cursor()
     _keep_quiet(made, is_watched=False)
     return made
+
+
+def _without_async_threads(connection: "DuckDBPyConnection") -> None:
+    """Stop the threads that newer versions start for what is read from afar."""
+    import duckdb
+
+    with suppress(duckdb.CatalogException):
+        connection.execute("set async_threads = 0")
 
 
 def _keep_quiet(connection: "DuckDBPyConnection", *, is_watched: bool) -> None:

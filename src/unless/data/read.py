@@ -19,6 +19,7 @@ from unless.data.settings import Bins, Missing, Settings, make_settings
 from unless.data.source import Source
 from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
 from unless.errors import DataError, SettingError, UnknownLevel
+from unless.runtime.memory import memory_errors_told
 
 
 def read(  # noqa: PLR0913 (every argument is one answer about the table; they are independent)
@@ -67,7 +68,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     max_levels
         Refuse a column with more levels than this.
     max_memory
-        Bytes, or a text such as "2 GB"; by default 60 % of the machine, at most 4 GB. Python and its packages
+        Bytes, or a text such as "2 GB"; by default 60 % of what the machine, the container and the limits of
+        the process leave, at most 4 GB. Python and its packages
         take about 100 MB more. What does not fit while rows are collapsed goes to the system's folder for
         temporary files, which TMPDIR may move, and is removed afterwards.
     delimiter, header, encoding
@@ -100,7 +102,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     )
     if isinstance(source, Dataset):
         return _read_again(source, how)
-    with progress("Reading", show_progress, after=PATIENCE) as bar:
+    with memory_errors_told(), progress("Reading", show_progress, after=PATIENCE) as bar:
         with Workshop(how.max_memory, bar) as shop:
             drafts, counts, notes = _collapse(open_source(source, shop, how), shop, how)
         # Made of the drafts once the database has given its memory back.

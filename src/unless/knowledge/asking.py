@@ -88,8 +88,11 @@ class Asked:
             else f", odds ratio {odds.value:.2f} ({odds.low:.2f} to {odds.high:.2f})"
         )
         there = " there" if self.context else ""
+        how = "" if side.method == "chi-square" else f" by {side.method}"
         more = f"; {more_rows_text(side.more_rows, there)}" if side.more_rows else ""
-        return f"{side.answer} ({rows}, V = {decimal(side.cramers_v)}, {chance('p', side.p)}{ratio}){more}"
+        return (
+            f"{side.answer} ({rows}, V = {decimal(side.cramers_v)}, {chance('p', side.p)}{how}{ratio}){more}"
+        )
 
     def _model(self) -> str:
         if self.separated is None or self.share is None:

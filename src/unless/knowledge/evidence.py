@@ -13,6 +13,7 @@ from unless.independence.power import ENOUGH_POWER, rows_needed
 from unless.independence.verdict import Answer
 from unless.knowledge.measures import OddsRatio, information, largest_noncentrality, odds_ratio, rounded
 from unless.knowledge.strata import Strata
+from unless.referee.sparse import independence_within_strata
 
 Integers = npt.NDArray[np.int64]
 # Beyond this no table will ever grow; "about 3e12 more rows" helps nobody.
@@ -39,7 +40,8 @@ class Evidence:
     where no number would, because nothing varies. `left_out` are neighbours that the strata could not bear.
     `n_choices` is the number of descriptions of the same length that contexts could have been chosen from: q
     pays for that choice. `critical_p` is what p would have to be below, all other tests as they are, to show
-    a dependence.
+    a dependence. `method` is what p comes from: chi-square where the cells are full enough, else permutations
+    or moments of the statistic given the margins.
     """
 
     answer: Answer
@@ -48,6 +50,7 @@ class Evidence:
     statistic: float
     df: int
     p: float
+    method: str
     q: float
     n_choices: int
     critical_p: float
@@ -69,9 +72,9 @@ class Evidence:
         plain = {
             name: rounded(getattr(self, name))
             for name in (
-                "answer", "n_rows", "rows_used", "statistic", "df", "p", "q", "n_choices", "critical_p",
-                "information", "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows",
-                "small_expectations",
+                "answer", "n_rows", "rows_used", "statistic", "df", "p", "method", "q", "n_choices",
+                "critical_p", "information", "cramers_v", "cramers_v_limit", "effect_size", "power",
+                "more_rows", "small_expectations",
             )
         }  # fmt: skip
         plain["odds_ratio"] = self.odds_ratio and self.odds_ratio.to_dict()
@@ -91,7 +94,7 @@ def weigh(
     verdict = PearsonTest(levels.alpha, levels.effect).on(counted.tables)
     names = domain.names
     scale = (verdict.statistic / verdict.cramers_v**2) if verdict.cramers_v else 0.0
-    p = 1.0 if verdict.p is None else verdict.p
+    p, method = _p_value(counted.tables, 1.0 if verdict.p is None else verdict.p)
     return Evidence(
         answer="undecided",
         n_rows=int(counted.tables.sum()),
@@ -99,6 +102,7 @@ def weigh(
         statistic=verdict.statistic,
         df=verdict.df,
         p=p,
+        method=method,
         q=p,
         n_choices=n_choices,
         critical_p=levels.alpha,
@@ -118,6 +122,15 @@ def weigh(
             for row in counted.codes.tolist()
         ),
     )
+
+
+def _p_value(tables: Integers, by_chi_square: float) -> tuple[float, str]:
+    """Return p by chi-square where the cells are full enough for it, else from the margins alone."""
+    strata, a, b = np.nonzero(tables)
+    test = independence_within_strata(a, b, strata, tables[strata, a, b], *tables.shape[1:])
+    if test.method == "chi-square":
+        return by_chi_square, "chi-square"
+    return test.p, test.method
 
 
 def settle(evidence: Evidence, q: float, critical_p: float, levels: Levels) -> Evidence:

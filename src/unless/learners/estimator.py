@@ -13,6 +13,7 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
 from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
+from unless.runtime.memory import memory_errors_told
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -61,7 +62,7 @@ class Estimator:
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
-            with ExitStack() as self._stay:
+            with memory_errors_told(), ExitStack() as self._stay:
                 self._learn(data, **beside)
         except SystemError as error:
             raise interrupt_in(error) or error from None

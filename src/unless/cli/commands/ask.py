@@ -31,8 +31,10 @@ from unless.cli.reading import matching_options
       pair, given, context   the question
       answer            of the data: independent, dependent or undecided
       data              the test: answer, n_rows, rows_used, statistic, df, p,
-                        q (is p), n_choices (1), critical_p, information
-                        (bits a row), cramers_v, cramers_v_limit,
+                        method (chi-square, or permutations or moments
+                        where cells are nearly empty), q (is p), n_choices
+                        (1), critical_p, information (bits a row),
+                        cramers_v, cramers_v_limit,
                         effect_size, odds_ratio (null, or value, low, high,
                         levels), power, more_rows, small_expectations, given,
                         left_out, and tables: the counts, levels of A by
