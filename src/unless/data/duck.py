@@ -242,9 +242,13 @@ def _without_async_threads(connection: "DuckDBPyConnection") -> None:
 
 
 def _keep_quiet(connection: "DuckDBPyConnection", *, is_watched: bool) -> None:
-    # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked.
-    connection.execute("set enable_progress_bar_print = false")
-    connection.execute(f"set enable_progress_bar = {str(is_watched).lower()}")
+    import duckdb
+
+    # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked. A
+    # notebook without ipywidgets refuses both settings, and draws nothing: only the time can be shown then.
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("set enable_progress_bar_print = false")
+        connection.execute(f"set enable_progress_bar = {str(is_watched).lower()}")
 
 
 def _reason(error: Exception) -> str:

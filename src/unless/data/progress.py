@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -108,8 +109,7 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
     drawn: list[Any] = []
 
     def draw() -> Any:
-        from tqdm.auto import tqdm
-
+        tqdm = _bar_class()
         # Before the bar is made: while one spins, what goes to stderr is written above it, line by line.
         for stop, _ in _spinners:
             stop()
@@ -169,6 +169,17 @@ def giving_way(stop: Callable[[], object], start: Callable[[], object]) -> Itera
         yield
     finally:
         _spinners.pop()
+
+
+def _bar_class() -> Any:
+    """Return the bar for where somebody looks; a notebook without ipywidgets gets the one of a terminal."""
+    if "ipykernel" in sys.modules and find_spec("ipywidgets") is None:
+        from tqdm import tqdm as plain
+
+        return plain
+    from tqdm.auto import tqdm
+
+    return tqdm
 
 
 def is_shown(show: bool | None) -> bool:
