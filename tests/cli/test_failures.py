@@ -227,3 +227,17 @@ def test_a_reader_that_leaves_is_no_failure(program):
     assert writer.stderr.read() == b""
     writer.stderr.close()
     assert writer.wait(timeout=20) == 141
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a shell closes the streams")
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-", "2>/dev/full"])
+def test_a_result_in_a_file_needs_no_streams(program, tmp_path, closed):
+    table, model, wanted = tmp_path / "t.csv", tmp_path / "m.unless", tmp_path / "wanted.unless"
+    table.write_text("a,b\n" + "x,1\ny,2\n" * 20)
+    for path, how in ((wanted, ""), (model, closed)):
+        command = f"{program} learn {table} -o {path} {how}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+        assert done.returncode == 0
+    assert model.read_bytes() == wanted.read_bytes()
+    refused = subprocess.run(["sh", "-c", f"{program} learn nowhere.csv -o {model} {closed}"], check=False)
+    assert refused.returncode == 2

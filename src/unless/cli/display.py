@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -24,8 +24,9 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Print what is not a result: what was done, what to do next."""
-    click.echo(text, err=True)
+    """Print what is not a result: what was done, what to do next; the work is done even if it is not read."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def say_json(document: object) -> None:

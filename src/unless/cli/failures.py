@@ -6,7 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -41,13 +41,34 @@ _MENTION = re.compile(
 )
 
 
+def open_closed_streams() -> None:
+    """Open the null device in place of a standard stream that the caller closed.
+
+    The result may be a file, so that no stream is needed; and the next file that is opened would otherwise
+    get the number of the closed stream, and what libraries write there would spoil it.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def tell(sentence: str) -> None:
+    """Print a sentence on stderr; where nobody can read it, the exit code alone has to tell."""
+    with suppress(OSError):
+        click.echo(sentence, err=True)
+
+
 def answer(failure: BaseException) -> int:
     """Say what happened and return the exit code."""
     failure = interrupt_in(failure) or failure
     if isinstance(failure, KeyboardInterrupt | click.Abort):
         # Learners say what they kept and how to go on; click hides it behind an exception of its own.
         said = failure.__cause__ if isinstance(failure, click.Abort) else failure
-        click.echo(in_options(_line(str(said))) if said and said.args else "Stopped.", err=True)
+        tell(in_options(_line(str(said))) if said and said.args else "Stopped.")
         return STOPPED
     if isinstance(failure, BrokenPipeError | SystemExit):
         # click and rich leave by themselves only when nobody reads the output any more.
@@ -56,7 +77,7 @@ def answer(failure: BaseException) -> int:
     sentence = _sentence(failure)
     if sentence is None:
         return _bug(failure)
-    click.echo(f"unless: {sentence}", err=True)
+    tell(f"unless: {sentence}")
     return REFUSED
 
 
@@ -66,13 +87,13 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def tell(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        def show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, UnlessWarning):
-                click.echo(f"unless: {in_options(_line(str(message)))}", err=True)
+                tell(f"unless: {in_options(_line(str(message)))}")
             else:
                 show(message, category, *where, **more)
 
-        warnings.showwarning = tell
+        warnings.showwarning = show_warning
         yield
 
 
@@ -119,10 +140,7 @@ def _bug(failure: BaseException) -> int:
     if os.environ.get("UNLESS_DEBUG", "0") not in ("", "0"):
         traceback.print_exception(failure)
     message = _line(str(failure)).rstrip(".") or "no message"
-    click.echo(
-        f"unless: This is a bug ({message}); please report it, with what UNLESS_DEBUG=1 makes it print.",
-        err=True,
-    )
+    tell(f"unless: This is a bug ({message}); please report it, with what UNLESS_DEBUG=1 makes it print.")
     return BUG
 
 

@@ -42,7 +42,7 @@ def _upper_tail(
     for place, (value, degrees, half) in enumerate(zip(values, df, noncentrality / 2, strict=True)):
         terms = np.arange(min(int(value / 2 + half + 12 * np.sqrt(value + half)) + 50, _MOST_TERMS))
         weights = np.exp(special.xlogy(terms, half) - half - special.gammaln(terms + 1))
-        tails[place] = weights @ special.chdtrc(degrees + 2 * terms, value)
+        tails[place] = np.sum(weights * special.chdtrc(degrees + 2 * terms, value))
     return tails
 
 
