@@ -43,3 +43,19 @@ def test_names_are_distinct():
 
 def test_a_long_list_is_cut_and_says_so():
     assert shorten("abcdefghij", at_most=2) == "'a', 'b' and 8 more"
+
+
+def test_a_number_finds_the_level_it_is_cut_into():
+    age = Variable("age", ("under 30", "30 to 44", "45 or more", "missing"), "category", cuts=(30.0, 45.0))
+    assert [age.code(one) for one in (-5, 29.9, 30, "44", 45, 1e9, "missing")] == [0, 0, 1, 1, 2, 2, 3]
+    for nothing in ("old", float("nan"), float("inf"), None):
+        with pytest.raises(UnknownLevel):
+            age.code(nothing)
+    with pytest.raises(DataError, match="is cut at"):
+        Variable("age", ("a", "b"), cuts=(1.0, 2.0))
+
+
+def test_numbers_and_what_is_said_to_be_ordered_are_ordered():
+    assert Variable("a", ("low", "high"), ordered=True).is_ordered
+    assert Variable("a", ("1", "2"), "integer").is_ordered
+    assert not Variable("a", ("low", "high"), "category").is_ordered

@@ -1,10 +1,13 @@
 """Variables with their ordered levels, and assignments of labels to some of them."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import pairwise
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -24,12 +27,20 @@ class Variable:
     """A name and its levels, in their order.
 
     `kind` remembers what the column held before it became labels, so that a sample can be given back as the
-    same kind of values.
+    same kind of values. `ordered` tells that the order of the levels means something, as of grades. `cuts`
+    are the rising edges at which numbers were cut: a number belongs to the level after the last cut that is
+    not above it; levels that stand for no numbers, such as that of missing values, follow.
+
+    >>> age = Variable("age", ("under 30", "30 to 44", "45 or more"), "category", cuts=(30, 45))
+    >>> age.code(44.5), age.code("30 to 44"), age.is_ordered
+    (1, 1, True)
     """
 
     name: str
     levels: tuple[str, ...]
     kind: Kind = field(default="text", compare=False)
+    ordered: bool = field(default=False, compare=False)
+    cuts: tuple[float, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -40,6 +51,13 @@ class Variable:
             raise DataError(
                 f"Column {self.name!r} has {len(self.levels):,} levels, more than {MAX_LEVELS:,}."
             )
+        if len(self.cuts) >= len(self.levels) or any(not a < b for a, b in pairwise(self.cuts)):
+            raise DataError(f"Column {self.name!r} is cut at {self.cuts}, which does not give its levels.")
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of the levels means something: it was said so, or they are numbers."""
+        return self.ordered or bool(self.cuts) or self.kind in ("integer", "float")
 
     def code(self, value: object) -> int:
         """Return the position of a level, given by its label or by the scalar it came from."""
@@ -50,9 +68,19 @@ class Variable:
         for spelling in _other_spellings(value, label):
             if spelling in self.levels:
                 return self.levels.index(spelling)
+        if self.cuts and (number := _as_number(value)) is not None:
+            return bisect_right(self.cuts, number)
         raise UnknownLevel(
             f"{label!r} is not a level of {self.name!r}; its levels are {shorten(self.levels)}."
         )
+
+
+def _as_number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if isfinite(number) else None
 
 
 def _other_spellings(value: object, label: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import msgspec
 from unless.data.domain import Domain, Variable
 from unless.errors import UnlessError
 from unless.formats.text import line_at, quote, wrong
-from unless.formats.wire import WireVariable
+from unless.formats.wire import WireVariable, read_variable
 
 TOKEN = re.compile(r'[ \t\n,]+|("(?:[^"\\]|\\.)*+"|[{}\[\]:]|[^ \t\n,{}\[\]:"]+|")', re.DOTALL)
 Kind = TypeVar("Kind")
@@ -41,7 +41,7 @@ def domain_of(wires: list[WireVariable], text: str) -> Domain:
     variables: dict[str, Variable] = {}
     for place, wire in enumerate(wires):
         try:
-            variable = Variable(wire.name, tuple(wire.levels), wire.kind)
+            variable = read_variable(wire)
         except UnlessError as error:
             raise wrong(line_of(text, f"$.variables[{place}].levels"), str(error).rstrip(".")) from None
         if wire.name in variables:

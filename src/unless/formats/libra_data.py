@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -208,4 +209,4 @@ def _settle_missing(
 
 def _with_missing(variable: Variable) -> Variable:
     label = free_name("missing", variable.levels)
-    return Variable(variable.name, (*variable.levels, label), variable.kind)
+    return replace(variable, levels=(*variable.levels, label))

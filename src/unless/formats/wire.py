@@ -27,12 +27,14 @@ class Opening(msgspec.Struct):
     version: Natural
 
 
-class WireVariable(msgspec.Struct, forbid_unknown_fields=True):
-    """A variable and its ordered levels."""
+class WireVariable(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A variable and its levels; `ordered` and `cuts` are written only where there are such."""
 
     name: str
     levels: list[str]
     kind: Kind
+    ordered: bool = False
+    cuts: list[float] = msgspec.field(default_factory=list)
 
 
 class WireCanonicalModel(msgspec.Struct, forbid_unknown_fields=True, tag="canonical_model"):
@@ -188,11 +190,14 @@ def json_lines(items: Iterable[msgspec.Struct]) -> str:
 
 def wire_domain(domain: Domain) -> list[WireVariable]:
     """Write a domain."""
-    return [WireVariable(variable.name, list(variable.levels), variable.kind) for variable in domain]
+    return [WireVariable(one.name, list(one.levels), one.kind, one.ordered, list(one.cuts)) for one in domain]
 
 
 def read_domain(variables: list[WireVariable]) -> Domain:
     """Read a domain, which checks its own names and levels."""
-    return Domain(
-        tuple(Variable(variable.name, tuple(variable.levels), variable.kind) for variable in variables)
-    )
+    return Domain(tuple(map(read_variable, variables)))
+
+
+def read_variable(wire: WireVariable) -> Variable:
+    """Read a variable, which checks itself."""
+    return Variable(wire.name, tuple(wire.levels), wire.kind, wire.ordered, tuple(wire.cuts))

@@ -306,7 +306,9 @@ def _stacked(tables: Sequence[Dataset], group: str, names: tuple[str, str]) -> D
         parts = zip(coded, tables, strict=True)
         columns.append(np.concatenate([codes[table.rows[:, place]] for codes, table in parts]))
         kinds = {one.kind for one in sides}
-        variables.append(Variable(name, levels, kinds.pop() if len(kinds) == 1 else "text"))
+        same = sides[0] if len({(one.levels, one.cuts) for one in sides}) == 1 else Variable(name, levels)
+        kind = kinds.pop() if len(kinds) == 1 else "text"
+        variables.append(replace(same, kind=kind, ordered=all(one.ordered for one in sides)))
     columns.append(np.repeat(np.arange(len(tables)), [table.n_distinct for table in tables]))
     variables.append(Variable(group, names))
     counts = np.concatenate([table.counts for table in tables])
