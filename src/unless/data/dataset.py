@@ -1,7 +1,7 @@
 """The first narrow waist: a table of categories as distinct rows and counts."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,16 +20,46 @@ MOST_ROWS = 2**53
 
 
 @dataclass(frozen=True, eq=False)
+class Detail:
+    """The rows of a table, told apart by finer groups of its cut numbers, sorted; with their counts.
+
+    A number that is cut into a few groups still varies inside each, so that columns which both follow it look
+    linked though they are not. Tests hold the finer groups fixed instead. `finer` gives, by name of a cut
+    column, the finer group of each row; each lies inside one level. Two rows may have the same levels.
+    """
+
+    rows: Rows
+    counts: Counts
+    finer: Mapping[str, Rows]
+
+    @classmethod
+    def of(cls, rows: Rows, counts: Counts, finer: Mapping[str, Rows]) -> "Detail":
+        """Collapse rows that are alike in levels and finer groups."""
+        names = sorted(finer)
+        whole = np.column_stack([rows, *(finer[name] for name in names)]).astype(Code)
+        whole, counts = _collapse(whole, counts)
+        width = rows.shape[1]
+        return cls(whole[:, :width], counts, {name: whole[:, width + i] for i, name in enumerate(names)})
+
+    def select(self, positions: list[int], names: Iterable[str]) -> "Detail | None":
+        """Keep some columns; None where none of them is cut."""
+        finer = {name: self.finer[name] for name in names if name in self.finer}
+        return Detail.of(self.rows[:, positions], self.counts, finer) if finer else None
+
+
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Distinct rows of level codes with their counts, sorted: the order of the table's rows is forgotten.
 
     Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table.
+    `detail` tells the rows apart by finer groups of numbers, where the table is large enough for that.
     """
 
     domain: Domain
     rows: Rows
     counts: Counts
     notes: tuple[str, ...] = ()
+    detail: Detail | None = None
 
     @classmethod
     def from_codes(
@@ -81,9 +111,10 @@ class Dataset:
         """Keep these columns, in this order, and collapse again."""
         wanted = tuple(names)
         positions = [self.domain.index(name) for name in wanted]
-        return Dataset.from_codes(
+        chosen = Dataset.from_codes(
             self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes
         )
+        return replace(chosen, detail=self.detail and self.detail.select(positions, wanted))
 
     def __len__(self) -> int:
         return self.n_rows

@@ -41,15 +41,20 @@ class Fit(NamedTuple):
 
 
 class Table:
-    """A table as regressions read it: its columns, and indicators of levels made from them."""
+    """A table as regressions read it: its columns, and indicators of levels made from them.
+
+    A column that was cut from numbers is held fixed by its finer groups where the table has them; what is
+    tested are its levels.
+    """
 
     def __init__(self, data: Dataset) -> None:
+        rows = data if data.detail is None else data.detail
         self.n_columns = data.n_variables
         self.n_rows = data.n_rows
-        self.counts: Floats = data.counts.astype(np.float64)
+        self.counts: Floats = rows.counts.astype(np.float64)
         self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
         # Room for indicators is made as they come.
-        self._codes = np.ascontiguousarray(data.rows.T, dtype=np.int32)
+        self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
         self._n_used = self.n_columns
         weighted = [
             np.bincount(self._codes[c], weights=self.counts, minlength=self.n_levels[c])
@@ -63,6 +68,9 @@ class Table:
         self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._complements: dict[int, int] = {}
         self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
+        self._finer: dict[int, int] = {}
+        for name, codes in {} if data.detail is None else sorted(data.detail.finer.items()):
+            self._finer[data.domain.index(name)] = self._added(codes.astype(np.int32), None)
         self.fits: dict[tuple[int, tuple[Term, ...]], Fit] = {}
         self._latest: dict[int, Fit] = {}
         self._combined: dict[Term, list[int]] = {}
@@ -89,15 +97,17 @@ class Table:
             self._complements[indicator] = self._added(1 - self._codes[indicator], self._sources[indicator])
         return self._complements[indicator]
 
-    def _added(self, codes: npt.NDArray[np.int32], sources: tuple[int, ...]) -> int:
+    def _added(self, codes: npt.NDArray[np.int32], sources: tuple[int, ...] | None) -> int:
+        """Add an indicator made from some columns, or a column of its own (None)."""
         if self._n_used == len(self._codes):
             room = np.zeros((max(64, len(self._codes)), self._codes.shape[1]), dtype=np.int32)
             self._codes = np.concatenate([self._codes, room])
         self._codes[self._n_used] = codes
         self._n_used += 1
-        self.n_levels.append(2)
-        self.references.append(0)
-        self._sources.append(sources)
+        self.n_levels.append(2 if sources is not None else int(codes.max()) + 1)
+        common = 0 if sources is not None else int(np.argmax(np.bincount(codes, weights=self.counts)))
+        self.references.append(common)
+        self._sources.append((self._n_used - 1,) if sources is None else sources)
         return self._n_used - 1
 
     def numbered(self, variables: tuple[int, ...]) -> tuple[Ints, Ints]:
@@ -135,9 +145,16 @@ class Table:
         count_target(which, self.codes[target], self.counts, counts)
         return counts
 
-    def fit(self, target: int, terms: Iterable[Term]) -> Fit:
-        """Regress a target on terms; what was fitted before is known."""
-        wanted = tuple(sorted(set(terms)))
+    def held(self, terms: Iterable[Term]) -> set[Term]:
+        """Return the terms with finer groups in place of cut columns."""
+        return {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in terms}
+
+    def fit(self, target: int, terms: Iterable[Term], tested: Iterable[Term] = ()) -> Fit:
+        """Regress a target on terms that are held fixed, and on others that are tested.
+
+        What was fitted before is known.
+        """
+        wanted = tuple(sorted(self.held(terms) | set(tested)))
         key = target, wanted
         if key not in self.fits:
             self.fits[key] = self._latest[target] = self._fit(target, wanted)
@@ -172,7 +189,7 @@ class Table:
     def likelihood_ratio(self, target: int, terms: Iterable[Term], more: Iterable[Term]) -> Statistic:
         """Test that the terms say all that these and more terms say of a target."""
         base = set(terms)
-        small, large = self.fit(target, base), self.fit(target, base | set(more))
+        small, large = self.fit(target, base), self.fit(target, base, set(more) - base)
         df = (len(large.owners) - len(small.owners)) * large.n_free
         return Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
 
