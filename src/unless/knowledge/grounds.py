@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import ceil, log
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
+from unless.data.domain import Domain
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.gates import Side
@@ -23,6 +24,8 @@ LEAST_ROWS = 10
 MOST_CONTRASTED, LEAST_GAP = 12, 0.01
 # Shares of all strata, and of those that show both levels, may differ by this.
 SAME_MIX = 0.03
+# The least tau that is worth a word, and the standard error of tau by chance times the root of the rows.
+LEAST_TAU, CHANCE_TAU = 0.05, 2 / 3
 # A pair with a p below the second is open; with one below the first it would be a finding in most tables.
 SETTLED, UNCLEAR = 0.001, 0.05
 # Beyond this no table will ever grow.
@@ -58,6 +61,36 @@ class Contrast:
         }
 
 
+@dataclass(frozen=True)
+class Trend:
+    """How far two ordered columns rise together: Kendall's tau-b, from pairs of rows of the same stratum."""
+
+    first: str
+    second: str
+    tau: float
+    n_rows: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether chance alone would hardly give so large a tau (three standard errors), and it matters."""
+        return abs(self.tau) >= max(LEAST_TAU, 3 * CHANCE_TAU / sqrt(max(1, self.n_rows)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"first": self.first, "second": self.second, "tau": rounded(self.tau)}
+
+    @classmethod
+    def of(cls, domain: Domain, pair: tuple[int, int], tables: Integers) -> "Trend | None":
+        """Measure it in tables (stratum x first x second); None where a column has no order."""
+        variables = [domain.variables[c] for c in pair]
+        if not all(one.ordered or one.cuts for one in variables) or not len(tables):
+            return None
+        # Levels beyond those of the cuts stand for no number.
+        known = [len(one.cuts) + 1 if one.cuts else len(one.levels) for one in variables]
+        tau = pooled_tau(tables[:, : known[0], : known[1]])
+        return None if tau is None else cls(variables[0].name, variables[1].name, tau, int(tables.sum()))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairEvidence:
     """A test of a pair in some contexts, given other columns, and how strong the pair is there.
@@ -67,7 +100,7 @@ class PairEvidence:
     another). `p` is corrected for the choice of the gate, `q` over all pairs of the table. `information` is
     in bits a row and `cramers_v` without what chance alone gives; `cramers_v_limit` is the largest V that is
     not ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given
-    as the rows bear: to look at, and for the contrast.
+    as the rows bear: to look at, and for the contrast and the trend.
     """
 
     where: tuple[Region, ...]
@@ -85,6 +118,7 @@ class PairEvidence:
     table_given: tuple[str, ...]
     tables: Integers = field(repr=False, compare=False)
     strata: tuple[tuple[str, ...], ...] = field(repr=False)
+    trend: Trend | None = None
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
@@ -97,6 +131,8 @@ class PairEvidence:
         }  # fmt: skip
         plain["where"] = [region.to_dict() for region in self.where]
         plain["contrast"] = self.contrast and self.contrast.to_dict()
+        if self.trend is not None:
+            plain["trend"] = self.trend.to_dict()
         if tables:
             plain["table_given"] = list(self.table_given)
             plain["tables"] = [
@@ -148,6 +184,7 @@ class Grounds:
             table_given=() if counted is None else tuple(names[c] for c in counted.given),
             tables=np.zeros((0, 0, 0), dtype=np.int64) if counted is None else counted.tables,
             strata=() if counted is None else self._labels(counted),
+            trend=None if counted is None else Trend.of(self.data.domain, pair, counted.tables),
         )
 
     def _inside(self, where: tuple[Region, ...]) -> npt.NDArray[np.bool_] | None:
@@ -217,6 +254,25 @@ class Grounds:
             first.name, first.levels[level], second.name,
             second.levels[high_at], high_share, second.levels[low_at], low_share,
         )  # fmt: skip
+
+
+def pooled_tau(tables: Integers) -> float | None:
+    """Return Kendall's tau-b of pairs of rows in the same table; None where a column does not vary in any.
+
+    >>> [pooled_tau(np.array([table])) for table in ([[9, 0], [0, 9]], [[5, 5], [5, 5]], [[1, 1], [0, 0]])]
+    [1.0, 0.0, None]
+    """
+    counts = tables.astype(np.float64)
+    # Rows with both columns larger, and with one larger and the other smaller.
+    above = counts[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)[:, ::-1, ::-1]
+    across = counts[:, ::-1, :].cumsum(axis=1).cumsum(axis=2)[:, ::-1, :]
+    agree = (counts[:, :-1, :-1] * above[:, 1:, 1:]).sum()
+    differ = (counts[:, :-1, 1:] * across[:, 1:, :-1]).sum()
+    totals = counts.sum(axis=(1, 2))
+    untied = [(totals**2).sum() - (counts.sum(axis=axis) ** 2).sum() for axis in (2, 1)]
+    if min(untied) <= 0:
+        return None
+    return float(2 * (agree - differ) / sqrt(untied[0] * untied[1]))
 
 
 def _compared(tables: Integers) -> npt.NDArray[np.float64] | None:

@@ -26,7 +26,7 @@ from unless.formats.wire import (
     WireStatements,
 )
 from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence
+from unless.knowledge.grounds import Contrast, PairEvidence, Trend
 from unless.knowledge.statements import KINDS, Statement, Statements
 
 Integers = npt.NDArray[np.int64]
@@ -183,6 +183,8 @@ class _Reader:
         figures, numbers = self.figures[self.n_read].tolist(), self.numbers[self.n_read].tolist()
         self.n_read += 1
         n_rows, df, more_rows = numbers
+        tables = self._tables(wire, pair)
+        places = self.domain.index(pair[0]), self.domain.index(pair[1])
         return PairEvidence(
             where=read_regions(self.domain, wire.where),
             n_rows=n_rows,
@@ -191,8 +193,9 @@ class _Reader:
             contrast=self._contrast(wire.contrast, pair, *figures[len(FIGURES) :]),
             method=wire.method,
             table_given=tuple(wire.table_given),
-            tables=self._tables(wire, pair),
+            tables=tables,
             strata=self._labels(wire),
+            trend=Trend.of(self.domain, places, tables),
             **dict(zip(FIGURES, figures, strict=False)),
         )
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from unless.data.domain import Domain, Variable
+from unless.data.labels import to_label
 from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence
+from unless.knowledge.grounds import Contrast, PairEvidence, Trend
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 
@@ -242,14 +243,23 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") -> str:
+    shown = [_contrast(side.contrast)] if side.contrast else []
+    if side.trend is not None and side.trend.is_clear:
+        shown = [_trend(side.trend)]
     parts = [
-        *([_contrast(side.contrast)] if side.contrast else []),
+        *shown,
         f"V = {decimal(side.cramers_v)}",
         *([far] if far else []),
         rows_text(side.n_rows, n_rows),
         sure(confidence),
     ]
     return f" ({'; '.join(parts)})"
+
+
+def _trend(trend: Trend) -> str:
+    way = "higher" if trend.tau > 0 else "lower"
+    tau = f"{'-' if trend.tau < 0 else ''}{decimal(abs(trend.tau))}"
+    return f"higher {_name(trend.first)} goes with {way} {_name(trend.second)}, tau = {tau}"
 
 
 def _contrast(contrast: Contrast) -> str:
@@ -278,8 +288,8 @@ def _condition_text(variable: Variable, labels: tuple[str, ...]) -> str:
     others = [label for label in variable.levels if label not in labels]
     name, told, rest = _name(variable.name), [*map(_name, labels)], [*map(_name, others)]
     if len(told) == 1:
-        return f"{name} = {told[0]}"
-    if variable.kind in ("integer", "float") and (span := _range(variable, labels)):
+        return f"{name} is {labels[0]}" if variable.cuts else f"{name} = {told[0]}"
+    if variable.is_ordered and (span := _range(variable, labels)):
         return f"{name} is {span}"
     if len(rest) == 1 and len(told) > 2:
         return f"{name} is not {rest[0]}"
@@ -289,12 +299,26 @@ def _condition_text(variable: Variable, labels: tuple[str, ...]) -> str:
 
 
 def _range(variable: Variable, labels: tuple[str, ...]) -> str:
-    """Write neighbouring levels of numbers as a range, if they are that."""
+    """Write neighbouring levels of an ordered column as a range, if they are that."""
     first = variable.levels.index(labels[0])
     if variable.levels[first : first + len(labels)] != labels:
         return ""
+    if variable.cuts:
+        return _number_range(variable.cuts, first, first + len(labels) - 1)
     if first + len(labels) == len(variable.levels):
         return f"{_name(labels[0])} or more"
     if first == 0:
         return f"{_name(labels[-1])} or less"
     return f"{_name(labels[0])} to {_name(labels[-1])}"
+
+
+def _number_range(cuts: Sequence[float], first: int, last: int) -> str:
+    """Write groups of numbers by their edges: "45 or more", "under 30", "30 to under 60"."""
+    if last > len(cuts) or (first == 0 and last == len(cuts)):
+        # A level that stands for no number is among them, or all that do.
+        return ""
+    low = to_label(cuts[first - 1]) if first else ""
+    high = to_label(cuts[last]) if last < len(cuts) else ""
+    if not low:
+        return f"under {high}"
+    return f"{low} to under {high}" if high else f"{low} or more"

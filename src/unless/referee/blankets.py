@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from unless.independence.logistic import chances_beyond
-from unless.referee.regressions import Table
+from unless.independence.logistic import NOTHING, Statistic
+from unless.referee.regressions import Table, Term, chances_with_trends
 
 # Larger blankets cost more than they tell.
 MOST_NEIGHBOURS = 24
@@ -23,18 +23,27 @@ def find_blanket(table: Table, target: int, allowed: Collection[int], alpha: flo
     while len(inside) < MOST_NEIGHBOURS:
         fitted = table.fit(target, [(c,) for c in inside])
         rest = [c for c in near if c not in inside]
-        tests = table.scores(target, fitted, rest)
-        ranked = sorted(zip(chances_beyond(tests), [-one.value for one in tests], rest, strict=True))
+        tests = table.scores_and_trends(target, fitted, rest)
+        ranked = sorted(zip(chances_with_trends(tests), [-one.value for one, _ in tests], rest, strict=True))
         if not ranked or ranked[0][0] >= alpha:
             break
         if len(near) > MOST_NEAR:
             near = [c for _, _, c in ranked[:MOST_NEAR]]
         inside.append(ranked[0][2])
     while inside:
-        terms = {(c,) for c in inside}
-        tests = [table.likelihood_ratio(target, terms - {(c,)}, [(c,)]) for c in inside]
-        worst, leaving = max(zip(chances_beyond(tests), inside, strict=True))
+        terms: set[Term] = {(c,) for c in inside}
+        tests = [
+            (table.likelihood_ratio(target, terms - {(c,)}, [(c,)]), _trend(table, target, terms, c))
+            for c in inside
+        ]
+        worst, leaving = max(zip(chances_with_trends(tests), inside, strict=True))
         if worst < alpha:
             break
         inside.remove(leaving)
     return tuple(sorted(inside))
+
+
+def _trend(table: Table, target: int, terms: set[Term], column: int) -> Statistic:
+    if not table.has_trend(target, column):
+        return NOTHING
+    return table.scores_and_trends(target, table.fit(target, terms - {(column,)}), [column])[0][1]

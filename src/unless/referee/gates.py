@@ -141,6 +141,16 @@ class PairProblem:
             found.append(self.table.likelihood_ratio(end, base, {_term(part, other) for part in terms}))
         return found
 
+    def trends(self) -> list[Statistic]:
+        """Test at both ends that neither column rises with the other; nothing where they have no order."""
+        if not self.table.has_trend(*self.pair):
+            return []
+        found = []
+        for end, other in (self.pair, self.pair[::-1]):
+            fitted = self.table.fit(end, self.bases[end])
+            found += [trend for _, trend in self.table.scores_and_trends(end, fitted, [other])]
+        return found
+
     def ratio(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> Statistic:
         """Return the mean of what both ends say."""
         return mean_of(self.ratios(terms, beside))

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.independence.logistic import Statistic
+from unless.data.domain import Variable
+from unless.independence.logistic import NOTHING, Statistic, chances_beyond
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -68,6 +69,12 @@ class Table:
         self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._complements: dict[int, int] = {}
         self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
+        # Numbers for the levels of ordered columns, and of those that show two.
+        self.level_scores = [
+            _level_scores(variable, np.asarray(totals, dtype=np.float64))
+            for variable, totals in zip(data.domain, weighted, strict=True)
+        ]
+        self._is_ordered = [bool(one.ordered or one.cuts) for one in data.domain]
         self._finer: dict[int, int] = {}
         for name, codes in {} if data.detail is None else sorted(data.detail.finer.items()):
             self._finer[data.domain.index(name)] = self._added(codes.astype(np.int32), None)
@@ -201,6 +208,49 @@ class Table:
         ]
         return self._scores(target, fitted, [(self.codes[column], levels) for column, levels in groups])
 
+    def scores_and_trends(
+        self, target: int, fitted: Fit, columns: Sequence[int]
+    ) -> list[tuple[Statistic, Statistic]]:
+        """Test the same, and where both columns are ordered that neither rises with the other.
+
+        A trend has one degree of freedom: the product of the numbers of both levels is added, as in the
+        linear-by-linear model (Agresti 2013, 6.3).
+        """
+        groups = [
+            (column, [level for level in self.used_levels(column) if level != self.references[column]])
+            for column in columns
+        ]
+        parts = self._score_parts(target, fitted, [(self.codes[c], levels) for c, levels in groups])
+        return [
+            (part.statistic, self._trend(target, fitted, column, levels, part))
+            for (column, levels), part in zip(groups, parts, strict=True)
+        ]
+
+    def _trend(
+        self, target: int, fitted: Fit, column: int, levels: list[int], part: "_ScorePart"
+    ) -> Statistic:
+        first, second = self.level_scores[target], self.level_scores[column]
+        if first is None or second is None or not self.has_trend(target, column) or not len(part.slope):
+            return NOTHING
+        rises = first[fitted.shown[1:]] - first[fitted.shown[0]]
+        weights = np.outer(rises, second[levels] - second[self.references[column]]).ravel()
+        # Only the lower triangle of the variance is known.
+        lower = np.tril(part.variance, -1)
+        spread = float(
+            (np.outer(weights, weights) * (lower + lower.T + np.diag(np.diag(part.variance)))).sum()
+        )
+        scale = float((weights**2 * np.diag(part.variance)).sum())
+        if not spread > EXPLAINED * max(scale, 1.0):
+            return NOTHING
+        return Statistic(float((weights * part.slope).sum()) ** 2 / spread, 1)
+
+    def has_trend(self, a: int, b: int) -> bool:
+        """Tell whether two columns may rise together: ordered, or of two levels, but not both of two."""
+        if max(a, b) >= self.n_columns or not (self._is_ordered[a] or self._is_ordered[b]):
+            return False
+        known = self.level_scores[a] is not None and self.level_scores[b] is not None
+        return known and max(len(self.used[a]), len(self.used[b])) > 2
+
     def product_scores(self, target: int, fitted: Fit, products: Sequence[Term]) -> list[Statistic]:
         """Test, for each of some products, that a regression that has their columns needs no term of it."""
         return self._scores(target, fitted, [self._joined(product) for product in products])
@@ -231,17 +281,22 @@ class Table:
     def _scores(
         self, target: int, fitted: Fit, groups: Sequence[tuple[npt.NDArray[np.int32], list[int]]]
     ) -> list[Statistic]:
-        from unless.independence.logistic import NOTHING
+        return [part.statistic for part in self._score_parts(target, fitted, groups)]
+
+    def _score_parts(
+        self, target: int, fitted: Fit, groups: Sequence[tuple[npt.NDArray[np.int32], list[int]]]
+    ) -> "list[_ScorePart]":
         from unless.kernels.logistic import expect
         from unless.kernels.scores import score_variables
         from unless.kernels.terms import count_target
 
         told = [place for place, (_, levels) in enumerate(groups) if levels]
+        nothing = _ScorePart(NOTHING, np.zeros(0), np.zeros((0, 0)))
         if fitted.n_free == 0 or not told:
-            return [NOTHING] * len(groups)
+            return [nothing] * len(groups)
         if len(told) < len(groups):
-            some = iter(self._scores(target, fitted, [groups[place] for place in told]))
-            return [next(some) if levels else NOTHING for _, levels in groups]
+            some = iter(self._score_parts(target, fitted, [groups[place] for place in told]))
+            return [next(some) if levels else nothing for _, levels in groups]
         which, begins, active, *_ = self.design(fitted.terms)
         n_patterns = len(begins) - 1
         chances = np.empty((n_patterns, fitted.n_free))
@@ -266,15 +321,14 @@ class Table:
             np.ascontiguousarray(np.concatenate(seen)), np.ascontiguousarray(np.concatenate(shown)),
             ends, EXPLAINED, slopes, variances, found,
         )  # fmt: skip
-        tests = []
-        for number, (value, df) in enumerate(found.tolist()):
-            if df >= 0:
-                tests.append(Statistic(value, int(df)))
-                continue
-            at, begin, size = int((sizes[:number] ** 2).sum()), int(sizes[:number].sum()), int(sizes[number])
+        parts, at, begin = [], 0, 0
+        for (value, df), size in zip(found.tolist(), sizes.tolist(), strict=True):
+            slope = slopes[begin : begin + size]
             variance = variances[at : at + size**2].reshape(size, size)
-            tests.append(_known_part(slopes[begin : begin + size], variance, value))
-        return tests
+            test = Statistic(value, int(df)) if df >= 0 else _known_part(slope, variance, value)
+            parts.append(_ScorePart(test, slope, variance))
+            at, begin = at + size**2, begin + size
+        return parts
 
     def _covariance(self, target: int, fitted: Fit, which: Ints, begins: Ints, active: Ints) -> Floats:
         """Return the covariance of the weights; only scores ask for it."""
@@ -284,6 +338,38 @@ class Table:
         counts = self.counted(which, target, len(begins) - 1)
         matrix, is_inverse = covariance_of(begins, active, counts, fitted.shown, fitted.weights, _RULES[0])
         return np.ascontiguousarray(matrix if is_inverse else inverse(matrix))
+
+
+def chances_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
+    """Return p for tests with and without an order of the levels: twice the smaller where there are both."""
+    whole, trends = (chances_beyond([one[place] for one in tests]) for place in (0, 1))
+    return [
+        min(1.0, 2 * min(p, p_trend)) if trend.df else p
+        for p, p_trend, (_, trend) in zip(whole, trends, tests, strict=True)
+    ]
+
+
+class _ScorePart(NamedTuple):
+    """A score test of one column, with the slopes of its levels and their variance."""
+
+    statistic: Statistic
+    slope: Floats
+    variance: Floats
+
+
+def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
+    """Give the levels of an ordered column the numbers 0, 1, 2, ...; None for one without order.
+
+    A level that stands for no value of the order, such as that of missing values, gets the mean of the rows.
+    """
+    is_ordered = bool(variable.ordered or variable.cuts)
+    if not is_ordered and int((totals > 0).sum()) != 2:
+        return None
+    scores = np.arange(len(totals), dtype=np.float64)
+    n_known = len(variable.cuts) + 1 if variable.cuts else len(totals)
+    known = totals[:n_known]
+    scores[n_known:] = (scores[:n_known] * known).sum() / max(1.0, float(known.sum()))
+    return scores
 
 
 def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:

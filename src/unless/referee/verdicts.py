@@ -165,7 +165,7 @@ class Referee:
             # Most candidates are none: a test beside main effects alone is cheap, and hardly ever too severe.
             quick = PairProblem(models, *pair, with_products=False)
             ends = quick.ratios([()])
-            if agreed(ends) >= HOPELESS_P:
+            if agreed(ends) >= HOPELESS_P and agreed(quick.trends()) >= HOPELESS_P:
                 side = Side(mean_of(ends), float(self.table.n_rows), quick.least_levels)
                 return Verdict(pair, "linked", side, agreed(ends), given=quick.given, is_candidate=True)
         problem = PairProblem(models, *pair)
@@ -266,7 +266,11 @@ class Referee:
         best = int(np.argmin(p_values))
         found = mean_of(ways[best])
         side = Side(found, float(self.table.n_rows), problem.least_levels)
-        return side, min(1.0, p_values[best] * len(ways))
+        trends = problem.trends()
+        if trends:
+            # How strong a link is follows from all levels, whether there is one also from the order.
+            p_values.append(agreed(trends))
+        return side, min(1.0, min(p_values) * len(p_values))
 
     def _n_choices(self, account: Account) -> float:
         """Return the number of gates that the same search could have chosen."""

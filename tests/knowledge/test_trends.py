@@ -1,0 +1,81 @@
+"""What is said of ordered columns: which way a link goes, and ranges for gates."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+import unless
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
+from unless.knowledge.grounds import pooled_tau
+from unless.knowledge.sentences import regions_text
+from unless.structures.regions import Region
+
+AGE = Variable("age", ("under 30", "30 to 44", "45 to 59", "60 or more"), "category", cuts=(30.0, 45.0, 60.0))
+WITH_HOLES = Variable("age", (*AGE.levels, "missing"), "category", cuts=AGE.cuts)
+SCHOOL = Variable("school", ("none", "some", "much"), ordered=True)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4))
+def test_tau_is_that_of_kendall(cells):
+    table = np.array(cells)
+    rows = np.repeat(np.argwhere(table >= 0), table.ravel(), axis=0)
+    found = pooled_tau(table[None])
+    if found is None:
+        assert any(len(set(column)) < 2 for column in rows.T) or not len(rows)
+    else:
+        assert found == pytest.approx(kendalltau(*rows.T).statistic, abs=1e-9)
+
+
+def test_pairs_of_rows_of_other_strata_do_not_count():
+    up, down = np.array([[20, 5], [5, 20]]), np.array([[5, 20], [20, 5]])
+    assert pooled_tau(np.array([up, up])) == pytest.approx(pooled_tau(up[None]))
+    assert pooled_tau(np.array([up, down])) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "labels", "said"),
+    [
+        (AGE, ("45 to 59", "60 or more"), "age is 45 or more"),
+        (AGE, ("under 30", "30 to 44"), "age is under 45"),
+        (AGE, ("30 to 44", "45 to 59"), "age is 30 to under 60"),
+        (AGE, ("60 or more",), "age is 60 or more"),
+        (AGE, ("under 30", "60 or more"), "age in {under 30, '60 or more'}"),
+        (WITH_HOLES, ("60 or more", "missing"), "age in {'60 or more', missing}"),
+        (SCHOOL, ("some", "much"), "school is some or more"),
+        (SCHOOL, ("none", "some"), "school is some or less"),
+    ],
+)
+def test_gates_on_ordered_columns_are_ranges(variable, labels, said):
+    region = Region(((variable.name, labels),))
+    assert regions_text([region], Domain((variable,))) == said
+
+
+@pytest.mark.parametrize(("sign", "way"), [(1, "higher"), (-1, "lower")])
+def test_the_direction_of_a_trend_is_said(tmp_path, sign, way):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, 800)
+    y = np.clip(np.round(1 + sign * (x - 1) * 0.8 + rng.normal(size=800) * 0.8), 0, 2).astype(int)
+    other = Variable("income", ("low", "middle", "high"), ordered=True)
+    data = Dataset.from_codes(Domain((SCHOOL, other)), np.column_stack([x, y]))
+    est = unless.learn(data)
+    (finding,) = est.statements_.findings
+    tau = finding.evidence[0].trend.tau
+    assert np.sign(tau) == sign
+    assert f"higher income goes with {way} school, tau = " in finding.sentence
+    unless.save(est, tmp_path / "m.unless")
+    (kept,) = unless.load(tmp_path / "m.unless").statements_.findings
+    assert kept == finding
+    assert kept.evidence[0].trend.tau == tau
+
+
+def test_no_direction_is_said_of_what_goes_up_and_down():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, 900)
+    y = (rng.random(900) < np.array([0.8, 0.2, 0.8])[x]).astype(int)
+    other = Variable("income", ("low", "high"), ordered=True)
+    data = Dataset.from_codes(Domain((SCHOOL, other)), np.column_stack([x, y]))
+    (finding,) = unless.learn(data).statements_.findings
+    assert "tau" not in finding.sentence
