@@ -1,7 +1,7 @@
 """The first narrow waist: a table of categories as distinct rows and counts."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,30 +21,45 @@ MOST_ROWS = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Detail:
-    """The rows of a table, told apart by finer groups of its cut numbers, sorted; with their counts.
+    """The rows of a table as tests read them: with finer groups of cut numbers, and with missing values.
 
     A number that is cut into a few groups still varies inside each, so that columns which both follow it look
-    linked though they are not. Tests hold the finer groups fixed instead. `finer` gives, by name of a cut
-    column, the finer group of each row; each lies inside one level. Two rows may have the same levels.
+    linked though they are not. Tests hold the finer groups fixed instead: `finer` gives, by name of a cut
+    column, the finer group of each row; each lies inside one level. `missing` tells, by name of a column with
+    missing values, in which rows they are (the code there means nothing): a test takes the rows that have
+    what it needs. Rows are sorted, with their counts; two of them may have the same levels.
     """
 
     rows: Rows
     counts: Counts
-    finer: Mapping[str, Rows]
+    finer: Mapping[str, Rows] = field(default_factory=dict)
+    missing: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Rows, counts: Counts, finer: Mapping[str, Rows]) -> "Detail":
-        """Collapse rows that are alike in levels and finer groups."""
-        names = sorted(finer)
-        whole = np.column_stack([rows, *(finer[name] for name in names)]).astype(Code)
-        whole, counts = _collapse(whole, counts)
-        width = rows.shape[1]
-        return cls(whole[:, :width], counts, {name: whole[:, width + i] for i, name in enumerate(names)})
+    def of(
+        cls,
+        rows: Rows,
+        counts: Counts,
+        finer: Mapping[str, Rows] | None = None,
+        missing: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+    ) -> "Detail":
+        """Collapse rows that are alike in all of these."""
+        finer, missing = finer or {}, {name: holes for name, holes in (missing or {}).items() if holes.any()}
+        width, n_finer = rows.shape[1], len(finer)
+        beside = [*(finer[name] for name in sorted(finer)), *(missing[name] for name in sorted(missing))]
+        whole, counts = _collapse(np.column_stack([rows, *beside]).astype(Code), counts)
+        groups = {name: whole[:, width + place] for place, name in enumerate(sorted(finer))}
+        holes = {name: whole[:, width + n_finer + place] > 0 for place, name in enumerate(sorted(missing))}
+        return cls(whole[:, :width], counts, groups, holes)
 
     def select(self, positions: list[int], names: Iterable[str]) -> "Detail | None":
-        """Keep some columns; None where none of them is cut."""
-        finer = {name: self.finer[name] for name in names if name in self.finer}
-        return Detail.of(self.rows[:, positions], self.counts, finer) if finer else None
+        """Keep some columns; None where none of them is cut or has missing values."""
+        kept = set(names)
+        finer = {name: codes for name, codes in self.finer.items() if name in kept}
+        missing = {name: holes for name, holes in self.missing.items() if name in kept}
+        if not finer and not missing:
+            return None
+        return Detail.of(self.rows[:, positions], self.counts, finer, missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +67,7 @@ class Dataset:
     """Distinct rows of level codes with their counts, sorted: the order of the table's rows is forgotten.
 
     Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table.
-    `detail` tells the rows apart by finer groups of numbers, where the table is large enough for that.
+    `detail` has the rows as tests read them, where numbers were cut or values are missing.
     """
 
     domain: Domain

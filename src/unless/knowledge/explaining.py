@@ -132,6 +132,11 @@ class _Writer:
     fdr: float
     effect: float
 
+    @property
+    def n_rows(self) -> int:
+        """The rows of the table, those with missing values included where tests can use them."""
+        return int(self.referee.table.counts.sum())
+
     def of_pairs(self, verdicts: list[Verdict], proposed: Any) -> list[Statement]:
         """Say something of each pair."""
         candidates = [one for one in verdicts if one.is_candidate and proposed[one.pair]]
@@ -171,7 +176,7 @@ class _Writer:
         pair = self._names(one)
         gate = None if one.account is None else Gate.of(self.table.domain, one.account.clauses)
         given = self._given(one)
-        n_rows = self.table.n_rows
+        n_rows = self.n_rows
         if one.account is None or gate is None:
             evidence = self._evidence(one, one.side, ())
             v_alone, p_alone = marginal_test(self.referee, one.pair)
@@ -199,11 +204,11 @@ class _Writer:
 
     def _missing_together(self, one: Verdict) -> str:
         """Say of a pair that only its missing values go together that they do; else nothing."""
-        domain, rows, counts = self.table.domain, self.table.rows, self.table.counts
-        codes = [_missing_code(domain.variables[c]) for c in one.pair]
+        read = self.referee.table
+        codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.counts
         if None in codes:
             return ""
-        missing = [rows[:, c] == code for c, code in zip(one.pair, codes, strict=True)]
+        missing = [read.codes[c] == code for c, code in zip(one.pair, codes, strict=True)]
         n_both = int(counts[missing[0] & missing[1]].sum())
         known = ~(missing[0] | missing[1])
         if n_both < LEAST_MISSING or int(counts[known].sum()) < LEAST_MISSING:
@@ -212,7 +217,7 @@ class _Writer:
         if test.p < ABSENT:
             return ""
         limit = self.referee.wide.side(*one.pair, test, float(counts[known].sum())).largest_v
-        return say.missing_sentence(self._names(one), n_both, self.table.n_rows, limit, one.confidence)
+        return say.missing_sentence(self._names(one), n_both, self.n_rows, limit, one.confidence)
 
     def _cut(self, names: Iterable[str]) -> str:
         """Say which of some columns were cut into groups: what is left inside a group can link others."""
@@ -233,7 +238,7 @@ class _Writer:
         confidence = min(1.0, one.confidence * one.gate_confidence)
         return Statement(
             kind=one.kind, pair=pair, gate=gate, given=tuple(given), confidence=confidence, evidence=sides,
-            n_rows=self.table.n_rows, sentence=sentence, is_finding=True,
+            n_rows=self.n_rows, sentence=sentence, is_finding=True,
         )  # fmt: skip
 
     def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:
@@ -258,7 +263,7 @@ class _Writer:
             sentence = say.open_sentence(pair, evidence, given)
         return Statement(
             kind=kind, pair=pair, gate=None, given=tuple(given), confidence=None, evidence=(evidence,),
-            n_rows=self.table.n_rows, sentence=sentence,
+            n_rows=self.n_rows, sentence=sentence,
         )  # fmt: skip
 
     def of_determined(self, determined: Iterable[Determined]) -> list[Statement]:
@@ -268,7 +273,7 @@ class _Writer:
             column, source = names[one.column], names[one.source]
             if one.is_copy and column < source:
                 continue
-            n_rows = self.table.n_rows
+            n_rows = self.n_rows
             sentence = say.determined_sentence(column, source, one.is_copy, one.n_broken, n_rows)
             first, second = sorted((column, source))
             said.append(

@@ -164,6 +164,9 @@ class Grounds:
         """Put together what is known of a pair on one side."""
         inside = self._inside(where)
         n_rows = int(self.data.counts.sum() if inside is None else self.data.counts[inside].sum())
+        if self.data.detail is not None and self.data.detail.missing:
+            # Those that have what the test needs.
+            n_rows = round(side.n_rows)
         counted = self._counted(pair, given, inside) if with_tables else None
         names = self.data.domain.names
         beyond = max(0.0, side.statistic.value - side.statistic.df)

@@ -14,7 +14,7 @@ import numpy as np
 from unless.independence.discovery import largest_shift
 from unless.independence.logistic import Statistic
 from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Bools, Term
+from unless.referee.regressions import Bools, Floats, Term
 
 # A column with more levels is no gate: a list of its levels is no sentence.
 MOST_LEVELS = 8
@@ -165,8 +165,20 @@ class PairProblem:
         return self.ratio([(), (gate,)])
 
     def n_rows(self, column: int) -> float:
-        """Return the rows in which an indicator is on."""
-        return float(self.table.counts[self.table.codes[column] == 1].sum())
+        """Return the rows in which an indicator is on, of those that have what the regressions need."""
+        return float(self._weights(column)[self.table.codes[column] == 1].sum())
+
+    def n_all_rows(self, column: int) -> float:
+        """Return the rows that have what the regressions need, and an indicator's columns."""
+        return float(self._weights(column).sum())
+
+    def _weights(self, column: int) -> Floats:
+        return self.table.weights(self.table.incomplete([*self.pair, *self.given, column]))
+
+    @property
+    def n_complete(self) -> float:
+        """The rows that have what the regressions of both ends need."""
+        return self.table.n_complete([*self.pair, *self.given])
 
     def levels(self, gate: int) -> list[int]:
         """Return the levels of a gate that occur."""
@@ -199,7 +211,6 @@ class PairProblem:
 
     def account(self, clauses: Sequence[Clause], against: float, choices: float) -> Account:
         """Weigh a gate."""
-        table = self.table
         inside, outside = self._sides(clauses)
         found = self.ratio([(inside,)])
         far = self.ratio([(outside,)], beside=[(inside,)])
@@ -210,7 +221,7 @@ class PairProblem:
             score,
             score - against,
             Side(found, self.n_rows(inside), self.least_levels),
-            Side(far, table.n_rows - self.n_rows(inside), self.least_levels),
+            Side(far, self.n_all_rows(inside) - self.n_rows(inside), self.least_levels),
             tuple(self.ratios([(inside,)], beside=[()])),
             self._least_far_p(clauses, inside),
         )

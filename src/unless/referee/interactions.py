@@ -200,11 +200,17 @@ def screen(
     expect(begins, active, fitted.weights, chances)
     everything = np.column_stack([1 - chances.sum(axis=1), chances])
     found = np.zeros((len(seconds), len(thirds)))
-    screen_products(
-        table.codes, table.counts, target, which, everything, fitted.shown,
-        np.array(seconds, dtype=np.int64), np.array(thirds, dtype=np.int64),
-        np.array(table.n_levels, dtype=np.int64), found,
-    )  # fmt: skip
+    # Together those columns that are missing in the same rows, or in none.
+    for rows, some in _alike(table, seconds):
+        for columns, others in _alike(table, thirds):
+            part = np.zeros((len(some), len(others)))
+            screen_products(
+                table.codes, table.weights(fitted.needed | rows | columns), target, which, everything,
+                fitted.shown, np.array([seconds[s] for s in some], dtype=np.int64),
+                np.array([thirds[t] for t in others], dtype=np.int64),
+                np.array(table.n_levels, dtype=np.int64), part,
+            )  # fmt: skip
+            found[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
     df = free[target] * np.outer([free[c] for c in seconds], [free[c] for c in thirds])
     p_values = chdtrc(np.maximum(df, 1), found)
@@ -214,6 +220,14 @@ def screen(
         for t, third in enumerate(thirds)
         if second != third
     }
+
+
+def _alike(table: Table, columns: Sequence[int]) -> list[tuple[frozenset[int], list[int]]]:
+    """Group the places of columns by what rows with a value in them need."""
+    groups: dict[frozenset[int], list[int]] = {}
+    for place, column in enumerate(columns):
+        groups.setdefault(table.incomplete([column]), []).append(place)
+    return list(groups.items())
 
 
 def _partners(models: Models) -> list[list[int]]:

@@ -34,6 +34,8 @@ class Fit(NamedTuple):
     owners: Ints
     levels: Ints
     log_likelihood: float
+    # Columns with missing values: the rows that have none in these were used.
+    needed: frozenset[int] = frozenset()
 
     @property
     def n_free(self) -> int:
@@ -45,7 +47,8 @@ class Table:
     """A table as regressions read it: its columns, and indicators of levels made from them.
 
     A column that was cut from numbers is held fixed by its finer groups where the table has them; what is
-    tested are its levels.
+    tested are its levels. A regression, and all that it is compared with, takes the rows that have a value in
+    each of its columns.
     """
 
     def __init__(self, data: Dataset) -> None:
@@ -57,15 +60,22 @@ class Table:
         # Room for indicators is made as they come.
         self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
         self._n_used = self.n_columns
+        self._sources: list[tuple[int, ...]] = [(c,) for c in range(self.n_columns)]
+        # The column whose finer groups an added one has.
+        self._owners: dict[int, int] = {}
+        holes = {} if data.detail is None else data.detail.missing
+        self._missing: dict[int, Bools] = {data.domain.index(name): one for name, one in holes.items()}
+        self._weights: dict[frozenset[int], Floats] = {frozenset(): self.counts}
         weighted = [
-            np.bincount(self._codes[c], weights=self.counts, minlength=self.n_levels[c])
+            np.bincount(
+                self._codes[c], weights=self.weights(self.incomplete([c])), minlength=self.n_levels[c]
+            )
             for c in range(self.n_columns)
         ]
         self.totals = weighted
         # The most frequent level of a column has no weight of its own.
         self.references: list[int] = [int(np.argmax(counts)) for counts in weighted]
         self.used: list[list[int]] = [np.flatnonzero(counts).tolist() for counts in weighted]
-        self._sources: list[tuple[int, ...]] = [(c,) for c in range(self.n_columns)]
         self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._complements: dict[int, int] = {}
         self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
@@ -77,8 +87,10 @@ class Table:
         self._is_ordered = [bool(one.ordered or one.cuts) for one in data.domain]
         self._finer: dict[int, int] = {}
         for name, codes in {} if data.detail is None else sorted(data.detail.finer.items()):
-            self._finer[data.domain.index(name)] = self._added(codes.astype(np.int32), None)
-        self.fits: dict[tuple[int, tuple[Term, ...]], Fit] = {}
+            column = data.domain.index(name)
+            self._finer[column] = self._added(codes.astype(np.int32), None)
+            self._owners[self._finer[column]] = column
+        self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], Fit] = {}
         self._latest: dict[int, Fit] = {}
         self._combined: dict[Term, list[int]] = {}
         self.n_fits = 0
@@ -87,6 +99,24 @@ class Table:
     def codes(self) -> npt.NDArray[np.int32]:
         """Codes, column x distinct row, indicators included."""
         return self._codes[: self._n_used]
+
+    def incomplete(self, columns: Iterable[int]) -> frozenset[int]:
+        """Return the columns of the table with missing values that some columns are made from."""
+        if not self._missing:
+            return frozenset()
+        made_from = {self._owners.get(s, s) for c in columns for s in self._sources[c]}
+        return frozenset(made_from & self._missing.keys())
+
+    def weights(self, needed: frozenset[int]) -> Floats:
+        """Return the counts of rows, 0 where one of some columns has no value."""
+        if needed not in self._weights:
+            lacking = np.logical_or.reduce([self._missing[column] for column in sorted(needed)])
+            self._weights[needed] = np.where(lacking, 0.0, self.counts)
+        return self._weights[needed]
+
+    def n_complete(self, columns: Iterable[int]) -> float:
+        """Return the number of rows that have a value in each of some columns."""
+        return float(self.weights(self.incomplete(columns)).sum())
 
     def indicator(self, conditions: Iterable[tuple[int, Iterable[int]]]) -> int:
         """Return the column that is 1 where columns have these levels, all of them."""
@@ -144,40 +174,50 @@ class Table:
         sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
         return which, *lay_out_terms(self.codes, example, listed, sizes, references)
 
-    def counted(self, which: Ints, target: int, n_patterns: int) -> Floats:
-        """Count the levels of a target by pattern."""
+    def counted(
+        self, which: Ints, target: int, n_patterns: int, needed: frozenset[int] = frozenset()
+    ) -> Floats:
+        """Count the levels of a target by pattern, in the rows that have what is needed."""
         from unless.kernels.terms import count_target
 
         counts = np.zeros((n_patterns, self.n_levels[target]))
-        count_target(which, self.codes[target], self.counts, counts)
+        count_target(which, self.codes[target], self.weights(needed), counts)
         return counts
 
     def held(self, terms: Iterable[Term]) -> set[Term]:
         """Return the terms with finer groups in place of cut columns."""
         return {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in terms}
 
-    def fit(self, target: int, terms: Iterable[Term], tested: Iterable[Term] = ()) -> Fit:
+    def fit(
+        self,
+        target: int,
+        terms: Iterable[Term],
+        tested: Iterable[Term] = (),
+        needed: frozenset[int] = frozenset(),
+    ) -> Fit:
         """Regress a target on terms that are held fixed, and on others that are tested.
 
-        What was fitted before is known.
+        In the rows that have a value in all of these, and in what else is needed. What was fitted before is
+        known.
         """
         wanted = tuple(sorted(self.held(terms) | set(tested)))
-        key = target, wanted
+        needed |= self.incomplete([target, *(c for term in wanted for c in term)])
+        key = target, wanted, needed
         if key not in self.fits:
-            self.fits[key] = self._latest[target] = self._fit(target, wanted)
+            self.fits[key] = self._latest[target] = self._fit(target, wanted, needed)
         return self.fits[key]
 
-    def _fit(self, target: int, terms: tuple[Term, ...]) -> Fit:
+    def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> Fit:
         from unless.kernels.logistic import fit_only
 
         self.n_fits += 1
         which, begins, active, owners, levels = self.design(terms)
-        counts = self.counted(which, target, len(begins) - 1)
+        counts = self.counted(which, target, len(begins) - 1, needed)
         before = self._start(target, terms)
         shown, weights, likelihood = fit_only(
             begins, active, counts, owners, levels, self.references[target], before, *_RULES
         )
-        return Fit(terms, shown, weights, owners, levels, likelihood)
+        return Fit(terms, shown, weights, owners, levels, likelihood, needed)
 
     def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Ints, Ints, Ints]:
         """Take the weights of the latest regression of this target, as far as it has the same terms."""
@@ -195,8 +235,10 @@ class Table:
 
     def likelihood_ratio(self, target: int, terms: Iterable[Term], more: Iterable[Term]) -> Statistic:
         """Test that the terms say all that these and more terms say of a target."""
-        base = set(terms)
-        small, large = self.fit(target, base), self.fit(target, base, set(more) - base)
+        base, tested = set(terms), set(more)
+        needed = self.incomplete(c for term in base | tested for c in term)
+        small = self.fit(target, base, needed=needed)
+        large = self.fit(target, base, tested - base, needed)
         df = (len(large.owners) - len(small.owners)) * large.n_free
         return Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
 
@@ -206,7 +248,7 @@ class Table:
             (column, [level for level in self.used_levels(column) if level != self.references[column]])
             for column in columns
         ]
-        return self._scores(target, fitted, [(self.codes[column], levels) for column, levels in groups])
+        return self._scores(target, fitted, [((c,), self.codes[c], levels) for c, levels in groups])
 
     def scores_and_trends(
         self, target: int, fitted: Fit, columns: Sequence[int]
@@ -220,7 +262,7 @@ class Table:
             (column, [level for level in self.used_levels(column) if level != self.references[column]])
             for column in columns
         ]
-        parts = self._score_parts(target, fitted, [(self.codes[c], levels) for c, levels in groups])
+        parts = self._score_parts(target, fitted, [((c,), self.codes[c], levels) for c, levels in groups])
         return [
             (part.statistic, self._trend(target, fitted, column, levels, part))
             for (column, levels), part in zip(groups, parts, strict=True)
@@ -253,7 +295,7 @@ class Table:
 
     def product_scores(self, target: int, fitted: Fit, products: Sequence[Term]) -> list[Statistic]:
         """Test, for each of some products, that a regression that has their columns needs no term of it."""
-        return self._scores(target, fitted, [self._joined(product) for product in products])
+        return self._scores(target, fitted, [(product, *self._joined(product)) for product in products])
 
     def _joined(self, product: Term) -> tuple[npt.NDArray[np.int32], list[int]]:
         """Return a code for each row's combination of levels, and the codes without a reference level."""
@@ -278,41 +320,47 @@ class Table:
         """Return the levels that a column shows."""
         return self.used[column] if column < self.n_columns else [0, 1]
 
-    def _scores(
-        self, target: int, fitted: Fit, groups: Sequence[tuple[npt.NDArray[np.int32], list[int]]]
-    ) -> list[Statistic]:
+    def _scores(self, target: int, fitted: Fit, groups: "Sequence[_Group]") -> list[Statistic]:
         return [part.statistic for part in self._score_parts(target, fitted, groups)]
 
-    def _score_parts(
-        self, target: int, fitted: Fit, groups: Sequence[tuple[npt.NDArray[np.int32], list[int]]]
-    ) -> "list[_ScorePart]":
+    def _score_parts(self, target: int, fitted: Fit, groups: "Sequence[_Group]") -> "list[_ScorePart]":
+        """Test groups of indicators, each in the rows that have a value in its columns as well."""
+        nothing = _ScorePart(NOTHING, np.zeros(0), np.zeros((0, 0)))
+        parts = [nothing] * len(groups)
+        alike: dict[frozenset[int], list[int]] = {}
+        for place, (term, _, levels) in enumerate(groups):
+            if levels:
+                alike.setdefault(self.incomplete(term) | fitted.needed, []).append(place)
+        for needed, places in alike.items():
+            own = fitted if needed == fitted.needed else self.fit(target, (), fitted.terms, needed)
+            if own.n_free:
+                found = self._parts_of_rows(target, own, [groups[place] for place in places])
+                for place, part in zip(places, found, strict=True):
+                    parts[place] = part
+        return parts
+
+    def _parts_of_rows(self, target: int, fitted: Fit, groups: "Sequence[_Group]") -> "list[_ScorePart]":
         from unless.kernels.logistic import expect
         from unless.kernels.scores import score_variables
         from unless.kernels.terms import count_target
 
-        told = [place for place, (_, levels) in enumerate(groups) if levels]
-        nothing = _ScorePart(NOTHING, np.zeros(0), np.zeros((0, 0)))
-        if fitted.n_free == 0 or not told:
-            return [nothing] * len(groups)
-        if len(told) < len(groups):
-            some = iter(self._score_parts(target, fitted, [groups[place] for place in told]))
-            return [next(some) if levels else nothing for _, levels in groups]
+        counts = self.weights(fitted.needed)
         which, begins, active, *_ = self.design(fitted.terms)
         n_patterns = len(begins) - 1
         chances = np.empty((n_patterns, fitted.n_free))
         expect(begins, active, fitted.weights, chances)
         seen, shown = [], []
-        for codes, levels in groups:
+        for _, codes, levels in groups:
             place = np.full(int(codes.max()) + 1, len(levels), dtype=np.int64)
             place[levels] = np.arange(len(levels))
             placed = place[codes]
             by_pattern = np.zeros((len(levels) + 1, n_patterns))
-            count_target(placed, which, self.counts, by_pattern)
+            count_target(placed, which, counts, by_pattern)
             seen.append(by_pattern[:-1])
             by_target = np.zeros((len(levels) + 1, self.n_levels[target]))
-            count_target(placed, self.codes[target], self.counts, by_target)
+            count_target(placed, self.codes[target], counts, by_target)
             shown.append(by_target[:-1, fitted.shown[1:]])
-        widths = np.array([len(levels) for _, levels in groups], dtype=np.int64)
+        widths = np.array([len(levels) for _, _, levels in groups], dtype=np.int64)
         ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
         slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
         found = np.empty((len(groups), 2))
@@ -335,7 +383,7 @@ class Table:
         from unless.independence.logistic import inverse
         from unless.kernels.logistic import covariance_of
 
-        counts = self.counted(which, target, len(begins) - 1)
+        counts = self.counted(which, target, len(begins) - 1, fitted.needed)
         matrix, is_inverse = covariance_of(begins, active, counts, fitted.shown, fitted.weights, _RULES[0])
         return np.ascontiguousarray(matrix if is_inverse else inverse(matrix))
 
@@ -347,6 +395,10 @@ def chances_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[fl
         min(1.0, 2 * min(p, p_trend)) if trend.df else p
         for p, p_trend, (_, trend) in zip(whole, trends, tests, strict=True)
     ]
+
+
+# A term, a code for each row, and the codes that have an indicator.
+_Group = tuple[Term, Codes, list[int]]
 
 
 class _ScorePart(NamedTuple):

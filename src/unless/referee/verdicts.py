@@ -166,7 +166,7 @@ class Referee:
             quick = PairProblem(models, *pair, with_products=False)
             ends = quick.ratios([()])
             if agreed(ends) >= HOPELESS_P and agreed(quick.trends()) >= HOPELESS_P:
-                side = Side(mean_of(ends), float(self.table.n_rows), quick.least_levels)
+                side = Side(mean_of(ends), quick.n_complete, quick.least_levels)
                 return Verdict(pair, "linked", side, agreed(ends), given=quick.given, is_candidate=True)
         problem = PairProblem(models, *pair)
         side, p = self._link(models, problem)
@@ -200,7 +200,13 @@ class Referee:
 
     def _rule(self, models: Models, pair: Pair) -> Account | None:
         """Return the gate outside of which one end of a pair never varies with the other, all else fixed."""
-        others = [c for c in range(self.table.n_columns) if self.pairs[c, pair[0]] and self.pairs[c, pair[1]]]
+        if self.table.incomplete(pair):
+            return None
+        others = [
+            c
+            for c in range(self.table.n_columns)
+            if self.pairs[c, pair[0]] and self.pairs[c, pair[1]] and not self.table.incomplete([c])
+        ]
         gates = [c for c in others if self.may_gate[c]]
         near = set(models.blankets[pair[0]]) | set(models.blankets[pair[1]])
         best: Rule | None = None
@@ -265,7 +271,7 @@ class Referee:
         p_values = [agreed(way) for way in ways]
         best = int(np.argmin(p_values))
         found = mean_of(ways[best])
-        side = Side(found, float(self.table.n_rows), problem.least_levels)
+        side = Side(found, problem.n_complete, problem.least_levels)
         trends = problem.trends()
         if trends:
             # How strong a link is follows from all levels, whether there is one also from the order.
@@ -331,7 +337,7 @@ class Referee:
             given = {c for end in pair for term in models.terms(end) for c in term} - set(pair)
             given = {c for c in given if not self.apart[c, list(pair)].any()}
             least = max(1, min(len(table.used_levels(c)) for c in pair) - 1)
-            side = Side(together, float(table.n_rows), least)
+            side = Side(together, table.n_complete([*pair, *given]), least)
             verdicts.append(Verdict(pair, "unlinked", side, together.p, given=tuple(sorted(given))))
         return verdicts
 

@@ -43,8 +43,12 @@ class WideTester:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.counts: Ints = table.counts.astype(np.int64)
+        self.n_patterns = len(table.counts)
         self._alone: dict[tuple[int, int], SparseTest] = {}
+
+    def counts(self, columns: Sequence[int]) -> Ints:
+        """Return how often each row occurs, 0 where one of some columns has no value."""
+        return self.table.weights(self.table.incomplete(columns)).astype(np.int64)
 
     def alone(self, a: int, b: int) -> SparseTest:
         """Test two columns by themselves."""
@@ -52,7 +56,7 @@ class WideTester:
         if pair not in self._alone:
             found = self._quick(*pair)
             if found is None:
-                found = self._test(*pair, np.zeros(len(self.counts), dtype=np.int64))
+                found = self._test(*pair, np.zeros(self.n_patterns, dtype=np.int64))
             self._alone[pair] = found
         return self._alone[pair]
 
@@ -62,7 +66,8 @@ class WideTester:
         if sizes[0] * sizes[1] > MOST_QUICK:
             return None
         key = self.table.codes[a] * sizes[1] + self.table.codes[b]
-        counts = np.bincount(key, weights=self.table.counts, minlength=sizes[0] * sizes[1]).reshape(sizes)
+        weights = self.table.weights(self.table.incomplete((a, b)))
+        counts = np.bincount(key, weights=weights, minlength=sizes[0] * sizes[1]).reshape(sizes)
         counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
         df = (counts.shape[0] - 1) * (counts.shape[1] - 1)
         if not df:
@@ -73,11 +78,11 @@ class WideTester:
         statistic = float(((counts - expected) ** 2 / expected).sum())
         return SparseTest(statistic, df, Statistic(statistic, df).p, "chi-square", 0)
 
-    def _test(self, a: int, b: int, strata: Ints) -> SparseTest:
-        table = self.table
+    def _test(self, a: int, b: int, strata: Ints, held: Sequence[int] = ()) -> SparseTest:
+        table, counts = self.table, self.counts([a, b, *held])
         first, second = (table.codes[c].astype(np.int64) for c in (a, b))
         sizes = table.n_levels[a], table.n_levels[b]
-        return independence_within_strata(first, second, strata, self.counts, *sizes)
+        return independence_within_strata(first, second, strata, counts, *sizes)
 
     def given_others(self, a: int, b: int, others: list[int]) -> tuple[SparseTest, tuple[int, ...], bool]:
         """Test a pair given the columns that go together with an end: the test, what it holds, and if all.
@@ -87,7 +92,7 @@ class WideTester:
         p_values = {c: sorted(self.alone(c, end).p for end in (a, b)) for c in others}
         near = [c for c in others if p_values[c][0] < ASSOCIATED]
         held: list[int] = []
-        strata, is_complete = np.zeros(len(self.counts), dtype=np.int64), True
+        strata, is_complete = np.zeros(self.n_patterns, dtype=np.int64), True
         for c in sorted(near, key=lambda one: (p_values[one][1], one)):
             finer, n_strata = _refined(strata, self.table.codes[c], self.table.n_levels[c])
             if n_strata * ROWS_PER_STRATUM > self.table.n_rows:
@@ -95,11 +100,11 @@ class WideTester:
                 continue
             strata = finer
             held.append(c)
-        return self._test(a, b, strata), tuple(sorted(held)), is_complete
+        return self._test(a, b, strata, held), tuple(sorted(held)), is_complete
 
     def within(self, a: int, b: int, held: Sequence[int], inside: Bools) -> SparseTest:
         """Test a pair in some rows, given as many of some columns as they bear, the first first."""
-        table, counts = self.table, self.counts[inside]
+        table, counts = self.table, self.counts([a, b, *held])[inside]
         strata = np.zeros(len(counts), dtype=np.int64)
         for c in held:
             finer, n_strata = _refined(strata, table.codes[c][inside], table.n_levels[c])
@@ -112,7 +117,7 @@ class WideTester:
     def side(self, a: int, b: int, test: SparseTest, n_rows: float | None = None) -> Side:
         """Return the strength that a test shows, in all rows or so many."""
         least = max(1, min(len(self.table.used_levels(c)) for c in (a, b)) - 1)
-        rows = float(self.table.n_rows) if n_rows is None else n_rows
+        rows = self.table.n_complete((a, b)) if n_rows is None else n_rows
         return Side(Statistic(test.statistic, test.df), rows, least)
 
 
