@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 # Exit codes of what was stopped are this and the number of the signal, as shells count.
@@ -77,6 +78,7 @@ def main() -> None:
     stop = _Stop()
     try:
         stop.listen()
+        _open_streams()
         from unless.cli.program import main as program
 
         program()
@@ -96,6 +98,18 @@ def main() -> None:
         stop.end_at_once()
     if codes:
         sys.exit(codes[0])
+
+
+def _open_streams() -> None:
+    """Let streams that are closed lead to nothing: the next file that is opened would take their place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (until the end)
 
 
 def _say(text: str) -> None:

@@ -53,9 +53,13 @@ class Cell:
         return self.folder / TEMPORARY
 
     def start(
-        self, words: Sequence[str], prepare: Callable[[], object] | None = None, **streams: Any
+        self,
+        words: Sequence[str],
+        prepare: Callable[[], object] | None = None,
+        within: Sequence[str] = (),
+        **streams: Any,
     ) -> subprocess.Popen[str]:
-        """Start a command; `prepare` is called in its process before it."""
+        """Start a command; `prepare` is called in its process, and `within` is a program that starts it."""
 
         def first() -> None:
             # A shell's background job would ignore some.
@@ -68,7 +72,7 @@ class Cell:
         path = os.pathsep.join(part for part in (str(ROOT / "src"), os.environ.get("PYTHONPATH")) if part)
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(  # noqa: S603 (our own command line)
-            [sys.executable, "-m", "unless", *words],
+            [*within, sys.executable, "-m", "unless", *words],
             cwd=self.out,
             text=True,
             errors="replace",
@@ -78,9 +82,15 @@ class Cell:
             **(pipes | streams),
         )
 
-    def run(self, words: Sequence[str], prepare: Callable[[], object] | None = None, **streams: Any) -> Ended:
+    def run(
+        self,
+        words: Sequence[str],
+        prepare: Callable[[], object] | None = None,
+        within: Sequence[str] = (),
+        **streams: Any,
+    ) -> Ended:
         """Run a command to its end."""
-        return finish(self.start(words, prepare, **streams))
+        return finish(self.start(words, prepare, within, **streams))
 
     def files(self) -> list[str]:
         """Name all files that commands wrote."""

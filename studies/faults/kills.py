@@ -319,8 +319,8 @@ def section(found: Sequence[Found], n_planned: int) -> str:
     lines = [
         "## Kills",
         "",
-        f"{len(found)} commands were killed by SIGKILL, SIGTERM and Ctrl-C in turn, at random moments, a third "
-        "of them while they wrote a file, half of them with an older file in the place of the output. "
+        f"{len(found)} commands were killed by SIGKILL, SIGTERM and Ctrl-C in turn, at random moments, a "
+        "third of them while they wrote a file, half of them with an older file in the place of the output. "
         "Afterwards the same command was run again, or a small one that writes in the same folder.",
         "",
         f"Half files: {n_half}. Kills after which anything else was wrong (exit code, traceback, the bytes "
