@@ -1,5 +1,6 @@
 """The way in from a shell, as a process of its own."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -93,6 +94,22 @@ def test_a_signal_that_comes_twice_at_once_is_one(number):
 @SIGNALS
 def test_a_second_signal_ends_at_once(number):
     assert start("once_more_after_a_while", number).returncode == -number
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+def test_streams_that_are_closed_end_no_command(closed, tmp_path):
+    command = [sys.executable, "-m", "unless", "datasets", "titanic"]
+    expected = subprocess.run(command, capture_output=True, check=True).stdout
+
+    def close():
+        for number in closed:
+            os.close(number)
+
+    for more in (["-o", str(tmp_path / "t.csv")], []):
+        done = subprocess.run([*command, *more], capture_output=True, check=False, preexec_fn=close)
+        assert (done.returncode, done.stderr) == (0, b"")
+    # Nothing that is said on a stream went into the file that would have taken its place.
+    assert (tmp_path / "t.csv").read_bytes() == expected
 
 
 def test_the_library_leaves_signals_alone():
