@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 
 # Exit codes of what was stopped are this and the number of the signal, as shells count.
@@ -109,7 +108,8 @@ def _open_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 (until the end)
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nothing, "w", encoding="utf-8"))
 
 
 def _say(text: str) -> None:

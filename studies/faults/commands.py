@@ -39,6 +39,8 @@ class Cell:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Commands are started in another folder than this process.
+        self.folder = self.folder.absolute()
         for path in (self.out, self.temporary):
             path.mkdir(parents=True, exist_ok=True)
 

@@ -156,6 +156,8 @@ def run_kill(kill: Kill, folder: Path, inputs: Path, references: dict[str, Refer
     """Kill one command and look at what it left, then at what the next one leaves."""
     case, found = CASES[kill.case], Found(asdict(kill))
     reference = references[case.name]
+    # A run of this study may have been stopped in the middle of it.
+    shutil.rmtree(folder / str(kill.number), ignore_errors=True)
     cell = Cell(folder / str(kill.number))
     if kill.has_old:
         for name in case.outputs:

@@ -185,9 +185,10 @@ class _Draft:
         if not self.keeps:
             return None
         try:
-            return os.lstat(self.target)
+            found = os.lstat(self.target)
         except FileNotFoundError:
             return None
+        return found if stat.S_ISREG(found.st_mode) else None
 
     def _take_over(self, old: os.stat_result | None) -> None:
         """Take over permissions, and owner and group where that is allowed."""
