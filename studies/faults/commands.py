@@ -114,19 +114,19 @@ def finish(running: subprocess.Popen[str]) -> Ended:
     return Ended(running.returncode, said or "", told or "")
 
 
-def wait_until_heard(running: subprocess.Popen[str], number: int) -> None:
-    """Wait until a command listens to a signal: while Python itself starts, it does not yet."""
+def wait_until_heard(running: subprocess.Popen[str]) -> bool:
+    """Wait until a command listens to signals, False if it never does: while Python starts, it does not."""
     status = PROC / str(running.pid) / "status"
     while running.poll() is None:
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
         except OSError:
-            return
-        # Python listens to Ctrl-C from the start; the command line listens to both.
-        heard = int(lines.get("SigCgt", "0"), 16)
-        if all(heard >> (one - 1) & 1 for one in (number, signal.SIGTERM)):
-            return
+            return False
+        # Python listens to Ctrl-C from the start, but not to SIGTERM.
+        if int(lines.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1:
+            return True
         time.sleep(0.001)
+    return False
 
 
 def alive(session: int) -> list[int]:

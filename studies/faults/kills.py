@@ -109,10 +109,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a command writes if it is left alone, and the seconds that it takes."""
+    """What a command writes if it is left alone, the seconds that it takes, and if it listens to signals."""
 
     contents: dict[str, bytes]
     seconds: float
+    listens: bool = True
 
 
 def study(folder: Path, seed: int, quick: bool, minutes: float) -> str:
@@ -164,7 +165,7 @@ def run_kill(kill: Kill, folder: Path, inputs: Path, references: dict[str, Refer
             (cell.out / name).write_bytes(OLD)
     words = _words(case, inputs)
     running = cell.start(words)
-    _wait(kill, running, cell, reference.seconds)
+    _wait(kill, running, cell, reference)
     running.send_signal(kill.signal)
     ended = finish(running)
     found.code = ended.code
@@ -183,17 +184,17 @@ def run_kill(kill: Kill, folder: Path, inputs: Path, references: dict[str, Refer
     return found
 
 
-def _wait(kill: Kill, running: subprocess.Popen[str], cell: Cell, seconds: float) -> None:
+def _wait(kill: Kill, running: subprocess.Popen[str], cell: Cell, reference: Reference) -> None:
     """Wait for the moment to kill a command."""
     begin = time.monotonic()
-    if kill.signal != signal.SIGKILL:
-        wait_until_heard(running, kill.signal)
+    if kill.signal != signal.SIGKILL and reference.listens:
+        wait_until_heard(running)
     if kill.while_writing:
         while running.poll() is None and not _is_writing(cell):
             time.sleep(LOOK)
         time.sleep(WRITING * kill.moment / LATEST)
     else:
-        time.sleep(kill.moment * max(0.0, seconds - (time.monotonic() - begin)))
+        time.sleep(kill.moment * max(0.0, reference.seconds - (time.monotonic() - begin)))
 
 
 def _is_writing(cell: Cell) -> bool:
@@ -284,15 +285,19 @@ def _reference(case: Case, inputs: Path, folder: Path) -> Reference:
         shutil.rmtree(place, ignore_errors=True)
         cell = Cell(place)
         begin = time.monotonic()
-        _succeed(cell, words)
+        listens = _succeed(cell, words)
         seconds = time.monotonic() - begin
-    return Reference({name: (cell.out / name).read_bytes() for name in case.outputs}, seconds)
+    return Reference({name: (cell.out / name).read_bytes() for name in case.outputs}, seconds, listens)
 
 
-def _succeed(cell: Cell, words: Sequence[str]) -> None:
-    ended = cell.run(words)
+def _succeed(cell: Cell, words: Sequence[str]) -> bool:
+    """Run a command that must succeed, and tell whether it listens to signals."""
+    running = cell.start(words)
+    listens = wait_until_heard(running)
+    ended = finish(running)
     if ended.code != 0:
         raise RuntimeError(f"unless {' '.join(words)} failed: {ended.sentence}")
+    return listens
 
 
 def _file(folder: Path, seed: int, number: int) -> Path:
