@@ -25,7 +25,7 @@ from unless.runtime.files import replacing
 
 # Raised whenever kept results would differ.
 FORMAT = 2
-N_KILLS, N_QUICK = 210, 36
+N_KILLS, N_QUICK = 216, 36
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 NAMES = {signal.SIGKILL: "SIGKILL", signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 # Commands side by side.
