@@ -78,7 +78,14 @@ class Cell:
             cwd=self.out,
             text=True,
             errors="replace",
-            env={**os.environ, **self.environment, "PYTHONPATH": path, "TMPDIR": str(self.temporary)},
+            env={
+                **os.environ,
+                **self.environment,
+                "PYTHONPATH": path,
+                "TMPDIR": str(self.temporary),
+                # Where no file may be large, Python would keep halves of its own.
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
             preexec_fn=first,
             start_new_session=True,
             **(pipes | streams),
