@@ -143,7 +143,7 @@ def full_disks(setting: Setting) -> Iterator[Seen]:
     cell = setting.cell()
     words = ["learn", setting.input("t.csv.xz"), "-o", "m.unless"]
     ended = _on_small_disk(setting, cell, words, cell.temporary, None)
-    _expect(seen, ended, 2, rf"unless: .*{FULL}.*", never="damaged")
+    _expect(seen, ended, 2, rf"unless: .*(?:{FULL}|[Nn]o space).*", never="damaged")
     seen.faults += _wrong_on_disk(cell, [])
     yield seen
     seen = Seen("full disk, the folder of --work-dir", _disk_in_words(setting))
