@@ -1,60 +1,121 @@
-"""The way in from a shell: hears Ctrl-C before anything that takes time is loaded."""
+"""The way in from a shell: hears Ctrl-C, SIGTERM and SIGHUP before anything that takes time is loaded.
+
+All three are raised as KeyboardInterrupt, so that whatever cleans up after Ctrl-C cleans up after the others.
+"""
 
 import atexit
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from types import FrameType
 
-_STOPPED = 130
-# Seconds until Ctrl-C is tried again.
+# Exit codes of what was stopped are this and the number of the signal, as shells count.
+_STOPPED_BY = 128
+_CTRL_C = _STOPPED_BY + signal.SIGINT
+# Seconds until a signal is tried again that would be lost.
 _MOMENT = 0.01
+# Seconds in which a second signal is taken for the first one: some programs send it to the process and then
+# to its group. A later one ends the process at once.
+_SAME = 0.5
 # Callbacks whose exceptions Python prints and forgets, by module and name.
 _CALLBACKS = {("importlib._bootstrap", "cb"), ("weakref", "remove"), ("_weakrefset", "_remove")}
 
 
+class _Stop:
+    """The signals that stop the command, and which of them came first."""
+
+    def __init__(self) -> None:
+        # Whoever started it may want some to be ignored, as nohup does.
+        default = {signal.SIG_DFL, signal.default_int_handler}
+        names = ("SIGINT", "SIGTERM", "SIGHUP")
+        known = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        self._heard = [one for one in known if signal.getsignal(one) in default]
+        self._first: int | None = None
+        self._when = 0.0
+
+    def listen(self) -> None:
+        """Stop the command when a signal comes."""
+        for one in self._heard:
+            signal.signal(one, self._hear)
+
+    def end_at_once(self) -> None:
+        """Let signals end the process from now on: there is nobody any more to catch an exception."""
+        for one in self._heard:
+            signal.signal(one, signal.SIG_DFL)
+
+    @property
+    def code(self) -> int | None:
+        """The exit code of a command that a signal stopped; None if there was none."""
+        return None if self._first is None else _STOPPED_BY + self._first
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._first is None:
+            self._first, self._when = number, time.monotonic()
+            self._raise(0, frame)
+        elif time.monotonic() > self._when + _SAME:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def _raise(self, _: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt, a moment later where it would be lost."""
+        if hasattr(signal, "setitimer") and _is_lost_in(frame):
+            signal.signal(signal.SIGALRM, self._raise)
+            signal.setitimer(signal.ITIMER_REAL, _MOMENT)
+            return
+        # What is left half done complains when it is taken down.
+        sys.unraisablehook = _say_nothing
+        raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command, and exit as it does; if it is stopped there is no traceback, whenever that is."""
-    codes: list[object] = []
+    codes: list[int] = []
     # What is registered first is called last.
     atexit.register(_leave, codes)
-    # Whoever started it may want Ctrl-C to be ignored.
-    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    stop = _Stop()
     try:
-        if is_heard:
-            signal.signal(signal.SIGINT, _stop)
+        stop.listen()
+        _open_streams()
         from unless.cli.program import main as program
 
         program()
     except SystemExit as leaving:
-        _end_at_once(is_heard)
-        codes.append(leaving.code)
-        raise
-    except KeyboardInterrupt:
-        _end_at_once(is_heard)
-        codes.append(_STOPPED)
-        sys.stderr.write("Stopped.\n")
-        sys.exit(_STOPPED)
+        stop.end_at_once()
+        if leaving.code != _CTRL_C:
+            raise
+        codes.append(stop.code or _CTRL_C)
+    except BaseException as error:
+        stop.end_at_once()
+        if stop.code is None and not isinstance(error, KeyboardInterrupt):
+            raise
+        # Also where saying so failed, because the terminal is gone.
+        codes.append(stop.code or _CTRL_C)
+        _say("Stopped.\n")
     else:
-        _end_at_once(is_heard)
+        stop.end_at_once()
+    if codes:
+        sys.exit(codes[0])
 
 
-def _end_at_once(is_heard: bool) -> None:
-    """Let Ctrl-C end the process from now on: there is nobody any more to catch an exception."""
-    if is_heard:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _open_streams() -> None:
+    """Let streams that are closed lead to nothing: the next file that is opened would take their place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nothing, "w", encoding="utf-8"))
 
 
-def _stop(_: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, a moment later where it would be lost."""
-    if hasattr(signal, "setitimer") and _is_lost_in(frame):
-        signal.signal(signal.SIGALRM, _stop)
-        signal.setitimer(signal.ITIMER_REAL, _MOMENT)
-        return
-    # What is left half done complains when it is taken down.
-    sys.unraisablehook = _say_nothing
-    raise KeyboardInterrupt
+def _say(text: str) -> None:
+    # Whoever closed the stream does not want to hear.
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(text)
 
 
 def _say_nothing(_: object) -> None:
@@ -72,13 +133,13 @@ def _is_lost_in(frame: FrameType | None) -> bool:
     return False
 
 
-def _leave(codes: list[object]) -> None:
+def _leave(codes: list[int]) -> None:
     """End a stopped process before Python takes down what it was in the middle of, and complains."""
-    if codes == [_STOPPED]:
+    for code in codes:
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, OSError, ValueError):
                 stream.flush()
-        os._exit(_STOPPED)
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,27 @@ def test_a_forbidden_folder_is_named(unless, monkeypatch, tmp_path):
     assert (result.exit_code, result.stderr) == (2, f"unless: '{tmp_path}/t.csv': Permission denied.\n")
 
 
+def test_a_read_only_folder_is_told_before_the_work_begins_and_not_by_the_name_of_a_draft(
+    unless, monkeypatch, tmp_path, berkeley_csv
+):
+    real = os.open
+
+    def closed(path, *more, **others):
+        if os.fspath(path).startswith(f"{tmp_path}/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path, *more, **others)
+
+    def cannot(path, *_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    # As root, no permission is denied.
+    monkeypatch.setattr(os, "open", closed)
+    monkeypatch.setattr(os, "unlink", cannot)
+    monkeypatch.setattr("unless.learners.ggs.GGS.fit", None)
+    result = unless("learn", berkeley_csv, "-o", tmp_path / "m.unless")
+    assert (result.exit_code, result.stderr) == (2, f"unless: '{tmp_path}/m.unless': Permission denied.\n")
+
+
 @pytest.fixture
 def broken(monkeypatch):
     """Make `unless datasets` fail in a chosen way."""

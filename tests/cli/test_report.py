@@ -1,3 +1,4 @@
+import os
 import re
 
 import pytest
@@ -58,3 +59,23 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
 ):
     monkeypatch.chdir(tmp_path)
     assert unless("report", berkeley, "-o", place).exit_code == 2
+
+
+def test_a_page_holds_rows_and_is_for_its_owner_unless_it_replaces_another(unless, berkeley, tmp_path):
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "old.html").write_text("old")
+        (tmp_path / "old.html").chmod(0o640)
+        for name in ("new.html", "old.html"):
+            assert unless("report", berkeley, "-o", tmp_path / name).exit_code == 0
+    finally:
+        os.umask(before)
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("new.html", "old.html")]
+    assert modes == [0o600, 0o640]
+
+
+def test_a_model_written_again_keeps_who_may_read_it(unless, berkeley_csv, tmp_path):
+    model = tmp_path / "m.unless"
+    for more in ([], ["--no-rows"]):
+        assert unless("learn", berkeley_csv, "-o", model, *more).exit_code == 0
+        assert model.stat().st_mode & 0o777 == 0o600

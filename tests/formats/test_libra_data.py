@@ -115,3 +115,9 @@ def test_codes_beyond_the_schema_are_told_by_line(read):
 def test_the_text_needs_no_file():
     data = Dataset.from_codes(Domain((Variable("a", ("x", "y")),)), [[1], [0], [1]])
     assert data_text(data) == "0\n2|1\n"
+
+
+def test_files_of_rows_are_for_their_owner(tmp_path):
+    domain = Domain((Variable("A", ("a", "b")),))
+    write_data(Dataset.from_codes(domain, np.array([[0], [1]])), tmp_path / "t.data")
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

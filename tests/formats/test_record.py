@@ -208,16 +208,19 @@ def test_a_graph_in_a_context_is_not_saved_without_it(tmp_path):
 
 
 def test_saving_obeys_the_umask_and_replaces_what_was_there(tmp_path):
-    path = tmp_path / "m.unless"
-    path.write_text("old")
+    new, old = tmp_path / "new.unless", tmp_path / "old.unless"
+    old.write_text("old")
+    old.chmod(0o604)
     before = os.umask(0o027)
     try:
-        save_record(Record(small_features()), path)
+        for path in (new, old):
+            save_record(Record(small_features()), path)
     finally:
         os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert load_record(path).structure == small_features()
-    assert list(tmp_path.iterdir()) == [path]
+    # What replaces a file keeps who may read it.
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (new, old)] == [0o640, 0o604]
+    assert load_record(old).structure == small_features()
+    assert sorted(tmp_path.iterdir()) == [new, old]
 
 
 @pytest.mark.parametrize("record", [Record(small_model()), Record(small_features(), table=small_table())])

@@ -246,16 +246,75 @@ def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
         place.shard("part-00000-of-00001").rows("questions", 0, 1)
 
 
-def test_what_a_killed_run_had_begun_to_write_is_cleared_once_it_is_old(table, tmp_path):
+def test_what_a_killed_worker_had_begun_to_write_is_cleared_and_a_living_one_goes_on(table, tmp_path):
     place = unless.CSGS(work_dir=tmp_path)._workplace(table)
-    old, new = (tmp_path / f".{place.stamp}-part-0000{k}-of-00009.shard.0123.part" for k in range(2))
-    for draft in (old, new):
-        draft.write_text("half")
-    os.utime(old, (0, 0))
-    unless.CSGS(work_dir=tmp_path).fit(table)
-    assert not old.exists()
-    # Workers of a run that was killed may live on.
-    assert new.exists()
+    code = """
+import sys
+from unless.runtime.files import replacing
+with replacing(sys.argv[1], follow_links=False) as stream:
+    print(flush=True)
+    sys.stdin.read()
+"""
+    dead, living = (
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(place.path(f"part-0000{k}-of-00009"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for k in range(2)
+    )
+    for worker in (dead, living):
+        worker.stdout.readline()
+    dead.kill()
+    dead.communicate()
+    assert len(list(tmp_path.glob(".*.unless-part"))) == 2
+    unless.GSMN(work_dir=tmp_path).fit(table)
+    (left,) = tmp_path.glob(".*.unless-part")
+    assert "part-00001" in left.name
+    living.communicate()
+    assert place.path("part-00001-of-00009").exists()
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_is_left_alone(link, table, tmp_path):
+    work, victim = tmp_path / "work", tmp_path / "victim"
+    stamp = unless.GSMN(work_dir=work)._workplace(table).stamp
+    victim.write_text("years of work")
+    getattr(work / f".{stamp}.lock", link)(victim)
+    with pytest.raises(SettingError, match=r"lock' is a .*link and cannot be used .* another folder\.$"):
+        unless.GSMN(work_dir=work).fit(table)
+    assert victim.read_text() == "years of work"
+
+
+def test_a_file_of_another_kind_in_the_place_of_the_lock_is_left_alone(table, tmp_path):
+    stamp = unless.GSMN(work_dir=tmp_path)._workplace(table).stamp
+    (tmp_path / f".{stamp}.lock").write_text("years of work")
+    with pytest.raises(SettingError, match="holds other text"):
+        unless.GSMN(work_dir=tmp_path).fit(table)
+    assert (tmp_path / f".{stamp}.lock").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["CSGS", "IBMAPHC"])
+def test_links_in_the_folder_are_never_written_through(name, table, tmp_path):
+    plain = saved(make(name).fit(table), tmp_path)
+    make(name, work_dir=tmp_path / "names").fit(table)
+    victim, work = tmp_path / "victim", tmp_path / "work"
+    victim.write_text("years of work")
+    work.mkdir()
+    for path in shards(tmp_path / "names"):
+        (work / path.name).symlink_to(victim)
+    with pytest.warns(UserWarning, match=r"is a link or another user's file; it is computed again\."):
+        assert saved(make(name, work_dir=work, resume=True).fit(table), tmp_path) == plain
+    assert victim.read_text() == "years of work"
+    assert not any(path.is_symlink() for path in shards(work))
+
+
+def test_what_holds_rows_in_the_folder_is_for_its_owner(table, tmp_path):
+    work = tmp_path / "work"
+    unless.CSGS(work_dir=work).fit(table)
+    workplace.Workplace(work, "0" * 20).keep_table(table)
+    for path in (work, *shards(work), *work.glob("*.npz")):
+        assert path.stat().st_mode & 0o077 == 0, path
 
 
 HOLD = """

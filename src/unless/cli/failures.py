@@ -41,21 +41,6 @@ _MENTION = re.compile(
 )
 
 
-def open_closed_streams() -> None:
-    """Open the null device in place of a standard stream that the caller closed.
-
-    The result may be a file, so that no stream is needed; and the next file that is opened would otherwise
-    get the number of the closed stream, and what libraries write there would spoil it.
-    """
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
-
-
 def tell(sentence: str) -> None:
     """Print a sentence on stderr; where nobody can read it, the exit code alone has to tell."""
     with suppress(OSError):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import click
 
 from unless import __version__
-from unless.cli.failures import answer, open_closed_streams, plain_warnings
+from unless.cli.failures import answer, plain_warnings
 from unless.runtime.memory import check_process
 
 # What `unless --help` lists: written here, because looking into the commands would import them.
@@ -31,8 +31,7 @@ class Answering(click.Command):
     """A command whose failures are one sentence each."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped by Ctrl-C, 141 nobody reads the output."""
-        open_closed_streams()
+        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped, 141 nobody reads the output."""
         for stream in (sys.stdout, sys.stderr):
             # A terminal that cannot write a name shows its code points instead.
             if hasattr(stream, "reconfigure"):

@@ -14,6 +14,9 @@ GRAPHS = (".unless", ".graphml")
 
 def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") -> None:
     """Refuse, before the work begins, a place where the result cannot go."""
+    from unless.runtime.files import try_writing
+    from unless.runtime.folders import sweep_folders
+
     target = Path(output)
     if target.is_dir():
         raise SettingError(f"{output!r} is a folder; name a file in it.")
@@ -24,6 +27,9 @@ def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") 
         raise SettingError(f"{output!r} is not an ordinary file; name another place.")
     if target.exists() and any(target.samefile(source) for source in inputs):
         raise SettingError(f"{output!r} is the {what} itself; write to another file.")
+    # What processes left behind that were killed goes now, even if this command is stopped as well.
+    sweep_folders()
+    try_writing(output)
 
 
 def check_model_output(output: str, tables: Sequence[Path], model: str, endings: Iterable[str]) -> None:

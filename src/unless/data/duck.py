@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -18,6 +17,7 @@ from unless.data.progress import Bar
 from unless.data.source import quoted
 from unless.data.waiting import aside
 from unless.errors import DataError, TooLarge
+from unless.runtime.folders import TemporaryFolder
 from unless.runtime.memory import show_memory, threads_that_fit
 
 if TYPE_CHECKING:
@@ -52,15 +52,15 @@ class Workshop:
         self.title = "The table"
         self._stage, self._is_counted = "opening", False
         self._lock, self._is_asked, self._is_left = Lock(), False, False
-        self._owned: tempfile.TemporaryDirectory[str] | None = None
+        self._owned: TemporaryFolder | None = None
         self._is_locked = False
         return self
 
     @cached_property
     def folder(self) -> Path:
         """The temporary folder, made when it is first needed."""
-        self._owned = tempfile.TemporaryDirectory(prefix="unless-", ignore_cleanup_errors=True)
-        return Path(self._owned.name).resolve()
+        self._owned = TemporaryFolder()
+        return self._owned.path
 
     @cached_property
     def connection(self) -> "DuckDBPyConnection":
@@ -89,10 +89,12 @@ class Workshop:
         self._close()
 
     def _close(self) -> None:
-        if "connection" in vars(self):
-            self.connection.close()
-        if self._owned is not None:
-            self._owned.cleanup()
+        try:
+            if "connection" in vars(self):
+                self.connection.close()
+        finally:
+            if self._owned is not None:
+                self._owned.clean_up()
 
     def stage(self, name: str, n_steps: int | None = None) -> None:
         """Say what the next queries are for; without a number of steps, each shows how far it is."""

@@ -15,8 +15,10 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 UNIX = 3
 
 
-def write_container(path: str | os.PathLike[str], members: Members, *, private: bool = False) -> None:
-    """Write the members in sorted order; the file appears whole or not at all, for its owner if `private`."""
+def write_container(
+    path: str | os.PathLike[str], members: Members, *, private: bool = False, follow_links: bool = True
+) -> None:
+    """Write the members in sorted order; the file appears whole or not at all (see `replacing`)."""
     buffer = io.BytesIO()
     # Stored, not compressed: no version of zlib changes the bytes, no small file unfolds into a large one.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -25,7 +27,7 @@ def write_container(path: str | os.PathLike[str], members: Members, *, private: 
             entry.create_system = UNIX
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content)
-    with replacing(path, private=private) as stream:
+    with replacing(path, private=private, follow_links=follow_links) as stream:
         stream.write(buffer.getbuffer())
 
 

@@ -100,11 +100,15 @@ def is_described(path: PathLike) -> bool:
 
 
 def write_data(data: Dataset, path: PathLike) -> None:
-    """Write a .data file of distinct rows and their counts, with its schema and its names beside it."""
+    """Write a .data file of distinct rows and their counts, with its schema and its names beside it.
+
+    It holds rows: new files may be read by their owner alone.
+    """
     if not data.n_distinct or not data.n_variables:
         raise SettingError("An empty table has no .data file; write one with rows and columns.")
     schema, names = schema_text(data.domain) + "\n", names_text(data.domain)
-    write_texts((_schema_path(path), schema), (names_path(path), names), (path, data_text(data)))
+    files = ((_schema_path(path), schema), (names_path(path), names), (path, data_text(data)))
+    write_texts(*files, private=True)
 
 
 def data_text(data: Dataset) -> str:

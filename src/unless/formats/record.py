@@ -93,10 +93,10 @@ class Record:
         return self.structure.domain
 
 
-def save_record(record: Record, path: Path) -> None:
+def save_record(record: Record, path: Path, *, follow_links: bool = True) -> None:
     """Write a record; the same record gives the same bytes, and the file appears whole or not at all.
 
-    A new file that holds rows may be read by its owner alone.
+    A new file that holds rows may be read by its owner alone. `follow_links` is that of `replacing`.
     """
     structure, members = structure_members(record.structure)
     table = None
@@ -120,7 +120,8 @@ def save_record(record: Record, path: Path) -> None:
         text = msgspec.json.encode(wire, order="sorted")
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
-    write_container(path, {**members, "model.json": text}, private=record.holds_rows)
+    members = {**members, "model.json": text}
+    write_container(path, members, private=record.holds_rows, follow_links=follow_links)
 
 
 def load_record(path: Path) -> Record:

@@ -88,13 +88,13 @@ def write_text(path: PathLike, text: str) -> None:
     write_texts((path, text))
 
 
-def write_texts(*files: tuple[PathLike, str]) -> None:
-    """Write texts that take their names together, when all of them are whole."""
+def write_texts(*files: tuple[PathLike, str], private: bool = False) -> None:
+    """Write texts that take their names when all of them are whole; new ones for their owner if `private`."""
     try:
         contents = [text.encode("utf-8") for _, text in files]
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
-    with replacing_all(*(path for path, _ in files)) as streams:
+    with replacing_all(*(path for path, _ in files), private=private) as streams:
         for stream, content in zip(streams, contents, strict=True):
             stream.write(content)
 

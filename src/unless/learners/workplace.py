@@ -2,7 +2,7 @@
 
 import json
 import os
-import time
+import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -24,8 +24,8 @@ from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
 from unless.inference.priors import Prior
 from unless.learners.shard_files import UNREADABLE, ShardFile
-from unless.runtime.files import replacing
-from unless.runtime.locks import holding
+from unless.runtime.files import replacing, try_writing
+from unless.runtime.locks import holding, is_trusted
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
@@ -34,8 +34,6 @@ FORMAT = 6
 BOOKMARK = "bookmark-"
 _SUFFIX = ".shard"
 _ANSWER = "answer"
-# Seconds after which nobody goes on writing a draft.
-_OLD = 3600
 
 
 @dataclass(frozen=True)
@@ -100,12 +98,15 @@ class Workplace:
 
     def finished(self, names: Iterable[str]) -> set[str]:
         """Return which shards are there and whole; one that is spoiled is told, and goes."""
-        there = [name for name in names if self.path(name).exists()]
+        there = [name for name in names if os.path.lexists(self.path(name))]
         sound = {name for name in there if self._is_sound(self.path(name))}
         for name in there:
             if name not in sound:
                 # It would be taken for finished.
-                self.path(name).unlink(missing_ok=True)
+                try:
+                    self.path(name).unlink(missing_ok=True)
+                except OSError as error:
+                    raise self._unwritable(error) from None
         return sound
 
     def keep(self, name: str, content: Arrays, *, lasting: bool = False) -> None:
@@ -147,7 +148,7 @@ class Workplace:
         """Write a whole answer; where that cannot be, tell so."""
         record = Record(structure, settings={"stamp": self.stamp}, results=results)
         try:
-            save_record(record, self.path(_ANSWER))
+            save_record(record, self.path(_ANSWER), follow_links=False)
         except OSError as error:
             self._go_on_without(error)
 
@@ -155,6 +156,9 @@ class Workplace:
         """Read a whole answer, if it is there."""
         path = self.path(_ANSWER)
         if not path.exists():
+            return None
+        if not _is_own_file(path):
+            _tell(path, "is a link or another user's file")
             return None
         try:
             record = load_record(path)
@@ -169,7 +173,7 @@ class Workplace:
     def keep_table(self, data: Dataset) -> TableFile:
         """Write the table, unless it is there, for workers to load."""
         path = self.folder / f"{self.stamp}-table-{digest(data)[:8]}.npz"
-        if path.exists():
+        if _is_own_file(path):
             return TableFile(str(path))
         variables = json.dumps([[variable.name, variable.levels] for variable in data.domain])
         try:
@@ -241,6 +245,9 @@ class Workplace:
         return sorted(self.folder.glob(f"{self.stamp}-{name}{_SUFFIX}"))
 
     def _is_sound(self, path: Path) -> bool:
+        if not _is_own_file(path):
+            _tell(path, "is a link or another user's file")
+            return False
         try:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
                 if content["stamp"].tobytes().decode() != path.name:
@@ -257,13 +264,8 @@ class Workplace:
 
     def _prepare(self) -> None:
         try:
-            # What a worker that was killed had begun to write; its fellows may live on.
-            for draft in self.folder.glob(f".{self.stamp}-*.part"):
-                if _is_old(draft):
-                    draft.unlink(missing_ok=True)
-            with replacing(self.folder / f"{self.stamp}.writable"):
-                pass
-            (self.folder / f"{self.stamp}.writable").unlink(missing_ok=True)
+            # Also removes what a worker that was killed had begun to write; its fellows may live on.
+            try_writing(self.path(_ANSWER), follow_links=False)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -286,7 +288,8 @@ def describe(learner: str, settings: Mapping[str, Any], beside: Iterable[Dataset
 
 def write_arrays(path: Path, content: Arrays, *, lasting: bool = True) -> None:
     """Write arrays to a file that appears whole or not at all."""
-    with replacing(path, lasting=lasting) as stream:
+    # Others may write in the folder: no link of theirs is followed, and nobody but the owner reads rows.
+    with replacing(path, lasting=lasting, private=True, follow_links=False) as stream:
         np.savez(stream, **dict[str, Any](content))
 
 
@@ -294,9 +297,11 @@ def _tell(path: Path, fault: str) -> None:
     warnings.warn(f"The shard {str(path)!r} {fault}; it is computed again.", UnlessWarning, stacklevel=3)
 
 
-def _is_old(draft: Path) -> bool:
+def _is_own_file(path: Path) -> bool:
+    """Tell whether an ordinary file is there, no link, and not of a user who has no say in the folder."""
     try:
-        return draft.stat().st_mtime < time.time() - _OLD
+        info = os.lstat(path)
+        return stat.S_ISREG(info.st_mode) and is_trusted(info, path.parent.stat())
     except FileNotFoundError:
         return False
 
@@ -304,7 +309,8 @@ def _is_old(draft: Path) -> bool:
 def _folder(folder: object) -> Path:
     path = Path(os.path.expanduser(str(folder))).absolute()  # noqa: PTH111 (never raises)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        # A new one is for its owner alone: tables and shards hold rows.
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(
             f"work_dir={str(folder)!r} cannot be made a folder ({error.strerror}); choose another."

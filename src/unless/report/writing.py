@@ -25,6 +25,9 @@ def write_report(
 ) -> None:
     """Write what a structure and a table say as one HTML file that needs no network.
 
+    The page holds the distinct rows of the table with their counts: a new file may be read by its owner
+    alone, one that replaces another keeps who may read it.
+
     Parameters
     ----------
     structure, data
@@ -50,5 +53,5 @@ def write_report(
         text = render(build(table, said, network=network, source=source, title=title)).encode()
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
-    with replacing(path) as stream:
+    with replacing(path, private=True) as stream:
         stream.write(text)

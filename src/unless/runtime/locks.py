@@ -1,58 +1,172 @@
-"""A file that one process at a time can hold, for as long as it lives."""
+"""Files that one process at a time can hold, for as long as it lives.
+
+A lock is one of the operating system (`fcntl` on POSIX): it is gone when its process ends, in whatever way.
+The system gives one process the same lock twice, and takes it away as soon as the process closes any
+descriptor of the file. So each process keeps a list of the paths that it holds, and never opens them again.
+"""
 
 import errno
 import os
 import platform
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
+from unless.errors import SettingError
+
 # What systems say when another process holds the file; whatever else they say means that they cannot tell.
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+# What systems say where O_NOFOLLOW meets a link.
+_IS_LINK = {errno.ELOOP, errno.EMLINK}
 # The byte that is locked: one beyond the text, which others may want to read.
 _BYTE = 2**20
-# A system gives one process the same lock twice, and takes it away when either of the two is done.
+# Longer than any text in a lock file.
+_MOST_TEXT = 400
+_BEGINNING = b"process "
+# What `os.open` must be told so that it neither follows a link nor waits for the other end of a pipe, nor
+# hands the file to programs that are started. Windows knows some of these only.
+SAFELY = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 _own: set[str] = set()
 _guard = Lock()
+if hasattr(os, "register_at_fork"):
+    # Another thread may have had the guard when this process was forked; it does not exist in the child.
+    os.register_at_fork(after_in_child=lambda: globals().update(_guard=Lock()))
 
 
 @contextmanager
 def holding(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
-    """Hold a file, or raise what `refuse` makes of the name of whoever does.
+    """Hold a lock file, or raise what `refuse` makes of the name of whoever does.
 
     The system lets go of it when the process ends in whatever way. Where a folder knows no locks, as on some
-    network disks, nothing is held and nobody refused.
+    network disks, nothing is held and nobody refused. A file that is no lock file is never changed.
     """
-    name = os.path.realpath(path)
-    with _guard:
-        if name in _own:
-            raise refuse(_this_process())
-        _own.add(name)
+    name = os.path.realpath(path.parent) + os.sep + path.name
+    if not claim(name):
+        raise refuse(_this_process())
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = _open(path)
         try:
-            if not _is_free(handle):
+            if is_held(handle):
                 raise refuse(_read(handle))
+            _sign(handle)
             yield
         finally:
             # Which lets go. The file stays: whoever is about to hold it may have opened it already.
             os.close(handle)
     finally:
-        with _guard:
-            _own.discard(name)
+        disclaim(name)
 
 
-def _is_free(handle: int) -> bool:
+def claim(name: str) -> bool:
+    """Note that this process is going to hold a path; False where it does already."""
+    with _guard:
+        if name in _own:
+            return False
+        _own.add(name)
+        return True
+
+
+def disclaim(name: str) -> None:
+    """Note that this process no longer holds a path."""
+    with _guard:
+        _own.discard(name)
+
+
+def is_own(name: str) -> bool:
+    """Tell whether this process holds a path, or is about to."""
+    return name in _own
+
+
+def take(handle: int) -> bool | None:
+    """Lock an open file: True if it is ours now, False if another process has it, None if nobody can tell."""
     try:
         _lock(handle)
     except OSError as error:
-        return error.errno not in _HELD
-    os.ftruncate(handle, 0)
-    os.lseek(handle, 0, os.SEEK_SET)
-    os.write(handle, _this_process().encode())
+        return False if error.errno in _HELD else None
     return True
+
+
+def is_held(handle: int) -> bool:
+    """Tell whether another process holds an open file; if not, this one does from now on."""
+    return take(handle) is False
+
+
+def is_still(path: str, handle: int) -> bool:
+    """Tell whether a path still is the file that was opened."""
+    try:
+        found, opened = os.lstat(path), os.fstat(handle)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (opened.st_dev, opened.st_ino)
+
+
+@lru_cache(maxsize=1)
+def this_machine() -> str:
+    """Return 8 digits that stand for this machine: locks of others cannot be seen on all network disks."""
+    return sha256(platform.node().encode(errors="replace")).hexdigest()[:8]
+
+
+def is_trusted(info: os.stat_result, folder: os.stat_result) -> bool:
+    """Tell whether a file may be ours: in our own folder, or made by us or by the folder's owner."""
+    if not hasattr(os, "geteuid"):
+        return True
+    me = os.geteuid()
+    return me == folder.st_uid or info.st_uid in (me, folder.st_uid)
+
+
+def _open(path: Path) -> int:
+    """Open a lock file, made if need be, and nothing else."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | SAFELY, 0o666)
+    except OSError as error:
+        if error.errno in _IS_LINK:
+            raise _no_lock_file(path, "is a link") from None
+        raise
+    try:
+        if reason := _reason_against(path, handle):
+            raise _no_lock_file(path, reason)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _reason_against(path: Path, handle: int) -> str | None:
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode):
+        return "is not an ordinary file"
+    if info.st_nlink > 1:
+        # Somebody else's file may be under this name, too.
+        return "is a hard link"
+    if not is_trusted(info, os.stat(path.parent)):  # noqa: PTH116 (the type of the result)
+        return "belongs to another user"
+    text = _read_bytes(handle)
+    if text and (len(text) >= _MOST_TEXT or not text.startswith(_BEGINNING)):
+        return "holds other text"
+    return None
+
+
+def _no_lock_file(path: Path, reason: str) -> SettingError:
+    return SettingError(
+        f"{str(path)!r} {reason} and cannot be used as a lock file; delete it, or choose another folder."
+    )
+
+
+def _sign(handle: int) -> None:
+    text = _this_process().encode()
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.write(handle, text)
+    os.ftruncate(handle, len(text))
 
 
 if sys.platform == "win32":
@@ -62,6 +176,7 @@ if sys.platform == "win32":
 
         os.lseek(handle, _BYTE, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        os.lseek(handle, 0, os.SEEK_SET)
 
 else:
 
@@ -72,9 +187,13 @@ else:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _BYTE)
 
 
-def _read(handle: int) -> str:
+def _read_bytes(handle: int) -> bytes:
     os.lseek(handle, 0, os.SEEK_SET)
-    return os.read(handle, 200).decode(errors="replace") or "another process"
+    return os.read(handle, _MOST_TEXT)
+
+
+def _read(handle: int) -> str:
+    return _read_bytes(handle).decode(errors="replace") or "another process"
 
 
 def _this_process() -> str:
