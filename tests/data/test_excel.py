@@ -24,7 +24,7 @@ def test_whole_numbers_have_no_point_and_empty_cells_are_missing(tmp_path):
 def test_the_first_of_several_sheets_is_read_and_said(tmp_path):
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
     data = read(sheets(tmp_path / "t.xlsx", first=frame, second=frame))
-    assert data.notes[0] == "Read 'first', the first of 2 sheets of 't.xlsx'."
+    assert data.notes[0] == "Read 'first', the first of 2 sheets."
 
 
 def test_an_empty_sheet_is_refused(tmp_path):

@@ -173,8 +173,8 @@ def _lines(stream: IO[str], title: str) -> Iterator[str]:
 
 def _long_line(title: str, line: int) -> str:
     return (
-        f"Line {line:,} of {title} is longer than {_LONGEST_LINE:,} characters; shorten its fields, or check that "
-        "the file is a table of text."
+        f"Line {line:,} of {title} is longer than {_LONGEST_LINE:,} characters; shorten its fields, or check "
+        "that the file is a table of text."
     )
 
 

@@ -119,7 +119,9 @@ class Workshop:
             now = _state(path)
             if now != before:
                 done = "changed" if now else "was removed"
-                raise DataError(f"{title} {done} while it was read; read it again once it is finished.") from None
+                raise DataError(
+                    f"{title} {done} while it was read; read it again once it is finished."
+                ) from None
 
     def lock(self, files: Iterable[Path] = ()) -> None:
         """Allow these files and the temporary folder, nothing else, from now on."""

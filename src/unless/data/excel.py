@@ -33,5 +33,5 @@ def open_excel(file: TableFile, shop: Workshop, how: Settings) -> Source:
         raise DataError(f"The first sheet of {file.title} is empty; put the table there.")
     plain = replace(how, delimiter=",", encoding=None)
     source = open_delimited([replace(file, path=target, suffix=".csv")], shop, plain)
-    note = f"Read {told['first']!r}, the first of {told['n_sheets']} sheets of {file.title}."
+    note = f"Read {told['first']!r}, the first of {told['n_sheets']} sheets."
     return replace(source, notes=(note,) if told["n_sheets"] > 1 else (), repair=None)

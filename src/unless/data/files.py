@@ -239,7 +239,7 @@ def _unpacked(path: Path, name: str, packing: str, shop: Workshop, title: str) -
     return target, inner, ""
 
 
-def write_in_child(  # noqa: PLR0913 (the work, its place and its bounds)
+def write_in_child(
     work: str,
     arguments: dict[str, Any],
     target: Path,

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,13 +39,11 @@ def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
 
 
 def _files(source: Any) -> list[Any]:
-    """Return the files meant by a path, a glob, an open file or a list of them; none if it is no such thing."""
+    """Return the files meant by a path, a glob, an open file or a list; none if it is no such thing."""
     several = source if isinstance(source, list | tuple) else [source]
     if not all(isinstance(one, str | os.PathLike) or _is_open_file(one) for one in several):
         return []
-    return [
-        found for one in several for found in ([one] if _is_open_file(one) else find_files(one))
-    ]
+    return [found for one in several for found in ([one] if _is_open_file(one) else find_files(one))]
 
 
 def _is_open_file(source: Any) -> bool:

@@ -1,8 +1,9 @@
 """Spreadsheets become CSV here, in a child process: what a file claims is checked before it is believed.
 
-A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them all.
-So the sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has, and how
-far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes long.
+A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them
+all. So the sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has,
+and how far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes
+long.
 """
 
 import csv
@@ -26,15 +27,15 @@ _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 _SPARE_CELLS, _SPAN = 2_000_000, 50
 # A cell of Excel holds 32,767 characters.
 _LONGEST_TEXT = 2**20
-# What python-calamine needs, measured and doubled: for a cell that is there, for one that is spanned, for a byte
-# of text; and Python itself.
+# What python-calamine needs, measured and doubled: for a cell that is there, for one that is spanned, for a
+# byte of text; and Python itself.
 _PER_CELL, _PER_SPANNED, _PER_BYTE, _ALONE = 256, 48, 3, 64 * 2**20
 _BLOCK = 2**19
 _SAVE = "save the first sheet as CSV and name that."
 
 
 def write_sheet(source: str, target: str, suffix: str, title: str) -> dict[str, Any]:
-    """Write the first sheet of a spreadsheet as CSV; return the names of all sheets and whether it had a cell."""
+    """Write the first sheet of a spreadsheet as CSV; tell its name, how many there are, and if it is empty."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -130,8 +131,8 @@ class _Budget:
     def _check(self, more: int) -> None:
         if self.n_bytes + more > self.most:
             raise DataError(
-                f"{self.title} unpacks to more than the {show_memory(self.most)} that a spreadsheet of its size "
-                f"may; {_SAVE}"
+                f"{self.title} unpacks to more than the {show_memory(self.most)} that a spreadsheet of its "
+                f"size may; {_SAVE}"
             )
 
 
@@ -188,7 +189,8 @@ class _Span:
         if self.n_rows > _LAST_ROW or self.n_columns > _LAST_COLUMN:
             place, last = ("row", _LAST_ROW) if self.n_rows > _LAST_ROW else ("column", _LAST_COLUMN)
             raise DataError(
-                f"The first sheet of {title} has a cell beyond {place} {last:,}, where spreadsheets end; {_SAVE}"
+                f"The first sheet of {title} has a cell beyond {place} {last:,}, where spreadsheets end; "
+                f"{_SAVE}"
             )
         if self.area > _SPARE_CELLS + _SPAN * self.n_cells:
             raise DataError(
@@ -225,7 +227,9 @@ def _reach_anyhow(block: bytes, tag: bytes, span: _Span) -> None:
     cells = re.findall(tag + rb"\s[^>]*?\br\s*=\s*[\"']([A-Za-z]+)(\d+)", block)
     lines = block.split(tag[:-1] + b"row")
     numbers = re.findall(tag[:-1] + rb"row\s[^>]*?\br\s*=\s*[\"'](\d+)", block)
-    span.reach([span.n_rows + len(lines), *numbers, *(row for _, row in cells)], {one.upper() for one, _ in cells})
+    span.reach(
+        [span.n_rows + len(lines), *numbers, *(row for _, row in cells)], {one.upper() for one, _ in cells}
+    )
     span.n_columns = max(span.n_columns, *(line.count(tag) for line in lines))
 
 
@@ -237,9 +241,7 @@ def number_of(letters: bytes) -> int:
     return number
 
 
-_ODS = re.compile(
-    rb"<(/?)table:(table-row|table-cell|covered-table-cell|table)\b([^>]*?)(/?)>|<text:p\b"
-)
+_ODS = re.compile(rb"<(/?)table:(table-row|table-cell|covered-table-cell|table)\b([^>]*?)(/?)>|<text:p\b")
 _REPEATED = re.compile(rb"number-(?:rows|columns)-repeated\s*=\s*[\"'](\d+)")
 
 

@@ -51,8 +51,8 @@ def unpack(source: str, target: str, packing: str, title: str, most: int) -> dic
     except (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         if "memory" in str(error).lower():
             raise DataError(
-                f"{title} needs more memory to be unpacked than the {show_memory(_DICTIONARY)} that packed files "
-                f"get; {_WAY_OUT}"
+                f"{title} needs more memory to be unpacked than the {show_memory(_DICTIONARY)} that packed "
+                f"files get; {_WAY_OUT}"
             ) from None
         raise DataError(f"{title} is damaged or not a {packing} file ({error}); unpack it by hand.") from None
     except OSError as error:
@@ -83,7 +83,7 @@ def _write(blocks: Iterator[bytes], target: Path, title: str, most: int) -> None
             out.write(block)
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+def _blocks(stream: Any) -> Iterator[bytes]:
     while block := stream.read(4 * _BLOCK):
         yield block
 

@@ -1,8 +1,8 @@
 """Work on files that nobody vouches for, done in a child process with bounds on memory, time and bytes.
 
 The child is a fresh Python that imports little. It is told on standard input what to do, tells on standard
-output how it went, and ends when its parent does. What ends it (a bound, a crash of a library) costs the parent
-a sentence and no more.
+output how it went, and ends when its parent does. Whatever ends it (a bound, a crash of a library), the parent
+goes on and says so in one sentence.
 """
 
 import importlib
@@ -39,7 +39,7 @@ class ChildFailed(Exception):
         self.want = want
 
 
-def run_in_child(  # noqa: PLR0913 (the work, its place and its bounds)
+def run_in_child(
     work: str,
     arguments: dict[str, Any],
     *,
@@ -77,7 +77,8 @@ def run_in_child(  # noqa: PLR0913 (the work, its place and its bounds)
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         # Threads of glibc would each reserve address space of their own.
-        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ} | {"MALLOC_ARENA_MAX": "1"},
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        | {"MALLOC_ARENA_MAX": "1"},
         # Ctrl-C is the parent's to hear.
         start_new_session=True,
     )

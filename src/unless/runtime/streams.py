@@ -59,9 +59,11 @@ def blocks_of(source: Any, title: str) -> Iterator[bytes]:
     with _opened(source, title) as stream:
         while True:
             try:
-                block = stream.read(_BLOCK)
+                block: Any = stream.read(_BLOCK)
             except OSError as error:
-                raise DataError(f"{title} cannot be read ({error.strerror}); check where it comes from.") from None
+                raise DataError(
+                    f"{title} cannot be read ({error.strerror}); check where it comes from."
+                ) from None
             if block is None:
                 # Somebody made the pipe non-blocking, and nothing has come yet.
                 sleep(_PAUSE)
@@ -88,7 +90,7 @@ def _opened(source: Any, title: str) -> Iterator[BinaryIO]:
             raise DataError(f"{title} is a device, not a file; name a file or pipe a table in.")
         with open(name, "rb", buffering=0) as stream:  # noqa: PTH123 (as above)
             _refuse_terminal(stream)
-            yield stream  # type: ignore[misc]
+            yield stream
     except OSError as error:
         raise DataError(f"{title} cannot be opened ({error.strerror}); check its permissions.") from None
 
@@ -145,7 +147,7 @@ def writing_temporary(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise TooLarge(
-                f"There is no space left in the folder for temporary files {str(folder.parent)!r}; set TMPDIR to "
-                "a folder on another disk."
+                f"There is no space left in the folder for temporary files {str(folder.parent)!r}; set TMPDIR "
+                "to a folder on another disk."
             ) from None
         raise
