@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
-from unless.data.delimited import open_delimited
+from unless.data.delimited import lines_of, open_delimited
 from unless.data.domain import shorten
 from unless.data.duck import Workshop
 from unless.data.files import TableFile
@@ -34,7 +34,7 @@ def open_arff(file: TableFile, shop: Workshop, how: Settings) -> Source:
             target.open("w", encoding="utf-8", newline="") as out,
         ):
             attributes = _rewrite(stream, out, file.title)
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise DataError(
             f"{file.title} is not UTF-8; pass the encoding it is written in with encoding=."
         ) from None
@@ -53,7 +53,7 @@ def open_arff(file: TableFile, shop: Workshop, how: Settings) -> Source:
 
 
 def _rewrite(stream: IO[str], out: IO[str], title: str) -> list[_Attribute]:
-    lines = ((number, line.strip()) for number, line in enumerate(stream, start=1))
+    lines = ((number, line.strip()) for number, line in enumerate(lines_of(stream, title), start=1))
     content = ((number, line) for number, line in lines if line and not line.startswith("%"))
     attributes = list(_header(content, title))
     if not attributes:

@@ -121,7 +121,7 @@ def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
 def _first_record(file: TableFile, delimiter: str, shop: Workshop) -> list[str]:
     with _reading(file, shop, n_lines=_HEAD) as stream:
         try:
-            lines = islice(_lines(stream, file.title), _BLANK)
+            lines = islice(lines_of(stream, file.title), _BLANK)
             record = next((one for one in csv.reader(lines, delimiter=delimiter) if one), None)
         except csv.Error as error:
             if "limit" in str(error):
@@ -138,7 +138,7 @@ def _rewritten(file: TableFile, delimiter: str, width: int, shop: Workshop) -> T
     """Copy a file that DuckDB refused, field by field, or name the line that no reader could take."""
     target = shop.place(".csv")
     with _reading(file, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
-        reader = csv.reader(_lines(stream, file.title), delimiter=delimiter, strict=True)
+        reader = csv.reader(lines_of(stream, file.title), delimiter=delimiter, strict=True)
         writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
         start = 1
         try:
@@ -161,7 +161,7 @@ def _rewritten(file: TableFile, delimiter: str, width: int, shop: Workshop) -> T
     return replace(file, path=target, compression="")
 
 
-def _lines(stream: IO[str], title: str) -> Iterator[str]:
+def lines_of(stream: IO[str], title: str) -> Iterator[str]:
     """Yield lines, none of which takes more memory than a row may."""
     number = 0
     while line := stream.readline(_LONGEST_LINE):

@@ -273,4 +273,4 @@ def _reason(error: Exception) -> str:
     line = str(error).strip().partition("\n")[0]
     # "Invalid Input Error: ..." tells the class of the error and the path is known, so neither is repeated.
     head, _, tail = line.partition("Error: ")
-    return re.sub(r' in file "[^"]*"', "", tail or head).strip(" .")[:200]
+    return re.sub(r' (?:in|while reading) file "[^"]*"', "", tail or head).strip(" .")[:200]

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, AnyStr, Literal
 
 from unless.data.duck import Workshop
-from unless.data.unpacking import PACKED, most_unpacked
+from unless.data.unpacking import PACKED
 from unless.errors import DataError
 from unless.runtime.child import ChildFailed, run_in_child
 from unless.runtime.streams import (
@@ -219,12 +219,12 @@ def _unpacked(path: Path, name: str, packing: str, shop: Workshop, title: str) -
     shop.stage("unpacking")
     told = write_in_child(
         "unless.data.unpacking:unpack",
-        {"source": str(path.absolute()), "packing": packing, "title": title, "most": most_unpacked(size)},
+        {"source": str(path.absolute()), "packing": packing, "title": title},
         target,
         shop,
         memory=_MEMORY,
-        # bzip2, the slowest, takes a tenth of this.
-        seconds=8 + 2 * size / 2**20,
+        # bzip2, the slowest, takes a third of this.
+        seconds=6 + size / 2**21,
         way_out="unpack it by hand and name the table.",
     )
     inner = told["name"] or PurePath(name).stem

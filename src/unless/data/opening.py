@@ -67,13 +67,16 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
             f"The pattern matches files of different formats ({shorten(sorted(formats))}); name one kind."
         )
     form = formats.pop()
-    shop.lock(one.path for one in files)
     if form in ("arff", "excel"):
         if len(files) > 1:
             raise DataError(
                 f"Files such as {files[0].title} are read one at a time; name one of the {len(files):,}."
             )
-        return open_arff(files[0], shop, how) if form == "arff" else open_excel(files[0], shop, how)
+        # Before the database is made: a child process is started from a small parent.
+        opened = open_arff(files[0], shop, how) if form == "arff" else open_excel(files[0], shop, how)
+        shop.lock()
+        return opened
+    shop.lock(one.path for one in files)
     return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
 
 

@@ -1,8 +1,8 @@
 """Spreadsheets become CSV here, in a child process: what a file claims is checked before it is believed.
 
-A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them
-all. So the sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has,
-and how far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes
+A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them.
+So the sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has, and
+how far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes
 long.
 """
 
@@ -29,13 +29,13 @@ _SPARE_CELLS, _SPAN = 2_000_000, 50
 _LONGEST_TEXT = 2**20
 # What python-calamine needs, measured and doubled: for a cell that is there, for one that is spanned, for a
 # byte of text; and Python itself.
-_PER_CELL, _PER_SPANNED, _PER_BYTE, _ALONE = 256, 48, 3, 64 * 2**20
+_PER_CELL, _PER_SPANNED, _PER_BYTE, _ALONE = 112, 32, 1, 64 * 2**20
 _BLOCK = 2**19
 _SAVE = "save the first sheet as CSV and name that."
 
 
 def write_sheet(source: str, target: str, suffix: str, title: str) -> dict[str, Any]:
-    """Write the first sheet of a spreadsheet as CSV; tell its name, how many there are, and if it is empty."""
+    """Write the first sheet of a spreadsheet as CSV; tell its name, how many there are, if it is empty."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -66,23 +66,23 @@ def needs_calamine(title: str) -> MissingExtra:
 
 def damaged(title: str, error: object) -> DataError:
     """Say that a file is no spreadsheet."""
-    return DataError(f"{title} is damaged or not a spreadsheet ({str(error)[:100]}); save it again.")
+    why = f" ({error})"[:100] if str(error) else ""
+    return DataError(f"{title} is damaged or not a spreadsheet{why}; save it again.")
 
 
 def check_sheet(source: Path, suffix: str, title: str) -> None:
     """Look a sheet through and allow the memory it needs, or refuse it."""
-    packed = source.stat().st_size
-    with source.open("rb") as stream:
-        is_archive = stream.read(2) == b"PK"
+    with source.open("rb") as packed:
+        is_archive = packed.read(2) == b"PK"
     if not is_archive:
         # The format of Excel 97 has no more than 65,536 rows and 256 columns, and packs nothing.
-        allow_memory(2 * _ALONE + 20 * packed)
+        allow_memory(2 * _ALONE + 20 * source.stat().st_size)
         return
     try:
-        check_list(source, title)
-        with zipfile.ZipFile(source) as archive:
-            budget = _Budget(archive, SMALL + RATIO * packed, title)
-            allow_memory(_ALONE + _look_through(archive, suffix, budget, title))
+        with source.open("rb") as packed:
+            check_list(packed, title)
+            with zipfile.ZipFile(packed) as archive:
+                allow_memory(_ALONE + _look_through(archive, suffix, _Counted(archive, title), title))
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, KeyError) as error:
         raise damaged(title, error) from None
     except Exception as error:
@@ -91,11 +91,11 @@ def check_sheet(source: Path, suffix: str, title: str) -> None:
         raise
 
 
-class _Budget:
-    """The bytes that all members may unpack to together."""
+class _Counted:
+    """Members that are unpacked block by block, and how many bytes that made."""
 
-    def __init__(self, archive: zipfile.ZipFile, most: int, title: str) -> None:
-        self.archive, self.most, self.title, self.n_bytes = archive, most, title, 0
+    def __init__(self, archive: zipfile.ZipFile, title: str) -> None:
+        self.archive, self.title, self.n_bytes = archive, title, 0
 
     def count(self, name: str) -> None:
         """Count the bytes of a member."""
@@ -121,46 +121,43 @@ class _Budget:
         member = self.archive.getinfo(name)
         if member.flag_bits & 1:
             raise DataError(f"{self.title} is protected by a password; save it without one.")
-        self._check(member.file_size)
+        if member.file_size > SMALL + RATIO * member.compress_size:
+            raise DataError(
+                f"{self.title} unpacks to {show_memory(member.file_size)}, more than {RATIO} times its size; "
+                f"{_SAVE}"
+            )
         with self.archive.open(member) as stream:
+            # No more than announced is unpacked.
             while block := stream.read(_BLOCK):
                 self.n_bytes += len(block)
-                self._check(0)
                 yield block
 
-    def _check(self, more: int) -> None:
-        if self.n_bytes + more > self.most:
-            raise DataError(
-                f"{self.title} unpacks to more than the {show_memory(self.most)} that a spreadsheet of its "
-                f"size may; {_SAVE}"
-            )
 
-
-def _look_through(archive: zipfile.ZipFile, suffix: str, budget: _Budget, title: str) -> int:
+def _look_through(archive: zipfile.ZipFile, suffix: str, counted: _Counted, title: str) -> int:
     """Return the memory that the first sheet needs besides Python's own."""
     names = set(archive.namelist())
     if "content.xml" in names:
-        span = _ods_span(budget.blocks("content.xml"))
+        span = _ods_span(counted.blocks("content.xml"))
     elif "xl/workbook.bin" in names or suffix == ".xlsb":
         # Binary: its cells are not looked at, and the bound on memory must do.
         for name in sorted(names):
             if name.endswith(".bin"):
-                budget.count(name)
-        return 8 * budget.n_bytes
+                counted.count(name)
+        return 8 * counted.n_bytes
     else:
         for name in names & {"xl/sharedStrings.xml", "xl/styles.xml"}:
-            budget.count(name)
+            counted.count(name)
         span = _Span()
-        for name in _first_sheets(names, budget):
-            _xlsx_span(budget.blocks(name), span)
+        for name in _first_sheets(names, counted):
+            _xlsx_span(counted.blocks(name), span)
     span.check(title)
-    return _PER_CELL * span.n_cells + _PER_SPANNED * span.area + _PER_BYTE * budget.n_bytes
+    return _PER_CELL * span.n_cells + _PER_SPANNED * span.area + _PER_BYTE * counted.n_bytes
 
 
-def _first_sheets(names: set[str], budget: _Budget) -> list[str]:
+def _first_sheets(names: set[str], counted: _Counted) -> list[str]:
     """Return the member that holds the first sheet; all that may, where that is not plain."""
     places = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
-    book, rels = (b"".join(budget.blocks(name)) if name in names else b"" for name in places)
+    book, rels = (b"".join(counted.blocks(name)) if name in names else b"" for name in places)
     first = re.search(rb"<(?:\w+:)?sheet\s[^>]*?\w+:id=[\"']([^\"']+)", book)
     if first:
         for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):

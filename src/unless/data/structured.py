@@ -65,9 +65,15 @@ def _top_level(tree: list[tuple[str, int]]) -> list[str]:
     return names
 
 
+# Brackets that may be open at once, those inside of texts too.
+_DEEPEST = 100_000
+
+
 def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
     """Open JSON lines, or an array of objects; a key that a row lacks is missing there."""
     first = files[0]
+    for one in files:
+        _check_depth(one)
     paths = ", ".join(quoted(str(one.path)) for one in files)
     # Depth 1 keeps every value as it is written: its type is seen later, on the few distinct ones. And an
     # object of 200 keys is a row here, which DuckDB would take for a map.
@@ -86,6 +92,21 @@ def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Sour
     names = outer_names([row[0] for row in described], first.title)
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     return Source(first.title, aliased(read, len(names)), names, _fields(names, ["JSON"] * len(names)))
+
+
+def _check_depth(file: TableFile) -> None:
+    """Refuse brackets inside one another by the million: they take fifty times their size in memory."""
+    if file.compression:
+        return
+    depth = 0
+    with file.path.open("rb") as stream:
+        while block := stream.read(2**20):
+            depth += sum(map(block.count, (b"[", b"{"))) - sum(map(block.count, (b"]", b"}")))
+            if depth > _DEEPEST:
+                raise DataError(
+                    f"{file.title} has more than {_DEEPEST:,} brackets open inside one another; give JSON "
+                    "objects, one in a line or in an array."
+                )
 
 
 def _fields(names: Sequence[str], types: Sequence[str]) -> tuple[Field, ...]:

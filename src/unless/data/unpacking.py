@@ -19,7 +19,7 @@ from unless.runtime.memory import show_memory
 
 PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 # A table seldom shrinks to a fiftieth; what unpacks further was made to fill the disk.
-SMALL, RATIO = 64 * 2**20, 200
+SMALL, RATIO = 128 * 2**20, 200
 # What the largest dictionary of `xz -9` takes, and a little more.
 _DICTIONARY = 72 * 2**20
 _BLOCK = 2**16
@@ -35,19 +35,21 @@ def most_unpacked(packed: int) -> int:
     return SMALL + RATIO * packed
 
 
-def unpack(source: str, target: str, packing: str, title: str, most: int) -> dict[str, str]:
+def unpack(source: str, target: str, packing: str, title: str) -> dict[str, str]:
     """Unpack a file to another and return the name of what it held, as far as that is known."""
     try:
-        if packing == ".zip":
-            return {"name": _unzip(Path(source), Path(target), title, most)}
         with Path(source).open("rb") as packed:
+            most = most_unpacked(packed.seek(0, 2))
+            if packing == ".zip":
+                return {"name": _unzip(packed, Path(target), title)}
+            if packing == ".zst":
+                check_size(_zst_size(packed, most), most, title)
+                return {"name": ""}
             # The size at the end of a .gz file is not looked at: where the file is cut, it is any number.
-            announced = {".xz": _xz_size, ".zst": _zst_size}.get(packing)
-            if announced is not None:
-                check_size(announced(packed, most), most, title, is_announced=True)
-            if packing != ".zst":
-                packed.seek(0)
-                _write(_READERS[packing](packed), Path(target), title, most)
+            if packing == ".xz":
+                check_size(_xz_size(packed), most, title, is_announced=True)
+            packed.seek(0)
+            _write(_READERS[packing](packed), packed, 0, Path(target), title)
     except (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         if "memory" in str(error).lower():
             raise DataError(
@@ -65,21 +67,20 @@ def unpack(source: str, target: str, packing: str, title: str, most: int) -> dic
     return {"name": ""}
 
 
-def check_size(n_bytes: int, most: int, title: str, *, is_announced: bool) -> None:
+def check_size(n_bytes: int, most: int, title: str, *, is_announced: bool = False) -> None:
     """Refuse what unpacks to more than a file of its size may."""
     if n_bytes > most:
-        found = f"to {show_memory(n_bytes)}, as it says itself, more than" if is_announced else "to more than"
-        raise DataError(
-            f"{title} unpacks {found} the {show_memory(most)} that a packed file of its size may; {_WAY_OUT}"
-        )
+        size = f"{show_memory(n_bytes)}, more than" if is_announced else "more than"
+        raise DataError(f"{title} unpacks to {size} {RATIO} times its size; {_WAY_OUT}")
 
 
-def _write(blocks: Iterator[bytes], target: Path, title: str, most: int) -> None:
+def _write(blocks: Iterator[bytes], packed: IO[bytes], begun: int, target: Path, title: str) -> None:
     n_bytes = 0
     with target.open("wb") as out:
         for block in blocks:
             n_bytes += len(block)
-            check_size(n_bytes, most, title, is_announced=False)
+            # By what was read so far: a large file made to fill the disk is known by its first part.
+            check_size(n_bytes, most_unpacked(packed.tell() - begun), title)
             out.write(block)
 
 
@@ -119,7 +120,7 @@ _READERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {
 }
 
 
-def _xz_size(packed: IO[bytes], _: int) -> int:
+def _xz_size(packed: IO[bytes]) -> int:
     """Return the size that the index at the end announces; 0 where there is none that can be read."""
     length = packed.seek(0, 2)
     if length < 32:
@@ -184,9 +185,9 @@ def _whole(read: bytes, length: int) -> bytes:
     return read
 
 
-def _unzip(source: Path, target: Path, title: str, most: int) -> str:
-    check_list(source, title)
-    with zipfile.ZipFile(source) as archive:
+def _unzip(packed: IO[bytes], target: Path, title: str) -> str:
+    check_list(packed, title)
+    with zipfile.ZipFile(packed) as archive:
         members = [one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename]
         if len(members) != 1:
             listed = ", ".join(repr(one.filename[:40]) for one in members[:3]) or "nothing"
@@ -201,10 +202,10 @@ def _unzip(source: Path, target: Path, title: str, most: int) -> str:
             raise DataError(f"{title} holds {name[:60]!r}, a name that leads out of the archive; {_WAY_OUT}")
         if stat.S_ISLNK(member.external_attr >> 16):
             raise DataError(f"{title} holds a link, {name[:60]!r}, in place of a table; {_WAY_OUT}")
-        check_size(member.file_size, most, title, is_announced=True)
+        check_size(member.file_size, most_unpacked(member.compress_size), title, is_announced=True)
         try:
             with archive.open(member) as stream:
-                _write(_blocks(stream), target, title, most)
+                _write(_blocks(stream), packed, member.header_offset, target, title)
         except NotImplementedError:
             raise DataError(f"{title} is packed by a method that is not known here; {_WAY_OUT}") from None
         except RuntimeError as error:
@@ -212,12 +213,10 @@ def _unzip(source: Path, target: Path, title: str, most: int) -> str:
     return PurePath(name).name
 
 
-def check_list(source: Path, title: str) -> None:
+def check_list(packed: IO[bytes], title: str) -> None:
     """Refuse an archive whose list of members is too long to be looked at."""
-    size = source.stat().st_size
-    with source.open("rb") as stream:
-        stream.seek(max(0, size - 2**16 - 22))
-        end = stream.read()
+    packed.seek(max(0, packed.seek(0, 2) - 2**16 - 22))
+    end = packed.read()
     place = end.rfind(b"PK\5\6")
     if place < 0 or len(end) < place + 22:
         raise zipfile.BadZipFile("it has no list of members")

@@ -1,8 +1,8 @@
 """Work on files that nobody vouches for, done in a child process with bounds on memory, time and bytes.
 
 The child is a fresh Python that imports little. It is told on standard input what to do, tells on standard
-output how it went, and ends when its parent does. Whatever ends it (a bound, a crash of a library), the parent
-goes on and says so in one sentence.
+output how it went, and ends when its parent does. Whatever ends it (a bound, a crash of a library), the
+parent goes on and says so in one sentence.
 """
 
 import importlib

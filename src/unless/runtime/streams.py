@@ -147,7 +147,7 @@ def writing_temporary(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise TooLarge(
-                f"There is no space left in the folder for temporary files {str(folder.parent)!r}; set TMPDIR "
-                "to a folder on another disk."
+                f"There is no space left in the folder for temporary files {str(folder.parent)!r}; set "
+                "TMPDIR to a folder on another disk."
             ) from None
         raise
