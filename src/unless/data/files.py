@@ -17,12 +17,12 @@ from unless.data.unpacking import PACKED
 from unless.errors import DataError
 from unless.runtime.child import ChildFailed, run_in_child
 from unless.runtime.streams import (
-    RESERVE,
     STANDARD_INPUT,
-    check_space,
     is_stream,
+    room_in,
     spool,
     stream_title,
+    too_large,
     writing_temporary,
 )
 
@@ -252,7 +252,6 @@ def write_in_child(
 ) -> Any:
     """Let a child process write a file in the temporary folder, and say in one sentence why it did not."""
     title, folder = arguments["title"], target.parent
-    free = shutil.disk_usage(folder).free - RESERVE
     try:
         with writing_temporary(folder):
             return run_in_child(
@@ -261,7 +260,7 @@ def write_in_child(
                 packages=packages,
                 memory=memory,
                 seconds=seconds,
-                n_bytes=max(1, free),
+                n_bytes=room_in(folder),
                 look=lambda: shop.bar.share(-1.0),
             )
     except ChildFailed as failure:
@@ -272,7 +271,8 @@ def write_in_child(
         ) from None
     except OSError as error:
         if error.errno == errno.EFBIG:
-            check_space(folder, max(free, 0) + 1, title)
+            # The bound on what a child may write is the room on the disk.
+            raise too_large(f"what {title} holds", folder) from None
         raise DataError(f"{title} cannot be opened ({error.strerror}); {way_out}") from None
 
 

@@ -143,7 +143,7 @@ def _look_through(archive: zipfile.ZipFile, suffix: str, counted: _Counted, titl
         for name in sorted(names):
             if name.endswith(".bin"):
                 counted.count(name)
-        return 8 * counted.n_bytes
+        return 12 * counted.n_bytes
     else:
         for name in names & {"xl/sharedStrings.xml", "xl/styles.xml"}:
             counted.count(name)

@@ -109,6 +109,8 @@ def _close(stream: Any) -> None:
 
 def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], object]) -> bytes | None:
     """Return what the child reports, None if it takes too long."""
+    import subprocess
+
     told: list[bytes] = []
 
     def listen() -> None:
@@ -121,7 +123,6 @@ def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], objec
             told.append(b"")
             return
         told.append(child.stdout.read(_LONGEST_REPORT))
-        child.stdout.read(1)
 
     # Beside the main thread, which goes on hearing Ctrl-C on every system.
     listener = Thread(target=listen, daemon=True)
@@ -132,11 +133,15 @@ def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], objec
             return None
         listener.join(_LOOK)
         look()
+    report = told[0] if told else b""
+    if len(report) == _LONGEST_REPORT:
+        return b""
     try:
+        # It tells why it ended.
         child.wait(_GRACE)
-    except Exception:
+    except subprocess.TimeoutExpired:
         return None
-    return told[0] if told else b""
+    return report
 
 
 def _answer(report: bytes | None, code: int) -> Any:

@@ -5,6 +5,7 @@ Such a stream is copied into a regular file before anything else looks at it.
 
 import errno
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -20,8 +21,8 @@ STANDARD_INPUT = "-"
 _BLOCK = 2**20
 # Seconds until a pipe that does not wait is asked again.
 _PAUSE = 0.05
-# Left free on the disk of temporary files, for others.
-RESERVE = 64 * 2**20
+# Bytes of the disk of temporary files that are left free, and that are written between two looks at it.
+_RESERVE, _STRETCH = 64 * 2**20, 64 * 2**20
 
 
 def is_stream(source: object) -> bool:
@@ -114,29 +115,33 @@ def _refuse_terminal(stream: Any) -> None:
 
 def spool(source: Any, target: Path, title: str, look: Callable[[], object] = lambda: None) -> None:
     """Copy a stream to a new file, once, as far as the disk allows."""
+    n_bytes, most = 0, 0
     with writing_temporary(target.parent), target.open("xb") as out:
-        n_bytes = 0
         for block in blocks_of(source, title):
-            n_bytes += len(block)
-            if n_bytes % (64 * _BLOCK) < len(block):
-                check_space(target.parent, 0, title)
-            out.write(block)
+            if n_bytes + len(block) > most:
+                # Others write to the disk as well, so the room is looked at again and again.
+                room = room_in(target.parent)
+                if len(block) > room:
+                    raise too_large(f"{title} (more than {show_memory(n_bytes)})", target.parent)
+                most = n_bytes + min(room, _STRETCH)
+            n_bytes += out.write(block)
             look()
     if not n_bytes:
         raise DataError(f"{title} is empty; give a table with a header line and rows.")
 
 
-def check_space(folder: Path, n_bytes: int, title: str) -> None:
-    """Refuse to write what the disk of temporary files has no place for."""
-    import shutil
-
+def room_in(folder: Path) -> int:
+    """Return how many bytes may be written to the disk of temporary files; some are left to others."""
     free = shutil.disk_usage(folder).free
-    if n_bytes + RESERVE > free:
-        need = f"{title} needs {show_memory(n_bytes)}" if n_bytes else f"{title} needs more than is free"
-        raise TooLarge(
-            f"{need} in the folder for temporary files {str(folder.parent)!r}, which has {show_memory(free)} "
-            "left; set TMPDIR to a folder on another disk."
-        )
+    return max(0, free - min(_RESERVE, free // 10))
+
+
+def too_large(what: str, folder: Path) -> TooLarge:
+    """Say that the disk of temporary files has no place for something."""
+    return TooLarge(
+        f"There is no space for {what} in the folder for temporary files {str(folder.parent)!r}; set TMPDIR "
+        "to a folder on another disk."
+    )
 
 
 @contextmanager
@@ -146,8 +151,5 @@ def writing_temporary(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise TooLarge(
-                f"There is no space left in the folder for temporary files {str(folder.parent)!r}; set "
-                "TMPDIR to a folder on another disk."
-            ) from None
+            raise too_large("more", folder) from None
         raise
