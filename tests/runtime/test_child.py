@@ -92,7 +92,12 @@ def test_ctrl_c_ends_the_child_at_once():
         "from unless.runtime.child import run_in_child\n"
         "run_in_child('signal:pause', {}, memory=2**28, seconds=60.0, n_bytes=1)"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stderr=subprocess.DEVNULL,
+        # A shell's background job would ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
     found = []
     while not found and parent.poll() is None:

@@ -49,7 +49,10 @@ def command(
     is_opened: bool,
     **reading: Any,
 ) -> None:
-    """Write what MODEL says, and what its table or FILE says of that, as one HTML page."""
+    """Write what MODEL says, and what its table or FILE says of that, as one HTML page.
+
+    MODEL or FILE may be a pipe, or - for standard input.
+    """
     from unless.cli.display import busy, note
     from unless.cli.writing import check_output
 
