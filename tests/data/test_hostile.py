@@ -4,7 +4,9 @@ import bz2
 import errno
 import io
 import lzma
+import os
 import struct
+import sys
 
 import pytest
 
@@ -162,6 +164,17 @@ def test_a_table_in_an_archive_keeps_its_format(tmp_path):
     whole = read(tmp_path / "t.xlsx", missing="level")
     assert read(tmp_path / "t.zip", missing="level") == read(tmp_path / "t.xlsx.gz", missing="level") == whole
     assert read(tmp_path / "rows.jsonl.xz").names == ("a", "b")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("name", [b"t\xff.csv", b"t\xff.csv.gz", b"t\xff.xlsx", b"t\n.csv"])
+def test_a_name_that_is_no_text_is_read(tmp_path, name):
+    path = tmp_path / os.fsdecode(name)
+    if path.suffix == ".xlsx":
+        hostile.excel(path, hostile.sheet('<row r="2"><c r="A2"><v>1</v></c><c r="B2"><v>3</v></c></row>'))
+    else:
+        path.write_bytes(hostile._gz(b"a,b\n1,2\n") if path.suffix == ".gz" else b"a,b\n1,2\n")
+    assert read(path).n_rows == 1
 
 
 def test_a_packed_file_with_another_ending_is_recognised(tmp_path):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unless.data.progress import Bar
 from unless.data.source import quoted
 from unless.data.waiting import aside
-from unless.errors import DataError, TooLarge
+from unless.errors import DataError, TooLarge, UnlessError
 from unless.runtime.memory import show_memory
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Workshop:
         """Refuse files that change while they are read: what was read of them is no table anybody wrote."""
         try:
             yield
-        except (OSError, DataError):
+        except (OSError, UnlessError):
             # What changed is the reason of whatever went wrong.
             self._check_watched()
             raise

@@ -293,7 +293,9 @@ def copy_all(
 def _staged(path: Path, packing: str, shop: Workshop) -> Path:
     """Give a path the database will not take for a pattern, with the ending by which it knows Zstandard."""
     absolute = path.absolute()
-    if not glob.has_magic(str(absolute)) and (not packing or path.suffix.lower() == packing):
+    # A name of bytes that are no text is nothing that a library could open.
+    is_plain = not glob.has_magic(str(absolute)) and str(absolute).isprintable()
+    if is_plain and (not packing or path.suffix.lower() == packing):
         return absolute
     target = shop.place(packing or path.suffix)
     try:

@@ -145,13 +145,15 @@ def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], objec
 
 
 def _answer(report: bytes | None, code: int) -> Any:
-    if report is None or code == -getattr(signal, "SIGXCPU", 0):
+    # Windows knows neither these signals nor an end by one.
+    ended_by = {-code} if code < 0 else set()
+    if report is None or ended_by & {getattr(signal, "SIGXCPU", 0)}:
         raise ChildFailed("time")
     try:
         told = json.loads(report)
     except ValueError:
         # Rust aborts where it cannot allocate, and the system kills where memory runs out.
-        is_memory = code in (-signal.SIGABRT, -getattr(signal, "SIGKILL", 0))
+        is_memory = ended_by & {signal.SIGABRT, getattr(signal, "SIGKILL", 0)}
         raise ChildFailed("memory" if is_memory else "nothing") from None
     if "answer" in told:
         return told["answer"]
