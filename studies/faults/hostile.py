@@ -285,6 +285,18 @@ def _quoted() -> bytes:
     return b'a,b\n1,"' + b"x,y\n" * 15_000_000
 
 
+def _many_keys(path: Path) -> None:
+    _write(path, _gz(b"{" + b",".join(b'"k%d":1' % place for place in range(900_000)) + b"}"))
+
+
+def _many_attributes(path: Path) -> None:
+    _write(path, _gz(b"@relation t\n" + b"@attribute a string\n" * 3_000_000 + b"@data\n"))
+
+
+def _open_tags(path: Path) -> None:
+    document(path, "<table:table-cell " * 800_000)
+
+
 def _long_sheet(path: Path) -> None:
     head, row = sheet("").removesuffix(b"</sheetData></worksheet>"), b'<row r="2"><c r="A2"/></row>'
     excel(path, _repeated(head, row, 1024, b"</sheetData></worksheet>"))
@@ -340,6 +352,9 @@ HOSTILE = (
     Hostile("line.csv.gz", "one line of 60 MB", lambda path: _write(path, _gz(b"x" * 60_000_000))),
     Hostile("quote.csv.gz", "a quote open for 60 MB", lambda path: _write(path, _gz(_quoted()))),
     Hostile("nested.json.gz", "60 million brackets", lambda path: _write(path, _gz(b"[" * 60_000_000))),
+    Hostile("keys.json.gz", "an object of 900,000 keys", _many_keys),
+    Hostile("names.arff.gz", "3,000,000 attributes", _many_attributes),
+    Hostile("slow.ods", "800,000 tags that do not end", _open_tags),
     Hostile("cell.csv", "a cell of 100 MB", _long_cell),
 )
 

@@ -13,7 +13,7 @@ import pytest
 from studies.faults import hostile
 from unless import read
 from unless.data import files, sheets, unpacking
-from unless.errors import DataError, TooLarge, UnlessError
+from unless.errors import TooLarge, UnlessError
 
 MADE = {one.name: one for one in hostile.HOSTILE}
 # Those that are made and refused in a second; `python -m studies.faults.hostile` tries them all.
@@ -38,6 +38,7 @@ FAST = {
     "link.zip": r"holds a link",
     "locked.zip": r"is encrypted",
     "cut.csv.xz": r"damaged or not a \.xz file",
+    "keys.json.gz": r"an object of more than 100,000 keys",
     "dictionary.csv.xz": r"needs more memory to be unpacked",
 }
 
@@ -54,7 +55,7 @@ def refused(path):
 @pytest.mark.parametrize("name", FAST)
 def test_a_hostile_file_is_refused_in_one_sentence(tmp_path, name):
     MADE[name].make(tmp_path / name)
-    with pytest.raises(DataError, match=FAST[name]):
+    with pytest.raises(UnlessError, match=FAST[name]):
         read(tmp_path / name)
     refused(tmp_path / name)
 
@@ -153,6 +154,18 @@ def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch, number):
     monkeypatch.setattr(files, "run_in_child", full)
     with pytest.raises(TooLarge, match=r"no space for .* in the folder for temporary files .*; set TMPDIR"):
         read(tmp_path / "t.csv.gz")
+
+
+def test_a_member_of_an_archive_with_a_long_ending(tmp_path):
+    hostile._one_member(tmp_path / "t.zip", "t." + "x" * 5000, b"a,b\n1,2\n")
+    assert read(tmp_path / "t.zip", encoding="latin-1").n_rows == 1
+
+
+def test_a_large_file_of_nothing_is_refused_at_once(tmp_path):
+    for name in ("t.xlsx", "t.ods", "t.csv.gz", "t.zip", "t.csv"):
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(2**33)
+        refused(tmp_path / name)
 
 
 def test_a_table_in_an_archive_keeps_its_format(tmp_path):

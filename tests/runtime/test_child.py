@@ -46,6 +46,12 @@ def test_a_child_that_takes_too_long_is_ended():
         run_in_child("signal:pause", {}, **{**BOUNDS, "seconds": 0.2})
 
 
+@linux
+def test_a_child_that_computes_too_long_is_ended():
+    with pytest.raises(ChildFailed, match="time"):
+        run_in_child("timeit:timeit", {"number": 10**15}, **{**BOUNDS, "seconds": 0.9})
+
+
 def test_a_report_without_end_is_not_kept():
     with pytest.raises(ChildFailed):
         run_in_child("builtins:print", {"end": "x" * 200_000}, **BOUNDS)

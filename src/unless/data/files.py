@@ -128,7 +128,9 @@ def prepare(source: Any, shop: Workshop) -> TableFile:
     packing = _packing(path, name)
     if packing:
         path, name, packing = _unpacked(path, name, packing, shop, title)
-    suffix = PurePath(name).suffix.lower()
+    # It becomes part of the names of temporary files, and an archive may hold any.
+    ending = re.fullmatch(r"\.\w{1,12}", PurePath(name).suffix.lower())
+    suffix = ending[0] if ending else ""
     form = _format(path, suffix, title, packing)
     if packing and form not in ("delimited", "json"):
         raise DataError(f"{title} is packed in a way that cannot be opened for this format; unpack it first.")
@@ -224,7 +226,7 @@ def _unpacked(path: Path, name: str, packing: str, shop: Workshop, title: str) -
         shop,
         memory=_MEMORY,
         # bzip2, the slowest, takes a third of this.
-        seconds=6 + size / 2**21,
+        seconds=4 + size / 2**21,
         way_out="unpack it by hand and name the table.",
     )
     inner = told["name"] or PurePath(name).stem

@@ -24,7 +24,7 @@ SMALL, RATIO = 2**24, 100
 # What no program writes: Excel ends there, and so does LibreOffice.
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 # Cells that a sheet may span without having them: a table is seldom emptier than this.
-_SPARE_CELLS, _SPAN = 2_000_000, 50
+_SPARE_CELLS, _SPAN = 2_000_000, 20
 # A cell of Excel holds 32,767 characters.
 _LONGEST_TEXT = 2**20
 # What python-calamine needs, measured and doubled: for a cell that is there, for one that is spanned, for a
@@ -73,8 +73,11 @@ def damaged(title: str, error: object) -> DataError:
 def check_sheet(source: Path, suffix: str, title: str) -> None:
     """Look a sheet through and allow the memory it needs, or refuse it."""
     with source.open("rb") as packed:
-        is_archive = packed.read(2) == b"PK"
-    if not is_archive:
+        start = packed.read(8)
+    if not start.startswith(b"PK"):
+        # Excel keeps spreadsheets with a password in the old format.
+        if suffix != ".xls" and start != b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
+            raise damaged(title, "it is no archive")
         # The format of Excel 97 has no more than 65,536 rows and 256 columns, and packs nothing.
         allow_memory(2 * _ALONE + 20 * source.stat().st_size)
         return

@@ -8,7 +8,7 @@ from unless.data.duck import Workshop
 from unless.data.files import TableFile
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, aliased, form_of, outer_names, quoted
-from unless.errors import DataError
+from unless.errors import DataError, TooLarge
 from unless.runtime.memory import check_columns
 
 
@@ -67,6 +67,8 @@ def _top_level(tree: list[tuple[str, int]]) -> list[str]:
 
 # Brackets that may be open at once, those inside of texts too.
 _DEEPEST = 100_000
+# Keys of an object, as far as they fill blocks of a megabyte.
+_MOST_KEYS = 100_000
 
 
 def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
@@ -95,12 +97,22 @@ def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Sour
 
 
 def _check_depth(file: TableFile) -> None:
-    """Refuse brackets inside one another by the million: they take fifty times their size in memory."""
+    """Refuse brackets inside one another by the million, and an object with as many keys.
+
+    They take fifty times their size in memory, or hours.
+    """
     if file.compression:
         return
-    depth = 0
+    depth = n_keys = 0
     with file.path.open("rb") as stream:
         while block := stream.read(2**20):
+            # Of an object that ends in this block, only what is after its end counts.
+            n_keys = block.count(b'":', block.rfind(b"}") + 1) + (n_keys if b"}" not in block else 0)
+            if n_keys > _MOST_KEYS:
+                raise TooLarge(
+                    f"{file.title} has an object of more than {_MOST_KEYS:,} keys; make a table with fewer "
+                    "columns."
+                )
             depth += sum(map(block.count, (b"[", b"{"))) - sum(map(block.count, (b"]", b"}")))
             if depth > _DEEPEST:
                 raise DataError(

@@ -219,8 +219,10 @@ def _bind(request: dict[str, Any]) -> None:
         try:
             kind = getattr(resource, name)
             most = resource.getrlimit(kind)[1]
-            tighter = bound if most == resource.RLIM_INFINITY else min(bound, most)
-            resource.setrlimit(kind, (tighter, tighter))
+            # A little more is the last bound: the first one tells what it is for, the last one only kills.
+            last = bound + 2 if name == "RLIMIT_CPU" else bound
+            tighter = [one if most == resource.RLIM_INFINITY else min(one, most) for one in (bound, last)]
+            resource.setrlimit(kind, (tighter[0], tighter[1]))
         except (AttributeError, OSError, ValueError):
             continue
     allow_memory(FIRST_MEMORY)
