@@ -1,8 +1,11 @@
+import contextlib
+import encodings.aliases
+
 import pytest
 
 from data.tables import kinds_of, levels_of, rows_of, write
 from unless import read
-from unless.errors import DataError
+from unless.errors import DataError, SettingError, UnlessError
 
 
 def test_labels_are_kept_as_written(tmp_path):
@@ -116,3 +119,43 @@ def test_files_of_a_pattern_must_have_one_header(tmp_path):
 def test_the_wrong_encoding_is_named(tmp_path):
     with pytest.raises(DataError, match=r"'t.csv' is not written in utf-16"):
         read(write(tmp_path / "t.csv", "a,b\n1,2\n"), encoding="utf-16")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\n1," + "x" * 3_000_000 + "\n", r"Line 2 of 't.csv' is longer than 2,000,000 characters"),
+        ('a,b\n1,2\n1,"' + "x" * 2_500_000 + '"\n', r"Line 3 of 't.csv' is longer than 2,000,000"),
+        (
+            'a,b\n1,"' + "x\n" * 1_500_000 + '"\n',
+            r"Line 2 of 't.csv' has a field of more than 131,072 characters",
+        ),
+        ("a" * 3_000_000 + ",b\n1,2\n", r"Line 1 of 't.csv' is longer than"),
+        ("a" * 200_000 + ",b\n1,2\n", r"Line 1 of 't.csv' has a field of more than 131,072"),
+        ("\n" * 3_000_000, r"'t.csv' has no header line"),
+    ],
+)
+def test_a_field_too_long_is_said_to_be_too_long(tmp_path, text, sentence):
+    with pytest.raises(DataError, match=sentence):
+        read(write(tmp_path / "t.csv", text))
+
+
+@pytest.mark.parametrize("encoding", ["zip", "rot13", "hex", "base64", "uu", "klingon", "a\0b", 5])
+def test_what_is_no_encoding_of_text_is_refused(tmp_path, encoding):
+    with pytest.raises(SettingError, match="is not known as an encoding of text; try 'utf-8'"):
+        read(write(tmp_path / "t.csv", "a,b\n1,2\n"), encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    "encoding", sorted(set(encodings.aliases.aliases.values()) | {"idna", "punycode", "undefined"})
+)
+def test_no_encoding_that_python_knows_ends_in_an_error_of_its_own(tmp_path, encoding):
+    for ending in ("csv", "arff"):
+        with contextlib.suppress(UnlessError):
+            read(write(tmp_path / f"t.{ending}", "a,b\n1,2\n"), encoding=encoding)
+
+
+def test_the_line_that_is_not_utf8_is_found_far_into_a_file(tmp_path):
+    text = b"a,b\n" + "ü,x\n".encode() * 300_000 + b"\xfc,x\n"
+    with pytest.raises(DataError, match=r"Line 300,002 of 't.csv' is not UTF-8"):
+        read(write(tmp_path / "t.csv", text))

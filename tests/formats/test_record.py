@@ -340,6 +340,25 @@ def test_foreign_files_are_refused(content, tmp_path):
         load_record(tmp_path / "m.unless")
 
 
+@pytest.mark.parametrize("place", ["before", "after", "comment", "gap"])
+def test_bytes_that_are_not_its_own_are_refused(place, tmp_path):
+    path = tmp_path / "m.unless"
+    save_record(Record(small_model()), path)
+    content = path.read_bytes()
+    listed = content.index(b"PK\1\2")
+    # The last two bytes count those of a comment, the four before them say where the list begins.
+    moved = (listed + 7).to_bytes(4, "little") + content[-2:]
+    spoiled = {
+        "before": b"garbage" + content,
+        "after": content + b"garbage",
+        "comment": content[:-2] + b"\7\0garbage",
+        "gap": content[:listed] + b"garbage" + content[listed:-6] + moved,
+    }
+    path.write_bytes(spoiled[place])
+    with pytest.raises(FileFormatError, match="is damaged"):
+        load_record(path)
+
+
 def test_other_zips_are_refused(tmp_path):
     path = tmp_path / "m.unless"
     write_members(path, {"word/document.xml": b"<xml/>"})

@@ -1,7 +1,6 @@
 """Structures and models on the command line: opened by their endings, told in words."""
 
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.formats.record import Record
     from unless.formats.structures import Structure
+    from unless.formats.text import PathLike
     from unless.knowledge.statements import Statements
     from unless.structures.features import FeatureSet
 
@@ -49,17 +49,21 @@ def evidence(given: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return gathered("--given", given)
 
 
-def ending(path: str) -> str:
-    """Return the ending of a file that may be packed."""
-    return PurePath(path.lower().removesuffix(".gz")).suffix
+def ending(path: "str | PathLike") -> str:
+    """Return the ending of a file that may be packed, or that which suits what a stream held."""
+    from unless.formats.text import ending_of
+
+    return ending_of(path)
 
 
-def open_record(path: str) -> "Record":
+def open_record(path: "str | PathLike") -> "Record":
     """Read a structure or a model by its ending; what has none that is known should be an .unless file."""
     from unless.formats.catalogue import READERS, read_model
     from unless.formats.graphml import read_graphml
     from unless.formats.record import Record, load_record
+    from unless.formats.text import take
 
+    path = take(path)
     if ending(path) == ".graphml":
         return Record(read_graphml(path))
     if ending(path) in READERS and ending(path) != ".unless":

@@ -129,7 +129,8 @@ def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool
     from unless.formats.libra_data import holds_codes, is_described
 
     found = found_files(files)
-    if not all(ending(str(path)) == ".data" and holds_codes(path) for path in found):
+    # What can be read only once is not looked into.
+    if not all(ending(path) == ".data" and path.is_file() and holds_codes(path) for path in found):
         return False
     coded = all(one.levels == tuple(map(str, range(len(one.levels)))) for one in domain)
     return coded or ending(model or "") == ".mn" or all(map(is_described, found))

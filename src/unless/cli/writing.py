@@ -25,7 +25,7 @@ def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") 
     if target.exists() and not target.is_file():
         # Replacing /dev/null with a file would harm the machine.
         raise SettingError(f"{output!r} is not an ordinary file; name another place.")
-    if target.exists() and any(target.samefile(source) for source in inputs):
+    if target.exists() and any(source.exists() and target.samefile(source) for source in inputs):
         raise SettingError(f"{output!r} is the {what} itself; write to another file.")
     # What processes left behind that were killed goes now, even if this command is stopped as well.
     sweep_folders()

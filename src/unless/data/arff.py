@@ -4,16 +4,19 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import IO
 
-from unless.data.delimited import open_delimited
+from unless.data.delimited import lines_of, open_delimited
 from unless.data.domain import shorten
 from unless.data.duck import Workshop
 from unless.data.files import TableFile
 from unless.data.settings import Settings
 from unless.data.source import Source
-from unless.errors import DataError, UnknownLevel
+from unless.errors import DataError, TooLarge, UnknownLevel
 
+# Far more than can be counted together.
+_MOST_ATTRIBUTES = 100_000
 _QUOTED = r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+(?:{_QUOTED}|(\S+))\s+(.+)", re.IGNORECASE)
 _VALUE = re.compile(rf"\s*(?:{_QUOTED}|([^,]*?))\s*(,|$)")
@@ -34,7 +37,7 @@ def open_arff(file: TableFile, shop: Workshop, how: Settings) -> Source:
             target.open("w", encoding="utf-8", newline="") as out,
         ):
             attributes = _rewrite(stream, out, file.title)
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise DataError(
             f"{file.title} is not UTF-8; pass the encoding it is written in with encoding=."
         ) from None
@@ -53,9 +56,13 @@ def open_arff(file: TableFile, shop: Workshop, how: Settings) -> Source:
 
 
 def _rewrite(stream: IO[str], out: IO[str], title: str) -> list[_Attribute]:
-    lines = ((number, line.strip()) for number, line in enumerate(stream, start=1))
+    lines = ((number, line.strip()) for number, line in enumerate(lines_of(stream, title), start=1))
     content = ((number, line) for number, line in lines if line and not line.startswith("%"))
-    attributes = list(_header(content, title))
+    attributes = list(islice(_header(content, title), _MOST_ATTRIBUTES + 1))
+    if len(attributes) > _MOST_ATTRIBUTES:
+        raise TooLarge(
+            f"{title} declares more than {_MOST_ATTRIBUTES:,} attributes; make a table with fewer columns."
+        )
     if not attributes:
         raise DataError(f"{title} declares no @attribute; it is not an ARFF file.")
     writer = csv.writer(out, lineterminator="\n")

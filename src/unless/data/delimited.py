@@ -4,14 +4,12 @@
 
 import codecs
 import csv
-import gzip
-import io
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from unless.data.duck import Workshop
 from unless.data.files import TableFile, copy_all
@@ -24,6 +22,10 @@ from unless.runtime.memory import check_columns
 _DELIMITERS = (",", "\t", ";", "|", " ", ":")
 _SAMPLE = 2**16
 _HEAD = 200
+# Lines before the header that may be blank.
+_BLANK = 10_000
+# What the database takes for one row.
+_LONGEST_LINE = 2_000_000
 
 
 def open_delimited(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
@@ -72,7 +74,7 @@ def _check_same(headers: Sequence[list[str]], files: Sequence[TableFile], how: S
 def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
     encoding = how.encoding
     if file.compression != ".zst":
-        with _binary(file) as stream:
+        with file.path.open("rb") as stream:
             start = stream.read(8192)
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             encoding = encoding or "utf-16"
@@ -83,11 +85,11 @@ def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
     if encoding in (None, "utf-8"):
         return file
     target = shop.place(file.suffix)
-    with _text(file, encoding, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
-        try:
+    try:
+        with _text(file, encoding, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
             copy_all(stream, out, shop, lambda: -1.0, f"reading {encoding}")
-        except UnicodeError:
-            raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
+    except UnicodeError:
+        raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
     return replace(file, path=target, compression="")
 
 
@@ -119,8 +121,11 @@ def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
 def _first_record(file: TableFile, delimiter: str, shop: Workshop) -> list[str]:
     with _reading(file, shop, n_lines=_HEAD) as stream:
         try:
-            record = next((one for one in csv.reader(stream, delimiter=delimiter) if one), None)
+            lines = islice(lines_of(stream, file.title), _BLANK)
+            record = next((one for one in csv.reader(lines, delimiter=delimiter) if one), None)
         except csv.Error as error:
+            if "limit" in str(error):
+                raise DataError(_long_field(file.title, 1, is_one_line=False)) from None
             raise DataError(
                 f"The header of {file.title} cannot be read ({error}); check its quotes."
             ) from None
@@ -133,22 +138,51 @@ def _rewritten(file: TableFile, delimiter: str, width: int, shop: Workshop) -> T
     """Copy a file that DuckDB refused, field by field, or name the line that no reader could take."""
     target = shop.place(".csv")
     with _reading(file, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
-        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        reader = csv.reader(lines_of(stream, file.title), delimiter=delimiter, strict=True)
         writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
         start = 1
         try:
             for record in reader:
                 if record and len(record) != width:
                     raise DataError(_ragged(file.title, start, len(record), width))
+                if sum(map(len, record)) > _LONGEST_LINE:
+                    raise DataError(_long_line(file.title, start))
                 if record:
                     writer.writerow(record)
                 start = reader.line_num + 1
-        except csv.Error:
+        except csv.Error as error:
+            if "limit" in str(error):
+                is_one_line = reader.line_num == start
+                raise DataError(_long_field(file.title, start, is_one_line=is_one_line)) from None
             raise DataError(
-                f"Line {start} of {file.title} has a quote that is not closed or stands inside a field; "
+                f"Line {start:,} of {file.title} has a quote that is not closed or stands inside a field; "
                 "close it, or write it twice."
             ) from None
     return replace(file, path=target, compression="")
+
+
+def lines_of(stream: IO[str], title: str) -> Iterator[str]:
+    """Yield lines, none of which takes more memory than a row may."""
+    number = 0
+    while line := stream.readline(_LONGEST_LINE):
+        number += 1
+        if len(line) == _LONGEST_LINE and not line.endswith(("\n", "\r")):
+            raise DataError(_long_line(title, number))
+        yield line
+
+
+def _long_line(title: str, line: int) -> str:
+    return (
+        f"Line {line:,} of {title} is longer than {_LONGEST_LINE:,} characters; shorten its fields, or check "
+        "that the file is a table of text."
+    )
+
+
+def _long_field(title: str, line: int, *, is_one_line: bool) -> str:
+    found = f"Line {line:,} of {title} has a field of more than {csv.field_size_limit():,} characters"
+    if is_one_line:
+        return f"{found}; shorten it."
+    return f"{found}, or a quote that is not closed; shorten the one or close the other."
 
 
 def _ragged(title: str, line: int, found: int, width: int) -> str:
@@ -173,7 +207,7 @@ def _text(file: TableFile, encoding: str, shop: Workshop, n_lines: int | None = 
     if file.compression == ".zst":
         yield from _zstandard(file.path, shop, n_lines)
         return
-    with _binary(file) as binary, io.TextIOWrapper(binary, encoding=encoding, newline="") as stream:
+    with file.path.open(encoding=encoding, newline="") as stream:
         yield stream
 
 
@@ -190,21 +224,16 @@ def _zstandard(path: Path, shop: Workshop, n_lines: int | None) -> Iterator[IO[s
         yield stream
 
 
-@contextmanager
-def _binary(file: TableFile) -> Iterator[IO[bytes]]:
-    opened: Any = gzip.open if file.compression == ".gz" else open
-    try:
-        with opened(file.path, "rb") as stream:
-            yield stream
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{file.title} is damaged or not a .gz file ({error}); pack it again.") from None
-
-
 def _bad_line(file: TableFile) -> str:
-    with _binary(file) as stream:
-        for number, line in enumerate(stream, start=1):
+    if file.compression:
+        return "A line"
+    number, decoder = 1, codecs.getincrementaldecoder("utf-8")()
+    with file.path.open("rb") as stream:
+        while block := stream.read(2**20):
             try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                return f"Line {number:,}"
-    return "A line"
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                number += error.object.count(b"\n", 0, error.start)
+                break
+            number += block.count(b"\n")
+    return f"Line {number:,}"

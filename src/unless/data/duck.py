@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unless.data.progress import Bar
 from unless.data.source import quoted
 from unless.data.waiting import aside
-from unless.errors import DataError, TooLarge
+from unless.errors import DataError, TooLarge, UnlessError
 from unless.runtime.folders import TemporaryFolder
 from unless.runtime.memory import show_memory, threads_that_fit
 
@@ -54,6 +54,7 @@ class Workshop:
         self._lock, self._is_asked, self._is_left = Lock(), False, False
         self._owned: TemporaryFolder | None = None
         self._is_locked = False
+        self._watched: dict[Path, tuple[str, tuple[int, ...]]] = {}
         return self
 
     @cached_property
@@ -105,6 +106,30 @@ class Workshop:
         """Return a new path inside the temporary folder."""
         self._n_places += 1
         return self.folder / f"{self._n_places}{suffix}"
+
+    def watch(self, path: Path, title: str) -> None:
+        """Remember how a file is before it is opened."""
+        self._watched[path] = title, _state(path)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Refuse files that change while they are read: what was read of them is no table anybody wrote."""
+        try:
+            yield
+        except (OSError, UnlessError):
+            # What changed is the reason of whatever went wrong.
+            self._check_watched()
+            raise
+        self._check_watched()
+
+    def _check_watched(self) -> None:
+        for path, (title, before) in self._watched.items():
+            now = _state(path)
+            if now != before:
+                done = "changed" if now else "was removed"
+                raise DataError(
+                    f"{title} {done} while it was read; read it again once it is finished."
+                ) from None
 
     def lock(self, files: Iterable[Path] = ()) -> None:
         """Allow these files and the temporary folder, nothing else, from now on."""
@@ -204,6 +229,15 @@ class Workshop:
         )
 
 
+def _state(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file does; nothing where it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _is_small(table: object) -> bool:
     if not isinstance(table, dict) or len(table) > SMALL_COLUMNS:
         return False
@@ -257,4 +291,4 @@ def _reason(error: Exception) -> str:
     line = str(error).strip().partition("\n")[0]
     # "Invalid Input Error: ..." tells the class of the error and the path is known, so neither is repeated.
     head, _, tail = line.partition("Error: ")
-    return re.sub(r' in file "[^"]*"', "", tail or head).strip(" .")[:200]
+    return re.sub(r' (?:in|while reading) file "[^"]*"', "", tail or head).strip(" .")[:200]

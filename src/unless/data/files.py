@@ -1,21 +1,30 @@
-"""Paths and globs become files of a known format that the database can open."""
+"""Paths, globs and streams become regular files of a known format that the database can open."""
 
-import bz2
+import codecs
+import errno
 import glob
-import gzip
-import lzma
 import os
+import re
 import shutil
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import IO, Any, AnyStr, Literal
 
-from unless.data.domain import shorten
 from unless.data.duck import Workshop
+from unless.data.unpacking import PACKED
 from unless.errors import DataError
+from unless.runtime.child import ChildFailed, run_in_child
+from unless.runtime.streams import (
+    STANDARD_INPUT,
+    is_stream,
+    room_in,
+    spool,
+    stream_title,
+    too_large,
+    writing_temporary,
+)
 
 Format = Literal["delimited", "parquet", "json", "arff", "excel"]
 
@@ -42,9 +51,17 @@ _FOREIGN = {
     ".xpt": "pandas.read_sas",
     ".pkl": "pandas.read_pickle",
 }
-_OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
-# The database opens these itself, in the formats of which it reads text.
-_NATIVE = {".gz", ".zst"}
+# What files begin with that are no text.
+_MAGIC = {
+    b"\x1f\x8b": ".gz",
+    b"BZh": ".bz2",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"PAR1": ".parquet",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ".xls",
+}
+# Address space of the process that unpacks: what `xz -9` needs, and Python.
+_MEMORY = 112 * 2**20
 _BLOCK = 2**20
 
 
@@ -60,7 +77,9 @@ class TableFile:
 
 
 def find_files(source: str | os.PathLike[str]) -> list[Path]:
-    """Return the file at a path, or the sorted files a pattern matches."""
+    """Return the file at a path, or the sorted files a pattern matches; "-" is standard input."""
+    if str(source) == STANDARD_INPUT:
+        return [Path(STANDARD_INPUT)]
     if not str(source).strip():
         raise DataError("The path is empty; name a file.")
     try:
@@ -79,7 +98,8 @@ def _find(source: str | os.PathLike[str]) -> list[Path]:
             f"{str(source)!r} is a folder; name a file in it, or all of a kind with '{path.name}/*.csv'."
         )
     if path.exists():
-        return [path]
+        # "./-" is a file of this name.
+        return [path.absolute() if str(path) == STANDARD_INPUT else path]
     if glob.has_magic(str(path)):
         found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207
         files = [match for match in found if match.is_file()]
@@ -97,21 +117,79 @@ def _hint(path: Path) -> str:
     return f"did you mean {close[0]!r}?" if close else "check the name and the folder."
 
 
-def prepare(path: Path, shop: Workshop) -> TableFile:
-    """Find out what a file holds, and unpack it where the database cannot."""
-    title = repr(path.name)
+def prepare(source: Any, shop: Workshop) -> TableFile:
+    """Make a regular file of whatever is to be read, find out what it holds, and unpack it."""
+    if is_stream(source):
+        path, title, name = _spooled(source, shop)
+    else:
+        path, title, name = Path(source), repr(Path(source).name), Path(source).name
+        shop.watch(path, title)
     _check_readable(path, title)
-    packing = path.suffix.lower() if path.suffix.lower() in {*_OPENERS, *_NATIVE, ".zip"} else ""
-    inner = PurePath(path.stem if packing else path.name)
-    suffix = inner.suffix.lower()
-    if packing == ".zip":
-        path, suffix = _unzip(path, shop, title)
-        packing = ""
+    packing = _packing(path, name)
+    if packing:
+        path, name, packing = _unpacked(path, name, packing, shop, title)
+    # It becomes part of the names of temporary files, and an archive may hold any.
+    ending = re.fullmatch(r"\.\w{1,12}", PurePath(name).suffix.lower())
+    suffix = ending[0] if ending else ""
     form = _format(path, suffix, title, packing)
-    if packing and not (packing in _NATIVE and form in ("delimited", "json")):
-        path, packing = _unpack(path, packing, suffix, shop, title), ""
-        form = _format(path, suffix, title, packing)
-    return TableFile(_staged(path, shop), title, suffix, form, packing)
+    if packing and form not in ("delimited", "json"):
+        raise DataError(f"{title} is packed in a way that cannot be opened for this format; unpack it first.")
+    return TableFile(_staged(path, packing, shop), title, suffix, form, packing)
+
+
+def _spooled(source: Any, shop: Workshop) -> tuple[Path, str, str]:
+    """Copy a stream to the temporary folder, once; its name is made of what it begins with."""
+    title = stream_title(source)
+    target = shop.place("")
+    shop.stage(f"reading {title}")
+    spool(source, target, title, lambda: shop.bar.share(-1.0))
+    named = source if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
+    name = PurePath(os.fsdecode(named)).name if isinstance(named, str | bytes | os.PathLike) else ""
+    if PurePath(name).suffix.lower() not in {*_FORMATS, *_FOREIGN, *PACKED}:
+        name = "stream" + _recognised(target, is_text_too=True)
+    return target, title, name
+
+
+def _packing(path: Path, name: str) -> str:
+    """Return how a file is packed: as its name says, else as its first bytes do."""
+    suffix = PurePath(name).suffix.lower()
+    if suffix in PACKED:
+        return suffix
+    found = "" if suffix in {*_FORMATS, *_FOREIGN} else _recognised(path)
+    return found if found in PACKED else ""
+
+
+def _recognised(path: Path, *, is_text_too: bool = False) -> str:
+    """Return the ending that the first bytes of a file call for, empty for text.
+
+    With `is_text_too`, formats are told apart that are text themselves: then there is no name to go by.
+    """
+    with path.open("rb") as stream:
+        start = stream.read(2**16)
+    if start.startswith(b"PK\3\4"):
+        return _zip_ending(path)
+    for magic, ending in _MAGIC.items():
+        if start.startswith(magic):
+            return ending
+    if not is_text_too:
+        return ""
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    if re.match(rb"\{\s*[\"}]|\[\s*[{\]]", text):
+        return ".json"
+    return ".arff" if re.match(rb"(?:%[^\n]*\n\s*)*@relation\s", text, re.IGNORECASE) else ""
+
+
+def _zip_ending(path: Path) -> str:
+    """Tell spreadsheets from other archives: by names that stand near the beginning, or at the end."""
+    with path.open("rb") as stream:
+        start = stream.read(2**12)
+        stream.seek(max(0, stream.seek(0, 2) - 2**17))
+        seen = start + stream.read()
+    if b"opendocument.spreadsheet" in start:
+        return ".ods"
+    if b"xl/workbook.bin" in seen:
+        return ".xlsb"
+    return ".xlsx" if b"xl/workbook.xml" in seen or b"[Content_Types].xml" in start else ".zip"
 
 
 def _check_readable(path: Path, title: str) -> None:
@@ -131,23 +209,73 @@ def _format(path: Path, suffix: str, title: str, packing: str) -> Format:
         )
     if suffix in _FORMATS:
         return _FORMATS[suffix]
-    with path.open("rb") as stream:
-        # An unknown ending says nothing: Parquet is known by its first bytes, all else is tried as text.
-        return "parquet" if not packing and stream.read(4) == b"PAR1" else "delimited"
+    # An unknown ending says nothing: what is not text is known by its first bytes, all else is tried as text.
+    found = "" if packing else _recognised(path)
+    return _FORMATS.get(found, "delimited")
 
 
-def _unpack(path: Path, packing: str, suffix: str, shop: Workshop, title: str) -> Path:
-    if packing not in _OPENERS:
-        raise DataError(f"{title} is packed in a way that cannot be opened for this format; unpack it first.")
-    target = shop.place(suffix)
-    try:
-        with path.open("rb") as packed, _OPENERS[packing](packed, "rb") as stream, target.open("wb") as out:
-            size = path.stat().st_size
-            copy_all(stream, out, shop, lambda: packed.tell() / size)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise DataError(f"{title} is damaged or not a {packing} file ({error}); unpack it by hand.") from None
+def _unpacked(path: Path, name: str, packing: str, shop: Workshop, title: str) -> tuple[Path, str, str]:
+    """Unpack a file in a child process; one of Zstandard, which only the database can, is measured there."""
+    size = path.stat().st_size
+    target = shop.place("")
+    shop.stage("unpacking")
+    told = write_in_child(
+        "unless.data.unpacking:unpack",
+        {"source": str(path.absolute()), "packing": packing, "title": title},
+        target,
+        shop,
+        memory=_MEMORY,
+        # bzip2, the slowest, takes a third of this.
+        seconds=4 + size / 2**21,
+        way_out="unpack it by hand and name the table.",
+    )
+    inner = told["name"] or PurePath(name).stem
+    if packing == ".zst":
+        return path, inner, packing
     _check_readable(target, title)
-    return target
+    if PurePath(inner).suffix.lower() not in _FORMATS:
+        found = _recognised(target, is_text_too=PurePath(name).stem == "stream" and not told["name"])
+        if found in PACKED or PurePath(inner).suffix.lower() in (*PACKED, ".tar"):
+            raise DataError(f"{title} holds another packed file; unpack it by hand and name the table.")
+        inner += found
+    return target, inner, ""
+
+
+def write_in_child(
+    work: str,
+    arguments: dict[str, Any],
+    target: Path,
+    shop: Workshop,
+    *,
+    packages: tuple[str, ...] = (),
+    memory: int,
+    seconds: float,
+    way_out: str,
+) -> Any:
+    """Let a child process write a file in the temporary folder, and say in one sentence why it did not."""
+    title, folder = arguments["title"], target.parent
+    try:
+        with writing_temporary(folder):
+            return run_in_child(
+                work,
+                {**arguments, "target": str(target)},
+                packages=packages,
+                memory=memory,
+                seconds=seconds,
+                n_bytes=room_in(folder),
+                look=lambda: shop.bar.share(-1.0),
+            )
+    except ChildFailed as failure:
+        if failure.want == "nothing":
+            raise DataError(f"{title} is damaged: it cannot be opened; {way_out}") from None
+        raise DataError(
+            f"{title} takes more {failure.want} to open than a file of its size may; {way_out}"
+        ) from None
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            # The bound on what a child may write is the room on the disk.
+            raise too_large(f"what {title} holds", folder) from None
+        raise DataError(f"{title} cannot be opened ({error.strerror}); {way_out}") from None
 
 
 def copy_all(
@@ -164,33 +292,14 @@ def copy_all(
         shop.bar.share(done())
 
 
-def _unzip(path: Path, shop: Workshop, title: str) -> tuple[Path, str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [
-                one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename
-            ]
-            if len(members) != 1:
-                listed = shorten([one.filename for one in members]) or "nothing"
-                raise DataError(f"{title} holds {listed}; unpack it and name one table.")
-            suffix = PurePath(members[0].filename).suffix.lower()
-            target = shop.place(suffix)
-            with archive.open(members[0]) as stream, target.open("wb") as out:
-                copy_all(stream, out, shop, lambda: out.tell() / max(1, members[0].file_size))
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
-        raise DataError(
-            f"{title} is damaged or not a readable .zip file ({error}); unpack it first."
-        ) from None
-    _check_readable(target, title)
-    return target, suffix
-
-
-def _staged(path: Path, shop: Workshop) -> Path:
-    """Give a path the database will not take for a pattern."""
+def _staged(path: Path, packing: str, shop: Workshop) -> Path:
+    """Give a path the database will not take for a pattern, with the ending by which it knows Zstandard."""
     absolute = path.absolute()
-    if not glob.has_magic(str(absolute)):
+    # A name of bytes that are no text is nothing that a library could open.
+    is_plain = not glob.has_magic(str(absolute)) and str(absolute).isprintable()
+    if is_plain and (not packing or path.suffix.lower() == packing):
         return absolute
-    target = shop.place(path.suffix)
+    target = shop.place(packing or path.suffix)
     try:
         target.symlink_to(absolute)
     except OSError:

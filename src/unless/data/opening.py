@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from unless.errors import DataError, SettingError
 
 def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
     """Open a path, a frame, an array or a plain Python table, and lock the database on it."""
-    if paths := _paths(source):
-        return _open_files([prepare(path, shop) for path in paths], shop, how)
+    if found := _files(source):
+        return _open_files([prepare(one, shop) for one in found], shop, how)
     if isinstance(source, np.ndarray):
         opened: Source | None = open_array(source, shop, how)
     else:
@@ -39,12 +38,16 @@ def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
     return opened
 
 
-def _paths(source: Any) -> list[Path]:
-    """Return the files meant by a path, a glob or a list of them; none if it is no such thing."""
+def _files(source: Any) -> list[Any]:
+    """Return the files meant by a path, a glob, an open file or a list; none if it is no such thing."""
     several = source if isinstance(source, list | tuple) else [source]
-    if not all(isinstance(one, str | os.PathLike) for one in several):
+    if not all(isinstance(one, str | os.PathLike) or _is_open_file(one) for one in several):
         return []
-    return [path for one in several for path in find_files(one)]
+    return [found for one in several for found in ([one] if _is_open_file(one) else find_files(one))]
+
+
+def _is_open_file(source: Any) -> bool:
+    return callable(getattr(source, "read", None)) and callable(getattr(source, "readable", None))
 
 
 def _open_python(source: Any, shop: Workshop, how: Settings) -> Source | None:
@@ -64,13 +67,16 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
             f"The pattern matches files of different formats ({shorten(sorted(formats))}); name one kind."
         )
     form = formats.pop()
-    shop.lock(one.path for one in files)
     if form in ("arff", "excel"):
         if len(files) > 1:
             raise DataError(
                 f"Files such as {files[0].title} are read one at a time; name one of the {len(files):,}."
             )
-        return open_arff(files[0], shop, how) if form == "arff" else open_excel(files[0], shop, how)
+        # Before the database is made: a child process is started from a small parent.
+        opened = open_arff(files[0], shop, how) if form == "arff" else open_excel(files[0], shop, how)
+        shop.lock()
+        return opened
+    shop.lock(one.path for one in files)
     return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
 
 

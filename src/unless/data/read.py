@@ -44,9 +44,10 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     Parameters
     ----------
     source
-        A path, a glob or a list of them (CSV, TSV, Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2,
-        .xz or .zip), a pandas, polars, Arrow or Dask table, a NumPy array, a dictionary of columns, a list of
-        rows, or a Dataset. A Dask DataFrame is collapsed on its cluster: only distinct rows come here.
+        A path, a glob, "-" for standard input, a binary file that is open, or a list of them (CSV, TSV,
+        Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2, .xz or .zip), a pandas, polars, Arrow or Dask
+        table, a NumPy array, a dictionary of columns, a list of rows, or a Dataset. A Dask DataFrame is
+        collapsed on its cluster: only distinct rows come here.
     columns
         The columns to keep, in this order. For a table without names, their names.
     count_column
@@ -103,7 +104,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     if isinstance(source, Dataset):
         return _read_again(source, how)
     with memory_errors_told(), progress("Reading", show_progress, after=PATIENCE) as bar:
-        with Workshop(how.max_memory, bar) as shop:
+        with Workshop(how.max_memory, bar) as shop, shop.unchanged():
             drafts, counts, notes = _collapse(open_source(source, shop, how), shop, how)
         # Made of the drafts once the database has given its memory back.
         return _assemble(drafts, counts, notes, how, bar)

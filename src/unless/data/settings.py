@@ -179,8 +179,13 @@ def _encoding(encoding: str | None) -> str | None:
     if encoding is None:
         return None
     try:
-        return codecs.lookup(encoding).name
-    except LookupError:
+        found = codecs.lookup(encoding)
+    except (LookupError, TypeError, ValueError):
+        found = None
+    # Python also has codecs from bytes to bytes, such as "zip", and from text to text, such as "rot13".
+    if found is None or not getattr(found, "_is_text_encoding", True):
         raise SettingError(
-            f"encoding={encoding!r} is not known; try 'utf-8', 'cp1252' or 'latin-1'."
-        ) from None
+            f"encoding={encoding!r} is not known as an encoding of text; try 'utf-8', 'utf-16', 'cp1252' "
+            "or 'latin-1'."
+        )
+    return found.name

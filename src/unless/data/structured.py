@@ -8,7 +8,7 @@ from unless.data.duck import Workshop
 from unless.data.files import TableFile
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, aliased, form_of, outer_names, quoted
-from unless.errors import DataError
+from unless.errors import DataError, TooLarge
 from unless.runtime.memory import check_columns
 
 
@@ -65,9 +65,17 @@ def _top_level(tree: list[tuple[str, int]]) -> list[str]:
     return names
 
 
+# Brackets that may be open at once, those inside of texts too.
+_DEEPEST = 100_000
+# Keys of an object, as far as they fill blocks of a megabyte.
+_MOST_KEYS = 100_000
+
+
 def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
     """Open JSON lines, or an array of objects; a key that a row lacks is missing there."""
     first = files[0]
+    for one in files:
+        _check_depth(one)
     paths = ", ".join(quoted(str(one.path)) for one in files)
     # Depth 1 keeps every value as it is written: its type is seen later, on the few distinct ones. And an
     # object of 200 keys is a row here, which DuckDB would take for a map.
@@ -86,6 +94,31 @@ def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Sour
     names = outer_names([row[0] for row in described], first.title)
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     return Source(first.title, aliased(read, len(names)), names, _fields(names, ["JSON"] * len(names)))
+
+
+def _check_depth(file: TableFile) -> None:
+    """Refuse brackets inside one another by the million, and an object with as many keys.
+
+    They take fifty times their size in memory, or hours.
+    """
+    if file.compression:
+        return
+    depth = n_keys = 0
+    with file.path.open("rb") as stream:
+        while block := stream.read(2**20):
+            # Of an object that ends in this block, only what is after its end counts.
+            n_keys = block.count(b'":', block.rfind(b"}") + 1) + (n_keys if b"}" not in block else 0)
+            if n_keys > _MOST_KEYS:
+                raise TooLarge(
+                    f"{file.title} has an object of more than {_MOST_KEYS:,} keys; make a table with fewer "
+                    "columns."
+                )
+            depth += sum(map(block.count, (b"[", b"{"))) - sum(map(block.count, (b"]", b"}")))
+            if depth > _DEEPEST:
+                raise DataError(
+                    f"{file.title} has more than {_DEEPEST:,} brackets open inside one another; give JSON "
+                    "objects, one in a line or in an array."
+                )
 
 
 def _fields(names: Sequence[str], types: Sequence[str]) -> tuple[Field, ...]:

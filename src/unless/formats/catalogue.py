@@ -10,13 +10,15 @@ from unless.formats.graphml import write_graphml
 from unless.formats.json_model import read_json, write_json
 from unless.formats.libra import read_mn, write_mn
 from unless.formats.record import Record, load_record, save_record
-from unless.formats.text import PathLike
+from unless.formats.text import PathLike, ending_of, take
 from unless.formats.uai import read_uai, write_uai
 from unless.inference.model import LogLinearModel
 
 
 def read_model(path: PathLike) -> LogLinearModel:
     """Read a model with weights, by the ending of the file: .unless, .mn, .uai, .bif or .json, also .gz.
+
+    What comes by standard input ("-") or a pipe is known by how it begins.
 
     >>> import tempfile, unless
     >>> folder = tempfile.TemporaryDirectory()
@@ -26,6 +28,7 @@ def read_model(path: PathLike) -> LogLinearModel:
     <LogLinearModel: 32 features over 5 variables>
     >>> folder.cleanup()
     """
+    path = take(path)
     return READERS[_ending(path, READERS, "read")](path)
 
 
@@ -69,8 +72,7 @@ WRITERS: dict[str, Callable[[LogLinearModel, PathLike], None]] = {
 
 def _ending(path: PathLike, known: Mapping[str, object], done: str) -> str:
     name = os.fspath(path)
-    plain = name.lower().removesuffix(".gz") if known is READERS else name.lower()
-    ending = PurePath(plain).suffix
+    ending = ending_of(path) if known is READERS else PurePath(name.lower()).suffix
     if ending not in known:
         raise SettingError(
             f"A model cannot be {done} as {name!r}; name a file that ends in {', '.join(known)}."

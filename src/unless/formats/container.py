@@ -13,6 +13,8 @@ Members = Mapping[str, bytes]
 # Zip begins to count in 1980; a real date would change the bytes from one second to the next.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 UNIX = 3
+# Bytes before a member, of a member in the list at the end, and of the end of that list; names come on top.
+_HEADER, _LISTED, _END = 30, 46, 22
 
 
 def write_container(
@@ -38,9 +40,8 @@ def read_container(path: str | os.PathLike[str]) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
-            if any(_is_foreign(entry) for entry in entries) or sum(e.file_size for e in entries) > len(
-                content
-            ):
+            # What names only the end of a file may have anything before it, or between its members.
+            if any(map(_is_foreign, entries)) or archive.comment or not _is_gapless(entries, content):
                 raise FileFormatError("its members are not stored the way Unless stores them")
             members = {entry.filename: archive.read(entry) for entry in entries}
     except Exception as error:  # zipfile answers hostile bytes with a dozen kinds of exception
@@ -56,3 +57,17 @@ def _is_foreign(entry: zipfile.ZipInfo) -> bool:
     return bool(
         entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits or entry.file_size != entry.compress_size
     )
+
+
+def _is_gapless(entries: list[zipfile.ZipInfo], content: bytes) -> bool:
+    """Tell whether members, their list and its end follow one another, from the first byte to the last."""
+    end = 0
+    for entry in entries:
+        if entry.header_offset != end:
+            return False
+        end += _HEADER + len(entry.filename.encode()) + entry.file_size
+        if end >= 2**31:
+            # What is larger is written in a second way, too; only its end is looked at.
+            return content[-_END:].startswith(b"PK\5\6")
+    listed = sum(_LISTED + len(entry.filename.encode()) for entry in entries)
+    return end + listed + _END == len(content)

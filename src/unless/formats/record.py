@@ -19,6 +19,7 @@ from unless.formats.structures import (
     structure_members,
     table_members,
 )
+from unless.formats.text import take
 from unless.formats.wire import (
     FORMAT,
     VERSION,
@@ -126,6 +127,7 @@ def save_record(record: Record, path: Path, *, follow_links: bool = True) -> Non
 
 def load_record(path: Path) -> Record:
     """Read a record, believing nothing: damaged, foreign, older and newer files get a `FileFormatError`."""
+    path = take(path)
     members = read_container(path)
     name = os.fspath(path)
     if "model.json" not in members:

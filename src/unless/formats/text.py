@@ -1,17 +1,20 @@
 """Text files read with suspicion: what is wrong with them is told by file name and line."""
 
 import gzip
+import io
 import os
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf, isfinite
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessError
 from unless.runtime.files import replacing_all
+from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.streams import blocks_of, is_stream, stream_title
 
 PathLike = str | os.PathLike[str]
 
@@ -53,14 +56,74 @@ def quote(word: str) -> str:
     return repr(word if len(word) <= 40 else word[:37] + "...")
 
 
+class Taken(os.PathLike[str]):
+    """What a stream held, read once; stands for the path of a file that has this content."""
+
+    def __init__(self, title: str, content: bytes) -> None:
+        self.title, self.content = title, content
+
+    def __fspath__(self) -> str:
+        return self.title
+
+    @property
+    def ending(self) -> str:
+        """The ending that a file of this content should have."""
+        start = self.content[: 2**12].removeprefix(b"\xef\xbb\xbf").lstrip()
+        known = {b"PK\3\4": ".unless", b"{": ".json", b"<": ".graphml", b"MARKOV": ".uai", b"BAYES": ".uai"}
+        found = [ending for magic, ending in known.items() if start.startswith(magic)]
+        # BIF begins with the word, after remarks perhaps; Libra's networks begin with numbers.
+        return found[0] if found else ".bif" if re.search(rb"\bnetwork\b", start) else ".mn"
+
+
+def take(path: PathLike) -> PathLike:
+    """Read a model from standard input ("-"), a pipe or a FIFO, once; any other path is left as it is."""
+    if isinstance(path, Taken) or not is_stream(path):
+        return path
+    title, most = stream_title(path), _most_bytes()
+    content = bytearray()
+    for block in blocks_of(path, title):
+        content += block
+        _check_size(len(content), most)
+    with about(title):
+        if not content:
+            raise FileFormatError("it is empty.")
+        return Taken(title, _unpacked(bytes(content)) if content.startswith(b"\x1f\x8b") else bytes(content))
+
+
+def ending_of(path: PathLike) -> str:
+    """Return the ending of a file that may be packed, or that which what was taken should have."""
+    if isinstance(path, Taken):
+        return path.ending
+    return PurePath(os.fspath(path).lower().removesuffix(".gz")).suffix
+
+
 def read_content(path: PathLike) -> bytes:
     """Read a file, unpacking it if its name ends in .gz."""
+    path = take(path)
+    if isinstance(path, Taken):
+        return path.content
+    _check_size(Path(path).stat().st_size, _most_bytes())
     packed = Path(path).read_bytes()
-    if not os.fspath(path).lower().endswith(".gz"):
-        return packed
+    return _unpacked(packed) if os.fspath(path).lower().endswith(".gz") else packed
+
+
+def _most_bytes() -> int:
+    """Return how large a model may be: it is held in memory, and what is made of it besides."""
+    return parse_memory(None) // 2
+
+
+def _check_size(n_bytes: int, most: int) -> None:
+    if n_bytes > most:
+        raise FileFormatError(
+            f"it is larger than {show_memory(most)}, half of the memory that may be used; read it on a "
+            "larger machine."
+        )
+
+
+def _unpacked(packed: bytes) -> bytes:
     limit = SMALL + UNFOLDS_AT_MOST * len(packed)
     try:
-        with gzip.open(path) as stream:
+        with gzip.open(io.BytesIO(packed)) as stream:
             content = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"it cannot be unpacked ({error}).") from None

@@ -77,7 +77,10 @@ def command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Ask whether the columns A and B of MODEL go together, given others or in a context."""
+    """Ask whether the columns A and B of MODEL go together, given others or in a context.
+
+    MODEL, or a table, may be a pipe, or - for standard input.
+    """
     from unless.cli.display import say, say_json
     from unless.cli.models import open_record
     from unless.cli.reading import say_notes, table_of

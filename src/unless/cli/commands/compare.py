@@ -73,7 +73,10 @@ if TYPE_CHECKING:
 def command(
     files: tuple[str, ...], by: str | None, table: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
-    """Say which links differ between two tables or models, or between the groups of one table."""
+    """Say which links differ between two tables or models, or between the groups of one table.
+
+    A table may be a pipe, or - for standard input; a model is named by its file.
+    """
     from unless.cli.display import busy
 
     if by is not None and table:

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(source: str, target: str, as_json: bool) -> None:
-    """Read a model or a graph from IN and write it to OUT, in the format of its ending."""
+    """Read a model or a graph from IN and write it to OUT, in the format of its ending.
+
+    IN may be a pipe, or - for standard input; its format is then known by how it begins.
+    """
     from unless.cli.display import note, say, say_json
     from unless.cli.models import ending, open_record, size_text, told
     from unless.cli.wording import visible

@@ -124,7 +124,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Fit weights to STRUCTURE by a table, in one FILE or several with the same columns, and save a model."""
+    """Fit weights to STRUCTURE by a table, in one FILE or several with the same columns, and save a model.
+
+    STRUCTURE or FILE may be a pipe, or - for standard input.
+    """
     from unless.cli.display import busy, note, say_json
     from unless.cli.models import features_of, open_record
     from unless.cli.reading import found_files, read_like, say_notes

@@ -148,6 +148,7 @@ def _value(text: str) -> Any:
       unless learn counts.csv -o model.unless --count-column Freq
       unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
       unless learn table.csv -o model.unless --no-rows
+      zcat table.csv.gz | unless learn - -o model.unless
       unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
     """,
 )
@@ -177,7 +178,8 @@ def command(
 ) -> None:
     """Learn from a table of categories, in one FILE or several with the same columns, and save a model.
 
-    Reads CSV, TSV, Parquet, JSON lines, ARFF and Excel, also compressed.
+    Reads CSV, TSV, Parquet, JSON lines, ARFF and Excel, also compressed; FILE may be a pipe, or - for
+    standard input.
     """
     from unless.cli.display import busy, note, say_json
     from unless.cli.reading import found_files, read_files

@@ -72,7 +72,10 @@ def command(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Say how probable the levels of each VARIABLE are under MODEL; of several, of their combinations."""
+    """Say how probable the levels of each VARIABLE are under MODEL; of several, of their combinations.
+
+    MODEL may be a pipe, or - for standard input.
+    """
     from unless.formats.catalogue import read_model
 
     if most_probable and how["method"] in ("gibbs", "belief"):

@@ -9,6 +9,7 @@ from unless.cli.reading import matching_options
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
+    from unless.formats.text import PathLike
     from unless.inference.model import LogLinearModel
 
 
@@ -48,7 +49,10 @@ def command(
     is_opened: bool,
     **reading: Any,
 ) -> None:
-    """Write what MODEL says, and what its table or FILE says of that, as one HTML page."""
+    """Write what MODEL says, and what its table or FILE says of that, as one HTML page.
+
+    MODEL or FILE may be a pipe, or - for standard input.
+    """
     from unless.cli.display import busy, note
     from unless.cli.writing import check_output
 
@@ -70,12 +74,14 @@ def _write(
     reading: dict[str, Any],
 ) -> None:
     from unless.cli.models import ending
+    from unless.formats.text import take
     from unless.learners.estimator import Estimator
     from unless.learners.files import load
     from unless.report.build import TITLE, Source
     from unless.report.writing import write_report
 
-    learned = load(model) if ending(model) == ".unless" else _structure(model)
+    taken = take(model)
+    learned = load(taken) if ending(taken) == ".unless" else _structure(taken)
     net = _network(network)
     if isinstance(learned, Estimator):
         keeps_rows = hasattr(learned, "data_") and not files
@@ -88,7 +94,7 @@ def _write(
     write_report(learned, data, output, network=net, source=source, title=title or TITLE)
 
 
-def _structure(model: str) -> Any:
+def _structure(model: "PathLike") -> Any:
     from unless.cli.models import open_record
 
     return open_record(model).structure

@@ -71,7 +71,10 @@ def command(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Draw rows from MODEL and write them as CSV."""
+    """Draw rows from MODEL and write them as CSV.
+
+    MODEL may be a pipe, or - for standard input.
+    """
     from unless.cli.display import note, say_json
     from unless.formats.catalogue import read_model
     from unless.inference.queries import choose_method, sample_codes

@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 @matching_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool, **options: Any) -> None:
-    """Say how probable the rows of a table, in one FILE or several, are under MODEL."""
+    """Say how probable the rows of a table, in one FILE or several, are under MODEL.
+
+    MODEL or FILE may be a pipe, or - for standard input.
+    """
     from unless.cli.display import number, say_json
     from unless.cli.reading import read_like, say_notes
     from unless.formats.catalogue import read_model

@@ -98,7 +98,8 @@ def command(
     """Say what is linked in MODEL, and when, everywhere or in a context.
 
     What was said when it was learned is kept in MODEL. A table in FILE is explained anew; a structure that
-    keeps neither statements nor rows is shown as the pairs that it links.
+    keeps neither statements nor rows is shown as the pairs that it links. MODEL or FILE may be a pipe, or
+    - for standard input.
     """
     from unless.cli.models import open_record, statements_of
     from unless.cli.reading import say_notes, table_of

@@ -1,0 +1,272 @@
+"""Spreadsheets become CSV here, in a child process: what a file claims is checked before it is believed.
+
+A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them.
+So the sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has, and
+how far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes
+long.
+"""
+
+import csv
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from unless.data.labels import to_label
+from unless.data.unpacking import check_list
+from unless.errors import DataError, MissingExtra
+from unless.runtime.child import allow_memory
+from unless.runtime.memory import show_memory
+
+# Sheets are XML, which packs well, though seldom to a fiftieth.
+SMALL, RATIO = 2**24, 100
+# What no program writes: Excel ends there, and so does LibreOffice.
+_LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
+# Cells that a sheet may span without having them: a table is seldom emptier than this.
+_SPARE_CELLS, _SPAN = 2_000_000, 20
+# A cell of Excel holds 32,767 characters.
+_LONGEST_TEXT = 2**20
+# What python-calamine needs, measured and doubled: for a cell that is there, for one that is spanned, for a
+# byte of text; and Python itself.
+_PER_CELL, _PER_SPANNED, _PER_BYTE, _ALONE = 112, 32, 1, 64 * 2**20
+_BLOCK = 2**19
+_SAVE = "save the first sheet as CSV and name that."
+
+
+def write_sheet(source: str, target: str, suffix: str, title: str) -> dict[str, Any]:
+    """Write the first sheet of a spreadsheet as CSV; tell its name, how many there are, if it is empty."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError:
+        raise needs_calamine(title) from None
+    check_sheet(Path(source), suffix, title)
+    is_empty = True
+    try:
+        with CalamineWorkbook.from_path(source) as book:
+            names = book.sheet_names
+            rows = book.get_sheet_by_index(0).iter_rows() if names else iter(())
+            with Path(target).open("w", encoding="utf-8", newline="") as out:
+                writer = csv.writer(out, lineterminator="\n")
+                for row in rows:
+                    if any(cell != "" for cell in row):
+                        writer.writerow([to_label(cell) for cell in row])
+                        is_empty = False
+    except (CalamineError, ValueError) as error:
+        raise damaged(title, error) from None
+    return {"first": names[0][:100] if names else "", "n_sheets": len(names), "is_empty": is_empty}
+
+
+def needs_calamine(title: str) -> MissingExtra:
+    """Say which package is absent."""
+    return MissingExtra(
+        f'Reading {title} needs python-calamine; install it with: pip install "unless[excel]"'
+    )
+
+
+def damaged(title: str, error: object) -> DataError:
+    """Say that a file is no spreadsheet."""
+    why = f" ({error})"[:100] if str(error) else ""
+    return DataError(f"{title} is damaged or not a spreadsheet{why}; save it again.")
+
+
+def check_sheet(source: Path, suffix: str, title: str) -> None:
+    """Look a sheet through and allow the memory it needs, or refuse it."""
+    with source.open("rb") as packed:
+        start = packed.read(8)
+    if not start.startswith(b"PK"):
+        # Excel keeps spreadsheets with a password in the old format.
+        if suffix != ".xls" and start != b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
+            raise damaged(title, "it is no archive")
+        # The format of Excel 97 has no more than 65,536 rows and 256 columns, and packs nothing.
+        allow_memory(2 * _ALONE + 20 * source.stat().st_size)
+        return
+    try:
+        with source.open("rb") as packed:
+            check_list(packed, title)
+            with zipfile.ZipFile(packed) as archive:
+                allow_memory(_ALONE + _look_through(archive, suffix, _Counted(archive, title), title))
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, KeyError) as error:
+        raise damaged(title, error) from None
+    except Exception as error:
+        if type(error).__module__ in ("zlib", "_lzma"):
+            raise damaged(title, error) from None
+        raise
+
+
+class _Counted:
+    """Members that are unpacked block by block, and how many bytes that made."""
+
+    def __init__(self, archive: zipfile.ZipFile, title: str) -> None:
+        self.archive, self.title, self.n_bytes = archive, title, 0
+
+    def count(self, name: str) -> None:
+        """Count the bytes of a member."""
+        for _ in self._raw(name):
+            pass
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield a member of XML; no tag is cut in two by the end of a block."""
+        rest = b""
+        for read in self._raw(name):
+            block = rest + read
+            end = block.rfind(b"<")
+            if len(block) - max(end, 0) > _LONGEST_TEXT:
+                raise DataError(
+                    f"{self.title} has a cell of more than {show_memory(_LONGEST_TEXT)} of text; {_SAVE}"
+                )
+            if end > 0:
+                yield block[:end]
+            rest = block[max(end, 0) :]
+        yield rest
+
+    def _raw(self, name: str) -> Iterator[bytes]:
+        member = self.archive.getinfo(name)
+        if member.flag_bits & 1:
+            raise DataError(f"{self.title} is protected by a password; save it without one.")
+        if member.file_size > SMALL + RATIO * member.compress_size:
+            raise DataError(
+                f"{self.title} unpacks to {show_memory(member.file_size)}, more than {RATIO} times its size; "
+                f"{_SAVE}"
+            )
+        with self.archive.open(member) as stream:
+            # No more than announced is unpacked.
+            while block := stream.read(_BLOCK):
+                self.n_bytes += len(block)
+                yield block
+
+
+def _look_through(archive: zipfile.ZipFile, suffix: str, counted: _Counted, title: str) -> int:
+    """Return the memory that the first sheet needs besides Python's own."""
+    names = set(archive.namelist())
+    if "content.xml" in names:
+        span = _ods_span(counted.blocks("content.xml"))
+    elif "xl/workbook.bin" in names or suffix == ".xlsb":
+        # Binary: its cells are not looked at, and the bound on memory must do.
+        for name in sorted(names):
+            if name.endswith(".bin"):
+                counted.count(name)
+        return 12 * counted.n_bytes
+    else:
+        for name in names & {"xl/sharedStrings.xml", "xl/styles.xml"}:
+            counted.count(name)
+        span = _Span()
+        for name in _first_sheets(names, counted):
+            _xlsx_span(counted.blocks(name), span)
+    span.check(title)
+    return _PER_CELL * span.n_cells + _PER_SPANNED * span.area + _PER_BYTE * counted.n_bytes
+
+
+def _first_sheets(names: set[str], counted: _Counted) -> list[str]:
+    """Return the member that holds the first sheet; all that may, where that is not plain."""
+    places = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
+    book, rels = (b"".join(counted.blocks(name)) if name in names else b"" for name in places)
+    first = re.search(rb"<(?:\w+:)?sheet\s[^>]*?\w+:id=[\"']([^\"']+)", book)
+    if first:
+        for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):
+            target = re.search(rb"\bTarget=[\"']([^\"']+)", link)
+            if target and re.search(rb"\bId=[\"']" + re.escape(first[1]) + rb"[\"']", link):
+                path = target[1].decode("utf-8", "replace")
+                name = path.lstrip("/") if path.startswith("/") else str(PurePosixPath("xl") / path)
+                if name in names:
+                    return [name]
+    return sorted(name for name in names if name.startswith("xl/") and "sheet" in name.lower())
+
+
+class _Span:
+    """How many cells a sheet has, and how far they reach."""
+
+    def __init__(self) -> None:
+        self.n_cells, self.n_rows, self.n_columns = 0, 0, 0
+
+    @property
+    def area(self) -> int:
+        """How many cells are spanned."""
+        return self.n_rows * self.n_columns
+
+    def check(self, title: str) -> None:
+        """Refuse a sheet that reaches further than any, or much further than it has cells."""
+        if self.n_rows > _LAST_ROW or self.n_columns > _LAST_COLUMN:
+            place, last = ("row", _LAST_ROW) if self.n_rows > _LAST_ROW else ("column", _LAST_COLUMN)
+            raise DataError(
+                f"The first sheet of {title} has a cell beyond {place} {last:,}, where spreadsheets end; "
+                f"{_SAVE}"
+            )
+        if self.area > _SPARE_CELLS + _SPAN * self.n_cells:
+            raise DataError(
+                f"The first sheet of {title} spans {self.n_rows:,} rows and {self.n_columns:,} columns with "
+                f"{self.n_cells:,} cells; delete what is far from the table, or {_SAVE}"
+            )
+
+    def reach(self, rows: Iterable[bytes | int], columns: Iterable[bytes]) -> None:
+        """Take in cells in these rows and columns."""
+        # Longer numbers are as far beyond the end.
+        self.n_rows = max(self.n_rows, *(int(row if isinstance(row, int) else row[:12]) for row in rows), 0)
+        self.n_columns = max(self.n_columns, *map(number_of, columns), 0)
+
+
+def _xlsx_span(blocks: Iterator[bytes], span: _Span) -> None:
+    """Count the cells of an Excel sheet."""
+    tag = b""
+    for block in blocks:
+        if not tag:
+            found = re.search(rb"<(\w+:)?worksheet\b", block)
+            tag = b"<" + (found[1] or b"" if found else b"") + b"c"
+            # Nearly all programs write cells so, and it is found fast.
+            usual = [re.compile(tag + rb' r="' + part) for part in (rb"([A-Z]+)", rb"[A-Z]+(\d+)")]
+        columns, rows = (one.findall(block) for one in usual)
+        n_cells = block.count(tag + b" ") + block.count(tag + b">")
+        if n_cells != len(rows):
+            _reach_anyhow(block, tag, span)
+        span.n_cells += n_cells
+        span.reach(set(rows), set(columns))
+
+
+def _reach_anyhow(block: bytes, tag: bytes, span: _Span) -> None:
+    """Take in cells however they are written, those too that only follow one another."""
+    cells = re.findall(tag + rb"\s[^>]*?\br\s*=\s*[\"']([A-Za-z]+)(\d+)", block)
+    lines = block.split(tag[:-1] + b"row")
+    numbers = re.findall(tag[:-1] + rb"row\s[^>]*?\br\s*=\s*[\"'](\d+)", block)
+    span.reach(
+        [span.n_rows + len(lines), *numbers, *(row for _, row in cells)], {one.upper() for one, _ in cells}
+    )
+    span.n_columns = max(span.n_columns, *(line.count(tag) for line in lines))
+
+
+def number_of(letters: bytes) -> int:
+    """Return the number of a column by its letters: A is 1, Z is 26, AA is 27."""
+    number = 0
+    for letter in letters[:8]:
+        number = 26 * number + letter - 64
+    return number
+
+
+_ODS = re.compile(rb"<(/?)table:(table-row|table-cell|covered-table-cell|table)\b([^>]*?)(/?)>|<text:p\b")
+_REPEATED = re.compile(rb"number-(?:rows|columns)-repeated\s*=\s*[\"'](\d+)")
+
+
+def _ods_span(blocks: Iterator[bytes]) -> _Span:
+    """Count the cells of the first sheet of an OpenDocument, in which one row or cell may stand for many."""
+    span = _Span()
+    row = times = column = filled = 0
+    for block in blocks:
+        for is_end, kind, attributes, is_alone in _ODS.findall(block):
+            repeated = _REPEATED.search(attributes)
+            number = int(repeated[1][:12]) if repeated else 1
+            if kind == b"table" and is_end:
+                return span
+            if not kind or b"office:value" in attributes:
+                # Text or a value; the empty cells and rows at the end of a sheet are not read.
+                filled = column + (number if kind else 0)
+            if kind.endswith(b"cell") and not is_end:
+                column += number
+                span.n_cells += 1
+            if kind == b"table-row" and not is_end:
+                times, column, filled = number, 0, 0
+            if kind == b"table-row" and (is_end or is_alone):
+                row += times
+                if filled:
+                    span.n_rows, span.n_columns = row, max(span.n_columns, filled)
+            if number > _LAST_ROW:
+                span.n_rows = number
+    return span
