@@ -1,0 +1,245 @@
+"""The search for modes: states that chains could be caught in, found before chains are trusted."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.inference.chains import Asked, Integers, Start, Walk
+from unless.inference.diagnostics import Floats, Trace
+from unless.inference.sums import sums_of_weights
+from unless.kernels.gibbs import run_marginals
+from unless.kernels.tempering import search_modes
+
+Bools = npt.NDArray[np.bool_]
+
+# All starts of a search, and those of a kind: the rest holds a variable at a level.
+MOST_STARTS, _MOST_CONSTANT, _MOST_FEATURES, _N_RANDOM = 64, 4, 16, 8
+# Sweeps while it gets colder, and after all is let go.
+_N_COOLING, _N_AFTER = 20, 10
+# Deep and narrow modes are found where it is colder than the model is.
+_COLDEST = 4.0
+_N_TRIES = 100
+# Standard deviations beyond all batches of the chains at which a batch is strange, and batches looked at again.
+_STRANGE = 2.0
+_MOST_STRANGE = 8
+# Sweeps of the runs that measure how much mass is near a state.
+_N_NEAR = 100
+
+
+class Found(NamedTuple):
+    """States that the search ended in, and the mean of every cell over the batch that led there."""
+
+    states: Integers
+    means: Floats
+    hot: float
+
+
+def search(walk: Walk, asked: Asked) -> Found:
+    """Cool states down from many starts that have little in common.
+
+    Each level of the variables asked about is held once while the rest cools around it, then those of others;
+    so are features of large weights. Some starts are random, and some have the same level everywhere.
+    """
+    hot = warmth(walk)
+    states, held, hots, ends = _starts(walk, asked, hot)
+    sums = np.zeros((len(states), asked.n_cells))
+    random = walk.seed()
+    for some in walk.pieces(len(states), _N_COOLING + _N_AFTER + walk.n_sweeps):
+        search_modes(
+            walk.free,
+            states[some],
+            held[some],
+            hots[some],
+            ends[some],
+            _N_COOLING,
+            _N_AFTER,
+            walk.n_sweeps,
+            walk.mentions,
+            asked.offsets,
+            asked.strides,
+            asked.pivot,
+            sums[some],
+            random,
+        )
+    return Found(states, sums / walk.n_sweeps, hot)
+
+
+def warmth(walk: Walk) -> float:
+    """Return an inverse temperature at which all states are about as probable as any other."""
+    finite = np.where(walk.is_hard, 0.0, walk.weights)
+    spread = float(sums_of_weights(walk.random_states(100).astype(np.uint16), walk.arrays, finite).std())
+    return min(0.3, 1.0 / max(spread, 1e-9))
+
+
+def spread_starts(walk: Walk, found: Found) -> list[Start]:
+    """Start chains far from each other: at the most probable state, at those least like it, and anywhere."""
+    starts = [walk.possible_start()]
+    best = int(log_potentials(walk, found.states).argmax())
+    chosen = [best]
+    distance = np.abs(found.means - found.means[best]).max(axis=1)
+    while len(chosen) < walk.n_chains - 1:
+        farthest = int(distance.argmax())
+        chosen.append(farthest)
+        distance = np.minimum(distance, np.abs(found.means - found.means[farthest]).max(axis=1))
+    starts += [walk.start(found.states[place].copy(), walk.seed()) for place in chosen]
+    return starts[: walk.n_chains] if walk.n_chains > 1 else starts[1:]
+
+
+def far_states(found: Found, most: int) -> Integers:
+    """Return states that the search ended in, each as far as can be from those before."""
+    chosen, distance = [0], np.abs(found.means - found.means[0]).max(axis=1)
+    while len(chosen) < most and distance.max() > 0.2:
+        chosen.append(int(distance.argmax()))
+        distance = np.minimum(distance, np.abs(found.means - found.means[chosen[-1]]).max(axis=1))
+    return found.states[chosen]
+
+
+def log_potentials(walk: Walk, states: Integers) -> Floats:
+    """Return the log of the unnormalised probability of states."""
+    return sums_of_weights(states.astype(np.uint16), walk.arrays, walk.weights)
+
+
+def strange_cells(found: Floats, trace: Trace) -> Bools:
+    """Tell, for each batch (starts, cells), the cells whose means no batch of the chains came near."""
+    means = trace.means.reshape(-1, trace.means.shape[-1])
+    margin = _STRANGE * means.std(axis=0) + 5 / trace.n_draws
+    return np.asarray((found < means.min(axis=0) - margin) | (found > means.max(axis=0) + margin))
+
+
+def caught_cells(walk: Walk, asked: Asked, found: Found, trace: Trace) -> Bools:
+    """Tell which cells have a mode that the chains did not see: what is still strange after burning in."""
+    strange = strange_cells(found.means, trace)
+    caught = np.zeros(asked.n_cells, dtype=np.bool_)
+    # A start that shows nothing new beside those looked at need not be looked at.
+    for _ in range(_MOST_STRANGE):
+        news = (strange & ~caught).sum(axis=1)
+        place = int(news.argmax())
+        if not news[place]:
+            break
+        start = walk.start(found.states[place], walk.seed())
+        walk.expect(walk.burn_in + walk.n_sweeps)
+        walk.burn_in_chain(start)
+        sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
+        walk.add_up(start, asked, sums, squares)
+        caught |= strange[place] & strange_cells(sums / walk.n_sweeps, trace)[0]
+        strange[place] = False
+    return caught
+
+
+class Witness(NamedTuple):
+    """A state, how far a chain goes from it, and the log of the mass that the chain reaches from there."""
+
+    codes: Integers
+    radius: int
+    log_mass: float
+
+
+def witness(walk: Walk, codes: Integers) -> Witness:
+    """Let a chain run from a state, and measure the mass around the most probable state it meets.
+
+    P(x) = P(x_1) P(x_2 | x_1) ... with each factor an average over a chain that holds what is before it
+    (Chib 1995); as the chain stays in its mode, so does the mass, Z = potential(x) / P(x).
+    """
+    start = walk.start(codes.copy(), walk.seed())
+    walk.expect(_N_NEAR * (2 + len(walk.free)))
+    walk.go_on(start, _N_NEAR)
+    rows = np.zeros((_N_NEAR, len(walk.n_levels)), dtype=np.uint16)
+    for some in walk.pieces(_N_NEAR, 1):
+        walk.fill(start, rows[some], 1)
+    potentials = sums_of_weights(rows, walk.arrays, walk.weights)
+    best = rows[int(potentials.argmax())].astype(np.int64)
+    radius = int(np.quantile((rows != best).sum(axis=1), 0.95, method="higher"))
+    asked = Asked.levels(walk.n_levels)
+    log_share, random = 0.0, walk.seed()
+    for place, variable in enumerate(walk.free.tolist()):
+        near = walk.start(best.copy(), random)
+        sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
+        for _ in walk.pieces(1, _N_NEAR):
+            run_marginals(
+                walk.free[place:],
+                near.codes,
+                near.unmet,
+                walk.mentions,
+                _N_NEAR,
+                asked.offsets,
+                sums,
+                squares,
+                near.random,
+            )
+        log_share += float(np.log(sums[0, asked.offsets[variable] + best[variable]] / _N_NEAR))
+    return Witness(best, radius, float(potentials.max()) - log_share)
+
+
+def _starts(walk: Walk, asked: Asked, hot: float) -> tuple[Integers, Bools, Floats, Floats]:
+    """Return states, the variables that are held in each, and where its cooling begins and ends."""
+    holds: list[dict[int, int]] = [{} for _ in range(_N_RANDOM)]
+    holds += _features_to_hold(walk)
+    n_constant = min(int(walk.n_levels.max()), _MOST_CONSTANT)
+    holds += _levels_to_hold(walk, asked)[: MOST_STARTS - n_constant - len(holds)]
+    states = walk.random_states(n_constant + len(holds))
+    held = np.zeros(states.shape, dtype=np.bool_)
+    for level in range(n_constant):
+        states[level, walk.free] = np.minimum(level, walk.n_levels[walk.free] - 1)
+    for place, hold in enumerate(holds, n_constant):
+        states[place, list(hold)] = list(hold.values())
+        held[place, list(hold)] = True
+    ends = np.where(np.arange(len(states)) % 2, 1.0, _COLDEST)
+    hots = np.full(len(states), hot)
+    hots[:n_constant] = ends[:n_constant] = 1.0
+    if walk.is_hard.any():
+        random = walk.seed()
+        keep = [place for place in range(len(states)) if _make_possible(walk, states[place], held[place], random)]
+        states, held, hots, ends = states[keep], held[keep], hots[keep], ends[keep]
+    if not len(states):
+        states, held = walk.possible_start().codes[None], np.zeros((1, len(walk.n_levels)), dtype=np.bool_)
+        hots = ends = np.ones(1)
+    return states, held, hots, ends
+
+
+def _make_possible(walk: Walk, codes: Integers, held: Bools, random: npt.NDArray[np.uint64]) -> bool:
+    """Move a state where no feature of weight -inf holds; where that cannot be, nothing is held."""
+    if walk.avoid_the_forbidden(codes, walk.free[~held[walk.free]], random, _N_TRIES):
+        return True
+    held[:] = False
+    return walk.avoid_the_forbidden(codes, walk.free, random, _N_TRIES)
+
+
+def _levels_to_hold(walk: Walk, asked: Asked) -> list[dict[int, int]]:
+    """List the levels of free variables, those asked about first, the others in random order."""
+    first = [variable for variable in asked.variables if variable not in walk.evidence and asked.pivot >= 0]
+    others = [int(variable) for variable in walk.rng.permutation(walk.free) if int(variable) not in first]
+    levels = [{variable: level} for variable in first for level in range(int(walk.n_levels[variable]))]
+    # One level of each other variable before the next of any: all variables are held at least once, if possible.
+    most = int(walk.n_levels.max())
+    levels += [{v: level} for level in range(most) for v in others if level < int(walk.n_levels[v])]
+    return levels
+
+
+def _features_to_hold(walk: Walk) -> list[dict[int, int]]:
+    """List assignments that make the features of the largest weights hold, if they speak of several variables."""
+    sizes = np.diff(walk.arrays.start)
+    order = np.argsort(-np.where(np.isfinite(walk.weights), walk.weights, -np.inf), kind="stable")
+    some = [int(f) for f in order[: 8 * _MOST_FEATURES] if walk.weights[f] > 1.0 and sizes[f] > 1]
+    holds: list[dict[int, int]] = []
+    for feature in some:
+        inside = slice(int(walk.arrays.start[feature]), int(walk.arrays.start[feature + 1]))
+        hold = _assignment(walk, inside)
+        if hold and hold not in holds:
+            holds.append(hold)
+        if len(holds) == _MOST_FEATURES:
+            break
+    return holds
+
+
+def _assignment(walk: Walk, inside: slice) -> dict[int, int]:
+    """Return levels of free variables with which the conditions of a feature hold, or nothing."""
+    fits = {}
+    for variable, level, equal in zip(
+        *(array[inside].tolist() for array in walk.arrays[1:]), strict=True
+    ):
+        levels = fits.get(variable, np.ones(int(walk.n_levels[variable]), dtype=np.bool_))
+        fits[variable] = levels & ((np.arange(len(levels)) == level) == equal)
+    if any(not levels[walk.evidence[v]] for v, levels in fits.items() if v in walk.evidence):
+        return {}
+    return {v: int(walk.rng.choice(np.flatnonzero(levels))) for v, levels in fits.items() if v not in walk.evidence}
