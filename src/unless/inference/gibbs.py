@@ -42,7 +42,7 @@ _BYTES = 80
 # Chains are caught or too slow where fewer draws than this are worth something.
 _FEWEST_EFFECTIVE = 100
 # Arrivals at the coldest level that tempering goes on for, of all ensembles and of each.
-_WANTED_ARRIVALS, _FEWEST_ARRIVALS = 400, 20
+_WANTED_ARRIVALS, _FEWEST_ARRIVALS = 1_000, 50
 # Tempering gives up when it has taken so many times the sweeps of the chains.
 _MOST_EFFORT = 100
 # A mode of less mass than this is not missed by rows of this number.
