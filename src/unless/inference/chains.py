@@ -1,6 +1,5 @@
 """Gibbs chains over one model: their starts, their random numbers, and calls of kernels that stay short."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,7 +16,8 @@ from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.diagnostics import Floats, Trace
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState, make_rng
-from unless.kernels.gibbs import Mentions, find_start, run_joint, run_marginals, run_rows, settle
+from unless.kernels.elimination import component_labels
+from unless.kernels.gibbs import Mentions, find_start, run_batches, run_rows, settle
 from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]
@@ -40,10 +40,10 @@ class Start(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The cells that are added up: the levels of all variables, or the joint table of some.
+    """The cells that are added up: the levels of all variables, and perhaps the joint table of some.
 
-    Level l of variable v is in cell offsets[v] + l, or the offsets are 0 and pivot is the variable of the
-    table whose conditional is averaged, and strides the steps of its variables in the table.
+    Level l of variable v is in cell offsets[v] + l. The table comes after all levels; the strides are the steps
+    of its variables, and the conditional of the pivot is averaged (-1: there is no table).
     """
 
     n_cells: int
@@ -53,21 +53,15 @@ class Asked(NamedTuple):
     variables: tuple[int, ...]
 
     @classmethod
-    def levels(cls, n_levels: Integers) -> "Asked":
-        """Ask about every variable by itself."""
-        zeros = np.zeros(len(n_levels), dtype=np.int64)
-        offsets = np.cumsum(n_levels) - n_levels
-        return cls(int(n_levels.sum()), offsets, zeros, -1, tuple(range(len(n_levels))))
-
-    @classmethod
-    def table(cls, n_levels: Integers, variables: Sequence[int], pivot: int) -> "Asked":
-        """Ask about some variables together."""
-        shape = [int(n_levels[variable]) for variable in variables]
+    def of(cls, n_levels: Integers, variables: Sequence[int] = (), pivot: int = -1) -> "Asked":
+        """Ask about every variable by itself, and about some of them together."""
         strides = np.zeros(len(n_levels), dtype=np.int64)
-        for position, variable in enumerate(variables):
-            strides[variable] = math.prod(shape[position + 1 :])
-        offsets = np.zeros(len(n_levels), dtype=np.int64)
-        return cls(math.prod(shape), offsets, strides, pivot, tuple(variables))
+        n_table = 1
+        for variable in reversed(variables):
+            strides[variable] = n_table
+            n_table *= int(n_levels[variable])
+        n_cells = int(n_levels.sum()) + (n_table if pivot >= 0 else 0)
+        return cls(n_cells, np.cumsum(n_levels) - n_levels, strides, pivot, tuple(variables))
 
 
 class Walk:
@@ -151,10 +145,8 @@ class Walk:
         """Let a chain go on, adding up the cells that are asked about in batches (batches, cells)."""
         given = (self.free, start.codes, start.unmet, self.mentions, self.n_sweeps)
         for some in self.pieces(len(sums), self.n_sweeps):
-            if asked.pivot < 0:
-                run_marginals(*given, asked.offsets, sums[some], squares[some], start.random)
-            else:
-                run_joint(*given, asked.strides, asked.pivot, sums[some], squares[some], start.random)
+            cells = (asked.offsets, asked.strides, asked.pivot, sums[some], squares[some])
+            run_batches(*given, *cells, start.random)
 
     def run_chains(self, starts: Sequence[Start], asked: Asked) -> Trace:
         """Burn all chains in and add up what is asked about."""
@@ -164,6 +156,22 @@ class Walk:
             self.burn_in_chain(start)
             self.add_up(start, asked, sums[chain], squares[chain])
         return Trace(sums, squares, self.n_sweeps)
+
+    def neighbourhoods(self) -> Integers:
+        """Label variables that depend on each other given the evidence with the smallest of them."""
+        arrays = self.arrays
+        known = np.full(len(self.n_levels), -1)
+        known[list(self.evidence)] = list(self.evidence.values())
+        feature = np.repeat(np.arange(len(self.weights)), np.diff(arrays.start))
+        code = known[arrays.variable]
+        broken = (code >= 0) & ((code == arrays.level) != arrays.equal)
+        alive = np.ones(len(self.weights), dtype=np.bool_)
+        alive[feature[broken]] = False
+        stays = (code < 0) & alive[feature]
+        sizes = np.bincount(feature[stays], minlength=len(self.weights))
+        start = np.append(0, np.cumsum(sizes[sizes > 0])).astype(np.int64)
+        labels = component_labels(start, arrays.variable[stays].astype(np.int64), len(self.n_levels))
+        return np.asarray(labels, dtype=np.int64)
 
     def seed(self) -> Seed:
         """Begin a stream of random numbers."""

@@ -8,6 +8,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 # Differences between probabilities that do not matter to anyone.
 NEGLIGIBLE = 1e-6
+# Chains agree below this, by the usual measure.
+MOST_R_HAT = 1.05
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class GibbsReport:
     @property
     def agrees(self) -> bool:
         """Whether the chains agree by the usual measure, R-hat below 1.05."""
-        return self.r_hat < 1.05
+        return self.r_hat < MOST_R_HAT
 
     def __str__(self) -> str:
         r_hat = f"{self.r_hat:.3f}" if self.r_hat < 100 else "over 100"

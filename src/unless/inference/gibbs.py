@@ -8,6 +8,7 @@ that does not settle either, there is an error and no answer.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +17,21 @@ import numpy.typing as npt
 from unless.data.dataset import Rows
 from unless.data.domain import Code
 from unless.errors import NotConverged, TooLarge
-from unless.inference.chains import N_BATCHES, Asked, Start, Walk
+from unless.inference.chains import N_BATCHES, Asked, Walk
 from unless.inference.diagnostics import (
+    MOST_R_HAT,
     Floats,
     GibbsReport,
     Trace,
     binomial_errors,
+    effective_sizes,
     report_on,
+    split_r_hats,
     standard_errors,
 )
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
-from unless.inference.modes import Found, Witness, caught_cells, far_states, search, spread_starts, witness
+from unless.inference.modes import Found, Witness, far_states, search, spread_starts, strange_cells, witness
 from unless.inference.randomness import RandomState
 from unless.inference.tempering import Tempering
 from unless.runtime.memory import parse_memory, show_memory
@@ -39,8 +43,10 @@ N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
 _LOOKED_AT = 1_000
 # For each chain, batch and cell: sums and squares, means, and the spectra that errors are estimated from.
 _BYTES = 80
-# Chains are caught or too slow where fewer draws than this are worth something.
-_FEWEST_EFFECTIVE = 100
+# Chains are caught or too slow where fewer draws than this are worth something, or fewer than one in 50.
+_FEWEST_EFFECTIVE, _SLOWEST = 400, 50
+# Tempered ensembles, whose errors are also bounded by their arrivals, may do with fewer.
+_FEWEST_TEMPERED = 100
 # Arrivals at the coldest level that tempering goes on for, of all ensembles and of each.
 _WANTED_ARRIVALS, _FEWEST_ARRIVALS = 1_000, 50
 # Tempering gives up when it has taken so many times the sweeps of the chains.
@@ -71,22 +77,17 @@ def gibbs_query(
 
     The conditional of one of the variables is averaged, with the others as they were drawn.
     """
-    _check_room(math.prod(model.domain.n_levels[list(variables)].tolist()), n_chains, max_memory)
     walk = Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
     shape = tuple(int(walk.n_levels[variable]) for variable in variables)
+    _check_room(math.prod(shape) + int(walk.n_levels.sum()), n_chains, max_memory)
     free = [variable for variable in variables if variable not in evidence]
     if not free:
         sampled = _certain(walk, shape, [evidence[variable] for variable in variables])
         return _answer(model, variables, evidence, sampled)
-    pivot = max(free, key=lambda v: int(walk.n_levels[v]))
-    asked = Asked.table(walk.n_levels, variables, pivot)
-    known = np.zeros(shape, dtype=np.bool_)
-    for axis, variable in enumerate(variables):
-        if variable in evidence:
-            others = np.arange(shape[axis]) != evidence[variable]
-            known |= others.reshape([-1 if place == axis else 1 for place in range(len(shape))])
+    asked = Asked.of(walk.n_levels, variables, max(free, key=lambda v: int(walk.n_levels[v])))
     with walk.shown(show_progress):
-        (sampled,) = _Run(walk, asked, max_memory).answers([slice(0, asked.n_cells)], known.ravel())
+        run = _Run(walk, asked, max_memory)
+        sampled = run.answer(run.table, free, _is_known(shape, variables, evidence))
     tables = (sampled.probabilities.reshape(shape), sampled.errors.reshape(shape))
     return _answer(model, variables, evidence, _Sampled(*tables, sampled.report))
 
@@ -103,15 +104,14 @@ def gibbs_marginals(
     show_progress: bool | None = None,
 ) -> list[Distribution]:
     """Estimate the marginal of every variable, given codes of some, from one run of chains."""
-    _check_room(int(model.domain.n_levels.sum()), n_chains, max_memory)
     walk = Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
-    asked = Asked.levels(walk.n_levels)
-    parts = _parts(walk, asked)
-    known = np.zeros(asked.n_cells, dtype=np.bool_)
-    for variable in evidence:
-        known[parts[variable]] = True
+    _check_room(int(walk.n_levels.sum()), n_chains, max_memory)
     with walk.shown(show_progress):
-        sampled = _Run(walk, asked, max_memory).answers(parts, known)
+        run = _Run(walk, Asked.of(walk.n_levels), max_memory)
+        sampled = [
+            run.answer(run.levels_of(variable), [variable], np.full(int(size), variable in evidence))
+            for variable, size in enumerate(walk.n_levels)
+        ]
     return [_answer(model, [variable], evidence, one) for variable, one in enumerate(sampled)]
 
 
@@ -133,12 +133,10 @@ def gibbs_sample(
     are caught in modes, rows come from the coldest levels of tempered ensembles instead.
     """
     walk = Walk(model, evidence, random_state, n_chains, _LOOKED_AT, burn_in)
-    asked = Asked.levels(walk.n_levels)
     with walk.shown(show_progress, n_rows * n_between):
-        run = _Run(walk, asked, max_memory)
-        tempering = run.tempering_for(_parts(walk, asked))
-        if tempering is not None:
-            return walk.rng.permutation(tempering.rows(n_rows, n_between))
+        run = _Run(walk, Asked.of(walk.n_levels), max_memory)
+        if run.caught.any():
+            return walk.rng.permutation(run.tempering.rows(n_rows, n_between))
         rows = np.zeros((n_rows, len(model.domain)), dtype=Code)
         for share, start in zip(np.array_split(rows, n_chains), run.starts, strict=True):
             for some in walk.pieces(len(share), n_between):
@@ -146,48 +144,77 @@ def gibbs_sample(
     return walk.rng.permutation(rows)
 
 
-def _parts(walk: Walk, asked: Asked) -> list[slice]:
-    """Return the cells of each variable."""
-    ends = asked.offsets + walk.n_levels
-    return [slice(low, high) for low, high in zip(asked.offsets.tolist(), ends.tolist(), strict=True)]
+def _is_known(shape: tuple[int, ...], variables: Sequence[int], evidence: Mapping[int, int]) -> Bools:
+    """Tell which cells of a table the evidence excludes."""
+    known = np.zeros(shape, dtype=np.bool_)
+    for axis, variable in enumerate(variables):
+        if variable in evidence:
+            others = np.arange(shape[axis]) != evidence[variable]
+            known |= others.reshape([-1 if place == axis else 1 for place in range(len(shape))])
+    return known.ravel()
 
 
 class _Run:
-    """Chains of the model, with what a search for modes says of them, and tempering where they fail."""
+    """Chains of the model, with what a search for modes says of them, and tempering where they fail.
+
+    All variables are looked at, whatever is asked about: what moves slowly elsewhere moves it, too.
+    """
 
     def __init__(self, walk: Walk, asked: Asked, max_memory: int | str | None) -> None:
         self.walk, self.asked, self.max_memory = walk, asked, max_memory
-        self.starts: list[Start] = []
+        self.table = slice(int(walk.n_levels.sum()), asked.n_cells)
         self.found: Found = search(walk, asked)
         self.starts = spread_starts(walk, self.found)
         self.trace = walk.run_chains(self.starts, asked)
-        self.caught = caught_cells(walk, asked, self.found, self.trace)
+        self.errors = standard_errors(self.trace)
+        self.sizes = effective_sizes(self.trace, self.errors)
+        fewest = min(_FEWEST_EFFECTIVE, self.trace.n_draws / _SLOWEST)
+        failed = strange_cells(self.found.means, self.trace).any(axis=0)
+        failed |= (split_r_hats(self.trace) >= MOST_R_HAT) | (self.sizes < fewest)
+        shown = np.logical_or.reduceat(failed[: self.table.start], asked.offsets)
+        shown[list(asked.variables)] |= bool(failed[self.table].any())
+        shown[list(walk.evidence)] = False
+        # Variables that depend on each other are caught together, whichever of them shows it.
+        self.labels = walk.neighbourhoods()
+        self.caught = np.isin(self.labels, self.labels[shown])
 
-    def answers(self, parts: list[slice], known: Bools) -> list[_Sampled]:
-        """Answer each part of the cells, by chains or by tempering; what is known has no error."""
-        tempering = self.tempering_for(parts)
-        answers = []
-        for part in parts:
-            plain = self._sum_up(part, known[part])
-            if plain is None:
-                assert tempering is not None
-                plain = _sum_up_tempered(tempering, part, known[part], self.walk.burn_in)
-            answers.append(plain)
-        return answers
+    def levels_of(self, variable: int) -> slice:
+        """Return the cells of the levels of a variable."""
+        begin = int(self.asked.offsets[variable])
+        return slice(begin, begin + int(self.walk.n_levels[variable]))
 
-    def tempering_for(self, parts: list[slice]) -> Tempering | None:
-        """Temper where the chains do not answer some part, until all such parts are answered."""
-        nothing_known = np.zeros(self.asked.n_cells, dtype=np.bool_)
-        open_parts = [part for part in parts if self._sum_up(part, nothing_known[part]) is None]
-        if not open_parts:
-            return None
+    def answer(self, part: slice, variables: list[int], known: Bools) -> _Sampled:
+        """Answer some cells of these variables, by chains or by tempering; what is known has no error."""
+        if self.caught[variables].any():
+            tempering = self.tempering
+            n_arrivals, n_levels = sum(tempering.n_arrivals), len(tempering.ladder.strengths)
+            trace = _take(tempering.trace, part)
+            errors, means = standard_errors(trace), trace.means.mean(axis=(0, 1))
+            report = report_on(trace, errors, self.walk.burn_in, n_levels=n_levels, n_arrivals=n_arrivals)
+            floor = binomial_errors(means, n_arrivals)
+        else:
+            trace = _take(self.trace, part)
+            errors, means = self.errors[part], trace.means.mean(axis=(0, 1))
+            report = report_on(trace, errors, self.walk.burn_in)
+            # A state that no draw fell on may have about this probability.
+            near = np.isin(self.labels, self.labels[variables]).repeat(self.walk.n_levels)
+            floor = np.full(len(means), 1 / float(self.sizes[: len(near)][near].min()))
+        errors = np.where(known, 0.0, np.maximum(errors, floor))
+        return _Sampled(means / means.sum(), errors, report)
+
+    @cached_property
+    def tempering(self) -> Tempering:
+        """Temper until all that the chains do not answer is answered."""
         walk = self.walk
+        parts = [self.levels_of(int(variable)) for variable in np.flatnonzero(self.caught)]
+        if self.caught[list(self.asked.variables)].any():
+            parts.append(self.table)
         ends = np.array([start.codes for start in self.starts])
         pool = np.concatenate([ends, far_states(self.found, 8)])
         tempering = Tempering(walk, self.asked, pool, self.found.hot, self.max_memory)
         witnesses: list[Witness] | None = None
         while True:
-            if _has_settled(tempering, open_parts):
+            if _has_settled(tempering, parts):
                 if witnesses is None:
                     witnesses = [witness(walk, codes) for codes in pool]
                 if not _misses(tempering, witnesses):
@@ -200,31 +227,9 @@ class _Run:
                 )
             tempering.go_on()
 
-    def _sum_up(self, part: slice, known: Bools) -> _Sampled | None:
-        """Sum up the chains, unless they are caught, disagree or are too slow."""
-        trace = _take(self.trace, part)
-        errors = standard_errors(trace)
-        report = report_on(trace, errors, self.walk.burn_in)
-        if self.caught[part].any() or not report.agrees or report.effective_size < _FEWEST_EFFECTIVE:
-            return None
-        # A state that no draw fell on may have about this probability.
-        errors = np.where(known, 0.0, np.maximum(errors, 1 / report.effective_size))
-        means = trace.means.mean(axis=(0, 1))
-        return _Sampled(means / means.sum(), errors, report)
-
 
 def _take(trace: Trace, part: slice) -> Trace:
     return Trace(trace.sums[..., part], trace.squares[..., part], trace.n_per_batch)
-
-
-def _sum_up_tempered(tempering: Tempering, part: slice, known: Bools, burn_in: int) -> _Sampled:
-    trace = _take(tempering.trace, part)
-    errors = standard_errors(trace)
-    n_arrivals = sum(tempering.n_arrivals)
-    means = trace.means.mean(axis=(0, 1))
-    report = report_on(trace, errors, burn_in, n_arrivals=n_arrivals, n_levels=len(tempering.ladder.strengths))
-    errors = np.where(known, 0.0, np.maximum(errors, binomial_errors(means, n_arrivals)))
-    return _Sampled(means / means.sum(), errors, report)
 
 
 def _has_settled(tempering: Tempering, parts: list[slice]) -> bool:
@@ -235,7 +240,7 @@ def _has_settled(tempering: Tempering, parts: list[slice]) -> bool:
     for part in parts:
         trace = _take(tempering.trace, part)
         report = report_on(trace, standard_errors(trace), 0)
-        if not report.agrees or report.effective_size < _FEWEST_EFFECTIVE:
+        if not report.agrees or report.effective_size < _FEWEST_TEMPERED:
             return False
     return True
 

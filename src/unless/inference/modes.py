@@ -8,7 +8,7 @@ import numpy.typing as npt
 from unless.inference.chains import Asked, Integers, Start, Walk
 from unless.inference.diagnostics import Floats, Trace
 from unless.inference.sums import sums_of_weights
-from unless.kernels.gibbs import run_marginals
+from unless.kernels.gibbs import run_batches
 from unless.kernels.tempering import search_modes
 
 Bools = npt.NDArray[np.bool_]
@@ -20,9 +20,8 @@ _N_COOLING, _N_AFTER = 20, 10
 # Deep and narrow modes are found where it is colder than the model is.
 _COLDEST = 4.0
 _N_TRIES = 100
-# Standard deviations beyond all batches of the chains at which a batch is strange, and batches looked at again.
+# Standard deviations beyond all batches of the chains at which a batch is strange.
 _STRANGE = 2.0
-_MOST_STRANGE = 8
 # Sweeps of the runs that measure how much mass is near a state.
 _N_NEAR = 100
 
@@ -107,26 +106,6 @@ def strange_cells(found: Floats, trace: Trace) -> Bools:
     return np.asarray((found < means.min(axis=0) - margin) | (found > means.max(axis=0) + margin))
 
 
-def caught_cells(walk: Walk, asked: Asked, found: Found, trace: Trace) -> Bools:
-    """Tell which cells have a mode that the chains did not see: what is still strange after burning in."""
-    strange = strange_cells(found.means, trace)
-    caught = np.zeros(asked.n_cells, dtype=np.bool_)
-    # A start that shows nothing new beside those looked at need not be looked at.
-    for _ in range(_MOST_STRANGE):
-        news = (strange & ~caught).sum(axis=1)
-        place = int(news.argmax())
-        if not news[place]:
-            break
-        start = walk.start(found.states[place], walk.seed())
-        walk.expect(walk.burn_in + walk.n_sweeps)
-        walk.burn_in_chain(start)
-        sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
-        walk.add_up(start, asked, sums, squares)
-        caught |= strange[place] & strange_cells(sums / walk.n_sweeps, trace)[0]
-        strange[place] = False
-    return caught
-
-
 class Witness(NamedTuple):
     """A state, how far a chain goes from it, and the log of the mass that the chain reaches from there."""
 
@@ -150,19 +129,21 @@ def witness(walk: Walk, codes: Integers) -> Witness:
     potentials = sums_of_weights(rows, walk.arrays, walk.weights)
     best = rows[int(potentials.argmax())].astype(np.int64)
     radius = int(np.quantile((rows != best).sum(axis=1), 0.95, method="higher"))
-    asked = Asked.levels(walk.n_levels)
+    asked = Asked.of(walk.n_levels)
     log_share, random = 0.0, walk.seed()
     for place, variable in enumerate(walk.free.tolist()):
         near = walk.start(best.copy(), random)
         sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
         for _ in walk.pieces(1, _N_NEAR):
-            run_marginals(
+            run_batches(
                 walk.free[place:],
                 near.codes,
                 near.unmet,
                 walk.mentions,
                 _N_NEAR,
                 asked.offsets,
+                asked.strides,
+                asked.pivot,
                 sums,
                 squares,
                 near.random,
@@ -176,7 +157,7 @@ def _starts(walk: Walk, asked: Asked, hot: float) -> tuple[Integers, Bools, Floa
     holds: list[dict[int, int]] = [{} for _ in range(_N_RANDOM)]
     holds += _features_to_hold(walk)
     n_constant = min(int(walk.n_levels.max()), _MOST_CONSTANT)
-    holds += _levels_to_hold(walk, asked)[: MOST_STARTS - n_constant - len(holds)]
+    holds += _levels_to_hold(walk, asked, MOST_STARTS - n_constant - len(holds))
     states = walk.random_states(n_constant + len(holds))
     held = np.zeros(states.shape, dtype=np.bool_)
     for level in range(n_constant):
@@ -205,15 +186,21 @@ def _make_possible(walk: Walk, codes: Integers, held: Bools, random: npt.NDArray
     return walk.avoid_the_forbidden(codes, walk.free, random, _N_TRIES)
 
 
-def _levels_to_hold(walk: Walk, asked: Asked) -> list[dict[int, int]]:
-    """List the levels of free variables, those asked about first, the others in random order."""
-    first = [variable for variable in asked.variables if variable not in walk.evidence and asked.pivot >= 0]
+def _levels_to_hold(walk: Walk, asked: Asked, most: int) -> list[dict[int, int]]:
+    """Hold every level of every free variable once: one in each start, or several where there are too many."""
+    first = [variable for variable in asked.variables if variable not in walk.evidence]
     others = [int(variable) for variable in walk.rng.permutation(walk.free) if int(variable) not in first]
-    levels = [{variable: level} for variable in first for level in range(int(walk.n_levels[variable]))]
-    # One level of each other variable before the next of any: all variables are held at least once, if possible.
-    most = int(walk.n_levels.max())
-    levels += [{v: level} for level in range(most) for v in others if level < int(walk.n_levels[v])]
-    return levels
+    holds: list[dict[int, int]] = []
+    place = 0
+    for variable in first + others:
+        for level in range(int(walk.n_levels[variable])):
+            if len(holds) < most:
+                holds.append({variable: level})
+                continue
+            # A variable of more levels than there are starts keeps the last of them.
+            holds[place % most][variable] = level
+            place += 1
+    return holds
 
 
 def _features_to_hold(walk: Walk) -> list[dict[int, int]]:

@@ -163,55 +163,50 @@ def find_start(free, codes, unmet, mentions, n_sweeps, random):
     return False
 
 
-@compiled
-def run_marginals(free, codes, unmet, mentions, n_sweeps, offsets, sums, squares, random):
-    """Add up the conditionals of all variables, and their squares, over batches of `n_sweeps` sweeps.
+@inlined
+def record(codes, unmet, mentions, seen, strides, pivot, weighed, sums, squares):
+    """Add the conditionals of one sweep to the cells, and their squares.
 
-    Fills `sums` and `squares` (batches, levels of all variables), where those of variable v begin at
-    offsets[v]. Averaging conditionals instead of draws is the Rao-Blackwell estimate, at no extra cost.
+    The first cells are the levels of all variables, as in `seen`. Where pivot is 0 or more, a joint table comes
+    after them: strides[v] is the step of variable v in it, 0 for variables outside; the conditional of the
+    pivot is added, with the other variables of the table as they were drawn. Averaging conditionals instead of
+    draws is the Rao-Blackwell estimate, at little extra cost.
+    """
+    for cell in range(seen.shape[0]):
+        sums[cell] += seen[cell]
+        squares[cell] += seen[cell] * seen[cell]
+    if pivot < 0:
+        return
+    weigh(pivot, codes, unmet, mentions, weighed)
+    normalise(mentions.n_levels[pivot], weighed)
+    cell = np.int64(seen.shape[0])
+    for variable in range(codes.shape[0]):
+        cell += strides[variable] * codes[variable]
+    cell -= strides[pivot] * codes[pivot]
+    for level in range(mentions.n_levels[pivot]):
+        share = weighed[level]
+        sums[cell + level * strides[pivot]] += share
+        squares[cell + level * strides[pivot]] += share * share
+
+
+@compiled
+def run_batches(free, codes, unmet, mentions, n_sweeps, offsets, strides, pivot, sums, squares, random):
+    """Add up conditionals over batches of `n_sweeps` sweeps: sums and squares (batches, cells) of `record`.
+
+    The levels of variable v begin at cell offsets[v].
     """
     mentions = borrowed_mentions(mentions)
     free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
-    offsets, sums, squares = borrowed(offsets), borrowed(sums), borrowed(squares)
+    offsets, strides = borrowed(offsets), borrowed(strides)
+    sums, squares = borrowed(sums), borrowed(squares)
     weighed = np.zeros(mentions.n_levels.max())
-    seen = np.zeros(sums.shape[1])
+    seen = np.zeros(mentions.n_levels.sum())
     for variable in range(codes.shape[0]):
         seen[offsets[variable] + codes[variable]] = 1.0
     for batch in range(sums.shape[0]):
         for _ in range(n_sweeps):
             sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
-            for cell in range(sums.shape[1]):
-                sums[batch, cell] += seen[cell]
-                squares[batch, cell] += seen[cell] * seen[cell]
-
-
-@compiled
-def run_joint(free, codes, unmet, mentions, n_sweeps, strides, pivot, sums, squares, random):
-    """Add up, over batches of sweeps, the conditional of `pivot` in the cells of a joint table.
-
-    strides[v] is the step of variable v in the table, 0 for variables outside it; the other variables of the
-    table count where they were drawn.
-    """
-    mentions = borrowed_mentions(mentions)
-    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
-    strides, sums, squares = borrowed(strides), borrowed(sums), borrowed(squares)
-    n_levels = mentions.n_levels[pivot]
-    weighed = np.zeros(mentions.n_levels.max())
-    seen = np.zeros(mentions.n_levels.sum())
-    offsets = np.zeros(codes.shape[0], dtype=np.int64)
-    for batch in range(sums.shape[0]):
-        for _ in range(n_sweeps):
-            sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
-            weigh(pivot, codes, unmet, mentions, weighed)
-            normalise(n_levels, weighed)
-            cell = np.int64(0)
-            for variable in range(codes.shape[0]):
-                cell += strides[variable] * codes[variable]
-            cell -= strides[pivot] * codes[pivot]
-            for level in range(n_levels):
-                share = weighed[level]
-                sums[batch, cell + level * strides[pivot]] += share
-                squares[batch, cell + level * strides[pivot]] += share * share
+            record(codes, unmet, mentions, seen, strides, pivot, weighed, sums[batch], squares[batch])
 
 
 @compiled

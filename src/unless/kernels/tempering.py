@@ -15,6 +15,7 @@ from unless.kernels.gibbs import (
     fits_level,
     move,
     normalise,
+    record,
     sweep,
     uniform,
     weigh,
@@ -30,26 +31,6 @@ def _count_unmet(codes, unmet, mentions):
                 unmet[mentions.feature[mention]] += 1
 
 
-@inlined
-def _record(codes, unmet, mentions, seen, strides, pivot, weighed, sums, squares):
-    """Add the conditionals of one state to the cells: of all variables, or of `pivot` in a joint table."""
-    if pivot < 0:
-        for cell in range(sums.shape[0]):
-            sums[cell] += seen[cell]
-            squares[cell] += seen[cell] * seen[cell]
-        return
-    weigh(pivot, codes, unmet, mentions, weighed)
-    normalise(mentions.n_levels[pivot], weighed)
-    cell = np.int64(0)
-    for variable in range(codes.shape[0]):
-        cell += strides[variable] * codes[variable]
-    cell -= strides[pivot] * codes[pivot]
-    for level in range(mentions.n_levels[pivot]):
-        share = weighed[level]
-        sums[cell + level * strides[pivot]] += share
-        squares[cell + level * strides[pivot]] += share * share
-
-
 @compiled
 def search_modes(
     free, states, held, hots, ends, n_cooling, n_after, n_sweeps, mentions, offsets, strides, pivot, sums, random
@@ -57,8 +38,7 @@ def search_modes(
     """Cool states down with some variables held, let them go, and add up a batch of sweeps of each.
 
     States (starts, variables) are left as they end; `held` says which variables do not move while the
-    inverse temperature rises from `hots` to `ends`; `sums` (starts, cells) is filled as by `run_marginals`, or
-    as by `run_joint` where pivot is 0 or more.
+    inverse temperature rises from `hots` to `ends`; `sums` (starts, cells) is filled as by `run_batches`.
     """
     mentions = borrowed_mentions(mentions)
     free, states, held = borrowed(free), borrowed(states), borrowed(held)
@@ -90,7 +70,7 @@ def search_modes(
         for turn in range(n_after + n_sweeps):
             sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
             if turn >= n_after:
-                _record(codes, unmet, mentions, seen, strides, pivot, weighed, sums[start], squares)
+                record(codes, unmet, mentions, seen, strides, pivot, weighed, sums[start], squares)
 
 
 @inlined
@@ -182,7 +162,7 @@ def run_tempered(
                 )
                 sweep(free, states[replica], unmet[replica], tempered, weighed, random, seen, offsets)
                 if level == n_levels - 1:
-                    _record(
+                    record(
                         states[replica],
                         unmet[replica],
                         tempered,
