@@ -90,7 +90,9 @@ def pair(rng: np.random.Generator, weight: float) -> tuple[list[int], Weighted]:
     return sizes, equal_levels(0, 1, 2, weight) + noise(rng, sizes, 2)
 
 
-def copies(rng: np.random.Generator, weight: float, *, n_levels: int, shape: str) -> tuple[list[int], Weighted]:
+def copies(
+    rng: np.random.Generator, weight: float, *, n_levels: int, shape: str
+) -> tuple[list[int], Weighted]:
     """Several copies of one hidden switch, linked as a chain, as a star or all with each other."""
     n = int(rng.integers(3, 9))
     links = {
@@ -146,9 +148,7 @@ def narrow_by_pairs(rng: np.random.Generator, weight: float) -> tuple[list[int],
     n = int(rng.integers(6, 11))
     strength = weight / n
     share = float(rng.uniform(0.3, 0.9))
-    weighted = [
-        ([(a, 1, True), (b, 1, True)], strength) for a in range(n) for b in range(a + 1, n)
-    ]
+    weighted = [([(a, 1, True), (b, 1, True)], strength) for a in range(n) for b in range(a + 1, n)]
     # The mass of the deep state, about that of all states without pairs.
     push = (strength * n * (n - 1) / 2 - math.log(share / (1 - share))) / n
     weighted += [([(v, 1, True)], -push) for v in range(n)]
@@ -400,7 +400,11 @@ def _modes_section(cells: list[dict[str, Any]], n_laws: int, n_seeds: int) -> It
     yield ""
     yield "| asked for | answered | error | too far |"
     yield "|---|---|---|---|"
-    for way, name in (("query", "a joint table"), ("marginals", "all marginals"), ("sample", f"{N_ROWS} rows")):
+    for way, name in (
+        ("query", "a joint table"),
+        ("marginals", "all marginals"),
+        ("sample", f"{N_ROWS} rows"),
+    ):
         runs = [run[way] for cell in cells for run in cell["runs"]]
         answered = [run for run in runs if "far" in run]
         far = [run for run in answered if run["far"] > FAR and not run["warned"]]
@@ -430,7 +434,10 @@ def _ordinary_section(cells: list[dict[str, Any]], n_models: int) -> Iterable[st
     yield ""
     yield "| cells whose interval, estimate ± 1.96 errors, holds the exact answer | share |"
     yield "|---|---|"
-    for name, held, n in (("of marginals", "held", "cells"), ("of joint tables", "joint_held", "joint_cells")):
+    for name, held, n in (
+        ("of marginals", "held", "cells"),
+        ("of joint tables", "joint_held", "joint_cells"),
+    ):
         yield f"| {name} | {_share(sum(c[held] for c in answered), sum(c[n] for c in answered))} |"
     shares = [cell["held"] / cell["cells"] for cell in answered]
     if shares:
@@ -492,7 +499,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=SEED, help="base seed (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="few laws and models, a minute")
     parser.add_argument("--minutes", type=float, default=20.0, help="no cell is started after (%(default)s)")
-    parser.add_argument("--cells", type=Path, default=Path("build/faults/gibbs"), help="folder of finished cells")
+    parser.add_argument(
+        "--cells", type=Path, default=Path("build/faults/gibbs"), help="folder of finished cells"
+    )
     parser.add_argument("--cost", metavar="SRC", help="compare the cost with another version's src folder")
     options = parser.parse_args(words)
     if options.cost:

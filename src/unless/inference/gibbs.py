@@ -31,7 +31,16 @@ from unless.inference.diagnostics import (
 )
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
-from unless.inference.modes import Found, Witness, far_states, search, spread_starts, strange_cells, witness
+from unless.inference.modes import (
+    Found,
+    Witness,
+    far_states,
+    is_missed,
+    search,
+    spread_starts,
+    strange_cells,
+    witness,
+)
 from unless.inference.randomness import RandomState
 from unless.inference.tempering import Tempering
 from unless.runtime.memory import parse_memory, show_memory
@@ -51,8 +60,8 @@ _FEWEST_TEMPERED = 100
 _WANTED_ARRIVALS, _FEWEST_ARRIVALS = 1_000, 50
 # Tempering gives up when it has taken so many times the sweeps of the chains.
 _MOST_EFFORT = 100
-# A mode of less mass than this is not missed by rows of this number.
-_LEAST_MASS = 0.02
+# Runs, each as long as all before, in which a mode that was found before may still be looked for.
+_MOST_MISSED = 3
 
 
 class _Sampled(NamedTuple):
@@ -212,20 +221,32 @@ class _Run:
         ends = np.array([start.codes for start in self.starts])
         pool = np.concatenate([ends, far_states(self.found, 8)])
         tempering = Tempering(walk, self.asked, pool, self.found.hot, self.max_memory)
-        witnesses: list[Witness] | None = None
+        witnesses: list[Witness] = []
+        n_missed = 0
         while True:
             if _has_settled(tempering, parts):
-                if witnesses is None:
-                    witnesses = [witness(walk, codes) for codes in pool]
-                if not _misses(tempering, witnesses):
-                    return tempering
-            if 2 * tempering.n_sweeps > _MOST_EFFORT * walk.n_sweeps_of_chains:
-                raise NotConverged(
-                    "Gibbs sampling did not converge: its chains are caught in separate modes of the model, and "
-                    f"tempering joined them too seldom ({sum(tempering.n_arrivals):,} times), so there is no "
-                    "answer to trust; ask with method='exact' and a larger max_memory=, or give more evidence."
+                witnesses = witnesses or [witness(walk, codes) for codes in pool]
+                rows, total, n_visits = (
+                    tempering.last_rows,
+                    tempering.log_partition,
+                    sum(tempering.n_arrivals),
                 )
+                if not any(is_missed(one, rows, total, n_visits) for one in witnesses):
+                    return tempering
+                n_missed += 1
+            is_long = 2 * tempering.n_sweeps > _MOST_EFFORT * walk.n_sweeps_of_chains
+            if is_long or n_missed > _MOST_MISSED:
+                raise NotConverged(_not_converged(tempering, n_missed > 0))
             tempering.go_on()
+
+
+def _not_converged(tempering: Tempering, is_missing: bool) -> str:
+    why = "never comes back to one of them" if is_missing else "joins them too seldom"
+    return (
+        f"Gibbs sampling did not converge: chains stay in separate modes of the model, and tempering {why} "
+        f"({sum(tempering.n_arrivals):,} arrivals from the hottest of {len(tempering.ladder.strengths)} levels); "
+        "ask with method='exact' and a larger max_memory=, or give more evidence."
+    )
 
 
 def _take(trace: Trace, part: slice) -> Trace:
@@ -243,18 +264,6 @@ def _has_settled(tempering: Tempering, parts: list[slice]) -> bool:
         if not report.agrees or report.effective_size < _FEWEST_TEMPERED:
             return False
     return True
-
-
-def _misses(tempering: Tempering, witnesses: list[Witness]) -> bool:
-    """Tell whether the mass around some state is too large for how seldom tempering came near it."""
-    rows, total = tempering.last_rows, tempering.log_partition
-    least = max(_LEAST_MASS, 5 / sum(tempering.n_arrivals))
-    for one in witnesses:
-        mass = min(1.0, math.exp(min(0.0, one.log_mass - total)))
-        share = float(((rows != one.codes).sum(axis=1) <= one.radius).mean())
-        if mass > least and share < mass / 4:
-            return True
-    return False
 
 
 def _check_room(n_cells: int, n_chains: int, max_memory: int | str | None) -> None:

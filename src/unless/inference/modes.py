@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import Rows
+from unless.data.domain import Code
 from unless.inference.chains import Asked, Integers, Start, Walk
 from unless.inference.diagnostics import Floats, Trace
 from unless.inference.sums import sums_of_weights
@@ -24,6 +26,7 @@ _N_TRIES = 100
 _STRANGE = 2.0
 # Sweeps of the runs that measure how much mass is near a state.
 _N_NEAR = 100
+_SELDOM = 6.0
 
 
 class Found(NamedTuple):
@@ -67,7 +70,7 @@ def search(walk: Walk, asked: Asked) -> Found:
 def warmth(walk: Walk) -> float:
     """Return an inverse temperature at which all states are about as probable as any other."""
     finite = np.where(walk.is_hard, 0.0, walk.weights)
-    spread = float(sums_of_weights(walk.random_states(100).astype(np.uint16), walk.arrays, finite).std())
+    spread = float(sums_of_weights(walk.random_states(100).astype(Code), walk.arrays, finite).std())
     return min(0.3, 1.0 / max(spread, 1e-9))
 
 
@@ -96,7 +99,7 @@ def far_states(found: Found, most: int) -> Integers:
 
 def log_potentials(walk: Walk, states: Integers) -> Floats:
     """Return the log of the unnormalised probability of states."""
-    return sums_of_weights(states.astype(np.uint16), walk.arrays, walk.weights)
+    return sums_of_weights(states.astype(Code), walk.arrays, walk.weights)
 
 
 def strange_cells(found: Floats, trace: Trace) -> Bools:
@@ -107,9 +110,16 @@ def strange_cells(found: Floats, trace: Trace) -> Bools:
 
 
 class Witness(NamedTuple):
-    """A state, how far a chain goes from it, and the log of the mass that the chain reaches from there."""
+    """States near one that the search found, and the log of the mass that they have.
 
-    codes: Integers
+    `states` are all distinct states that a chain met there, and `log_met` is the log of the sum of their
+    potentials. `log_mass` estimates that of the whole mode: all states that the chain could have met, which
+    differ from `center` in at most `radius` variables.
+    """
+
+    states: Rows
+    log_met: float
+    center: Integers
     radius: int
     log_mass: float
 
@@ -122,34 +132,50 @@ def witness(walk: Walk, codes: Integers) -> Witness:
     """
     start = walk.start(codes.copy(), walk.seed())
     walk.expect(_N_NEAR * (2 + len(walk.free)))
-    walk.go_on(start, _N_NEAR)
-    rows = np.zeros((_N_NEAR, len(walk.n_levels)), dtype=np.uint16)
-    for some in walk.pieces(_N_NEAR, 1):
+    rows = np.zeros((2 * _N_NEAR, len(walk.n_levels)), dtype=Code)
+    for some in walk.pieces(len(rows), 1):
         walk.fill(start, rows[some], 1)
-    potentials = sums_of_weights(rows, walk.arrays, walk.weights)
-    best = rows[int(potentials.argmax())].astype(np.int64)
-    radius = int(np.quantile((rows != best).sum(axis=1), 0.95, method="higher"))
+    states = np.unique(rows, axis=0)
+    potentials = sums_of_weights(states, walk.arrays, walk.weights)
+    center = states[int(potentials.argmax())].astype(np.int64)
+    radius = int(np.quantile((rows != center).sum(axis=1), 0.95, method="higher"))
     asked = Asked.of(walk.n_levels)
     log_share, random = 0.0, walk.seed()
     for place, variable in enumerate(walk.free.tolist()):
-        near = walk.start(best.copy(), random)
+        near = walk.start(center.copy(), random)
         sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
         for _ in walk.pieces(1, _N_NEAR):
-            run_batches(
-                walk.free[place:],
-                near.codes,
-                near.unmet,
-                walk.mentions,
-                _N_NEAR,
-                asked.offsets,
-                asked.strides,
-                asked.pivot,
-                sums,
-                squares,
-                near.random,
-            )
-        log_share += float(np.log(sums[0, asked.offsets[variable] + best[variable]] / _N_NEAR))
-    return Witness(best, radius, float(potentials.max()) - log_share)
+            given = (walk.free[place:], near.codes, near.unmet, walk.mentions, _N_NEAR)
+            run_batches(*given, asked.offsets, asked.strides, asked.pivot, sums, squares, near.random)
+        log_share += float(np.log(sums[0, asked.offsets[variable] + center[variable]] / _N_NEAR))
+        # A chain that left the mode measured more than the mode.
+        radius = max(radius, int((near.codes != center).sum()))
+    top = float(potentials.max())
+    log_met = top + float(np.log(np.exp(potentials - top).sum()))
+    return Witness(states, log_met, center, radius, top - log_share)
+
+
+def is_missed(one: Witness, rows: Rows, log_partition: float, n_visits: int) -> bool:
+    """Tell whether so many independent visits, with these rows, came too seldom to what a witness met."""
+    met = np.unique(np.concatenate([one.states, rows]), axis=0, return_inverse=True)[1].ravel()
+    share_met = float(np.isin(met[len(one.states) :], met[: len(one.states)]).mean())
+    share_near = float(((rows != one.center).sum(axis=1) <= one.radius).mean())
+    # The mass of given states is known but for the partition function, that of the mode only roughly.
+    return _too_seldom(share_met, 0.8 * _share(one.log_met - log_partition), n_visits) or _too_seldom(
+        share_near, 0.25 * _share(one.log_mass - log_partition), n_visits
+    )
+
+
+def _share(log_share: float) -> float:
+    return float(np.exp(min(0.0, log_share)))
+
+
+def _too_seldom(seen: float, expected: float, n_visits: int) -> bool:
+    """Tell whether so few visits of so many had a chance below e^-6, by Chernoff's bound for counts."""
+    if seen >= expected:
+        return False
+    lacking = expected - seen + (seen * float(np.log(seen / expected)) if seen else 0.0)
+    return n_visits * lacking > _SELDOM
 
 
 def _starts(walk: Walk, asked: Asked, hot: float) -> tuple[Integers, Bools, Floats, Floats]:
@@ -170,7 +196,9 @@ def _starts(walk: Walk, asked: Asked, hot: float) -> tuple[Integers, Bools, Floa
     hots[:n_constant] = ends[:n_constant] = 1.0
     if walk.is_hard.any():
         random = walk.seed()
-        keep = [place for place in range(len(states)) if _make_possible(walk, states[place], held[place], random)]
+        keep = [
+            place for place in range(len(states)) if _make_possible(walk, states[place], held[place], random)
+        ]
         states, held, hots, ends = states[keep], held[keep], hots[keep], ends[keep]
     if not len(states):
         states, held = walk.possible_start().codes[None], np.zeros((1, len(walk.n_levels)), dtype=np.bool_)
@@ -222,11 +250,13 @@ def _features_to_hold(walk: Walk) -> list[dict[int, int]]:
 def _assignment(walk: Walk, inside: slice) -> dict[int, int]:
     """Return levels of free variables with which the conditions of a feature hold, or nothing."""
     fits = {}
-    for variable, level, equal in zip(
-        *(array[inside].tolist() for array in walk.arrays[1:]), strict=True
-    ):
+    for variable, level, equal in zip(*(array[inside].tolist() for array in walk.arrays[1:]), strict=True):
         levels = fits.get(variable, np.ones(int(walk.n_levels[variable]), dtype=np.bool_))
         fits[variable] = levels & ((np.arange(len(levels)) == level) == equal)
     if any(not levels[walk.evidence[v]] for v, levels in fits.items() if v in walk.evidence):
         return {}
-    return {v: int(walk.rng.choice(np.flatnonzero(levels))) for v, levels in fits.items() if v not in walk.evidence}
+    return {
+        v: int(walk.rng.choice(np.flatnonzero(levels)))
+        for v, levels in fits.items()
+        if v not in walk.evidence
+    }

@@ -26,6 +26,8 @@ _FIRST_LEVELS, _FEWEST_LEVELS, _MOST_LEVELS = 20, 4, 64
 _TUNING = (50, 100, 200, 400)
 # Rounds in a batch of the first run; each run that goes on has twice as many as all before.
 _FIRST_ROUNDS = 10
+# States of the coldest level that are kept of each batch.
+_ROWS_OF_A_BATCH = 10
 # Penalties of features of weight -inf, in units of the largest weight, where the ladder is half way up.
 _PENALTY = 2.0
 
@@ -102,7 +104,9 @@ class Tempering:
     def rows(self, n_rows: int, n_between: int) -> Rows:
         """Return states of the coldest levels, so many rounds apart."""
         shares = []
-        for one, share in zip(self.ensembles, np.array_split(np.arange(n_rows), len(self.ensembles)), strict=True):
+        for one, share in zip(
+            self.ensembles, np.array_split(np.arange(n_rows), len(self.ensembles)), strict=True
+        ):
             rows = np.zeros((len(share), len(self.walk.n_levels)), dtype=Code)
             self.walk.expect(len(rows) * n_between * len(self.ladder.strengths))
             for some in self.walk.pieces(len(rows), n_between * len(self.ladder.strengths)):
@@ -129,10 +133,11 @@ class Tempering:
         n_sweeps = n_rounds * len(self.ladder.strengths)
         self.n_sweeps += n_sweeps * len(sums)
         self.walk.expect(n_sweeps * len(sums))
-        rows = np.zeros((len(sums), len(self.walk.n_levels)), dtype=Code)
+        rows = np.zeros((len(sums), min(n_rounds, _ROWS_OF_A_BATCH), len(self.walk.n_levels)), dtype=Code)
         for some in self.walk.pieces(len(sums), n_sweeps):
-            self._call(one, n_rounds, sums[some], squares[some], rows[some])
-        return rows
+            flat = rows[some].reshape(-1, rows.shape[2])
+            self._call(one, n_rounds, sums[some], squares[some], flat)
+        return rows.reshape(-1, rows.shape[2])
 
     def _call(self, one: Ensemble, n_rounds: int, sums: Floats, squares: Floats, rows: Rows) -> None:
         run_tempered(
@@ -162,7 +167,11 @@ class Tempering:
 
     def _make_ladder(self, strengths: Floats) -> Ladder:
         walk = self.walk
-        need = 8 * len(strengths) * (len(walk.weights) * (1 + walk.n_chains) + len(walk.n_levels) * walk.n_chains)
+        need = (
+            8
+            * len(strengths)
+            * (len(walk.weights) * (1 + walk.n_chains) + len(walk.n_levels) * walk.n_chains)
+        )
         if need > parse_memory(self.limit):
             raise TooLarge(
                 f"Chains of this model are caught in one of its modes, and tempering them needs about "

@@ -33,7 +33,20 @@ def _count_unmet(codes, unmet, mentions):
 
 @compiled
 def search_modes(
-    free, states, held, hots, ends, n_cooling, n_after, n_sweeps, mentions, offsets, strides, pivot, sums, random
+    free,
+    states,
+    held,
+    hots,
+    ends,
+    n_cooling,
+    n_after,
+    n_sweeps,
+    mentions,
+    offsets,
+    strides,
+    pivot,
+    sums,
+    random,
 ):
     """Cool states down with some variables held, let them go, and add up a batch of sweeps of each.
 
@@ -126,8 +139,8 @@ def run_tempered(
     States, `unmet` and `was_hot` belong to replicas; at[level] is the replica at a level, the last one the
     coldest. Neighbours 0-1, 2-3, ... and 1-2, 3-4, ... are offered an exchange in turn. `up` and `down` add up
     the chances of either side to accept alone, `rejected` those that an exchange is refused, `counts` the
-    offers to each pair and, last, how often a replica came to the coldest level from the hottest one. The
-    state at the end of each batch goes to `rows`, if there are any.
+    offers to each pair and, last, how often a replica came to the coldest level from the hottest one.
+    `rows` gets states of the coldest level, as many from each batch and as far apart as its length allows.
     """
     mentions = borrowed_mentions(mentions)
     free, states, unmet, at, was_hot = (
@@ -147,6 +160,8 @@ def run_tempered(
     soft, hard = np.zeros(n_levels), np.zeros(n_levels, dtype=np.int64)
     for variable in range(states.shape[1]):
         seen[offsets[variable] + states[0, variable]] = 1.0
+    n_rows = rows.shape[0] // sums.shape[0]
+    n_between = n_rounds // n_rows
     for batch in range(sums.shape[0]):
         for turn in range(n_rounds):
             for level in range(n_levels):
@@ -189,6 +204,7 @@ def run_tempered(
             if was_hot[at[n_levels - 1]]:
                 was_hot[at[n_levels - 1]] = 0
                 counts[n_levels - 1] += 1
-        if rows.shape[0]:
-            for variable in range(states.shape[1]):
-                rows[batch, variable] = states[at[n_levels - 1], variable]
+            if turn % n_between == n_between - 1 and turn // n_between < n_rows:
+                row = batch * n_rows + turn // n_between
+                for variable in range(states.shape[1]):
+                    rows[row, variable] = states[at[n_levels - 1], variable]
