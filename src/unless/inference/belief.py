@@ -121,8 +121,8 @@ class _Run:
         self._note(n_iterations, change, graph.is_tree)
         if not self.report.is_converged:
             raise NotConverged(
-                f"Belief propagation did not converge: after {n_iterations:,} iterations a message still changes "
-                f"by {change:.1g}; ask with method='gibbs' or method='exact'."
+                f"Belief propagation did not converge: after {n_iterations:,} iterations a message still "
+                f"changes by {change:.1g}; ask with method='gibbs' or method='exact'."
             )
         return np.split(np.exp(beliefs), factors.offset[1:])
 

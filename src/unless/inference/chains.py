@@ -42,8 +42,8 @@ class Start(NamedTuple):
 class Asked(NamedTuple):
     """The cells that are added up: the levels of all variables, and perhaps the joint table of some.
 
-    Level l of variable v is in cell offsets[v] + l. The table comes after all levels; the strides are the steps
-    of its variables, and the conditional of the pivot is averaged (-1: there is no table).
+    Level l of variable v is in cell offsets[v] + l. The table comes after all levels; the strides are the
+    steps of its variables, and the conditional of the pivot is averaged (-1: there is no table).
     """
 
     n_cells: int

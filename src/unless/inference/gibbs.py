@@ -37,6 +37,7 @@ from unless.inference.modes import (
     far_states,
     is_missed,
     search,
+    seen_and_due,
     spread_starts,
     strange_cells,
     witness,
@@ -54,13 +55,19 @@ _LOOKED_AT = 1_000
 _BYTES = 80
 # Chains are caught or too slow where fewer draws than this are worth something, or fewer than one in 50.
 _FEWEST_EFFECTIVE, _SLOWEST = 400, 50
-# Tempered ensembles, whose errors are also bounded by their arrivals, may do with fewer.
-_FEWEST_TEMPERED = 100
+# Ensembles that visit the same modes equally often agree better than chains must.
+_MOST_R_HAT_TEMPERED = 1.01
 # Arrivals at the coldest level that tempering goes on for, of all ensembles and of each.
 _WANTED_ARRIVALS, _FEWEST_ARRIVALS = 1_000, 50
 # Tempering gives up when it has taken so many times the sweeps of the chains.
 _MOST_EFFORT = 100
-# Runs, each as long as all before, in which a mode that was found before may still be looked for.
+# Errors of their difference that two runs of ensembles may be apart.
+_MOST_APART = 3.0
+# Draws that are too few to tell how long a chain stays at a level, and the sweeps it may stay there.
+_RARE, _STAY = 20, 10
+# Errors that the two are apart at most, where both are right.
+_GAP = 3.0
+# Runs, each twice as long as the one before, in which a mode that was found before may still be looked for.
 _MOST_MISSED = 3
 
 
@@ -171,6 +178,7 @@ class _Run:
 
     def __init__(self, walk: Walk, asked: Asked, max_memory: int | str | None) -> None:
         self.walk, self.asked, self.max_memory = walk, asked, max_memory
+        self._gap = 0.0
         self.table = slice(int(walk.n_levels.sum()), asked.n_cells)
         self.found: Found = search(walk, asked)
         self.starts = spread_starts(walk, self.found)
@@ -198,18 +206,35 @@ class _Run:
             tempering = self.tempering
             n_arrivals, n_levels = sum(tempering.n_arrivals), len(tempering.ladder.strengths)
             trace = _take(tempering.trace, part)
-            errors, means = standard_errors(trace), trace.means.mean(axis=(0, 1))
+            errors, means = _tempered_errors(trace, n_arrivals), trace.means.mean(axis=(0, 1))
+            # The mass of some states is known in two ways, and how far these are apart says what both are worth.
+            errors = np.maximum(errors, self._gap / _GAP)
             report = report_on(trace, errors, self.walk.burn_in, n_levels=n_levels, n_arrivals=n_arrivals)
-            floor = binomial_errors(means, n_arrivals)
         else:
             trace = _take(self.trace, part)
             errors, means = self.errors[part], trace.means.mean(axis=(0, 1))
             report = report_on(trace, errors, self.walk.burn_in)
-            # A state that no draw fell on may have about this probability.
-            near = np.isin(self.labels, self.labels[variables]).repeat(self.walk.n_levels)
-            floor = np.full(len(means), 1 / float(self.sizes[: len(near)][near].min()))
-        errors = np.where(known, 0.0, np.maximum(errors, floor))
+            errors = np.maximum(errors, self._floor(variables, means))
+        errors = np.where(known, 0.0, errors)
         return _Sampled(means / means.sum(), errors, report)
+
+    def _floor(self, variables: list[int], means: Floats) -> Floats:
+        """Return the least error of some cells: what no draw fell on may have about this probability.
+
+        Draws on levels that the chains were hardly ever at may have come in one visit of several sweeps.
+        """
+        n_draws = self.trace.n_draws
+        near = np.isin(self.labels, self.labels[variables])
+        near[list(self.walk.evidence)] = False
+        cells = np.append(
+            near.repeat(self.walk.n_levels), np.zeros(self.asked.n_cells - self.table.start, dtype=np.bool_)
+        )
+        shares = self.trace.means.mean(axis=(0, 1))[cells]
+        least = 1 / float(self.sizes[cells].min(initial=n_draws))
+        if (shares * n_draws < _RARE).any():
+            least = max(least, _STAY / n_draws)
+        rare = np.minimum(means, 1 - means) * n_draws < _RARE
+        return np.where(rare, np.maximum(least, binomial_errors(means, n_draws // _STAY)), least)
 
     @cached_property
     def tempering(self) -> Tempering:
@@ -232,6 +257,8 @@ class _Run:
                     sum(tempering.n_arrivals),
                 )
                 if not any(is_missed(one, rows, total, n_visits) for one in witnesses):
+                    shares = [seen_and_due(one, rows, total) for one in witnesses]
+                    self._gap = max(abs(seen - due) for seen, due in shares)
                     return tempering
                 n_missed += 1
             is_long = 2 * tempering.n_sweeps > _MOST_EFFORT * walk.n_sweeps_of_chains
@@ -254,16 +281,28 @@ def _take(trace: Trace, part: slice) -> Trace:
 
 
 def _has_settled(tempering: Tempering, parts: list[slice]) -> bool:
-    """Tell whether replicas came from hot to cold often enough, and all ensembles agree."""
-    arrivals = tempering.n_arrivals
-    if sum(arrivals) < _WANTED_ARRIVALS or min(arrivals) < _FEWEST_ARRIVALS:
+    """Tell whether replicas came from hot to cold often enough, all ensembles agree, and so do two runs.
+
+    To stop as soon as ensembles agree would choose the moments at which they do so by chance.
+    """
+    arrivals, before = tempering.n_arrivals, tempering.before
+    if before is None or sum(arrivals) < _WANTED_ARRIVALS or min(arrivals) < _FEWEST_ARRIVALS:
         return False
     for part in parts:
-        trace = _take(tempering.trace, part)
-        report = report_on(trace, standard_errors(trace), 0)
-        if not report.agrees or report.effective_size < _FEWEST_TEMPERED:
+        now, then = _take(tempering.trace, part), _take(before, part)
+        report = report_on(now, standard_errors(now), 0)
+        if report.r_hat >= _MOST_R_HAT_TEMPERED or report.effective_size < _FEWEST_EFFECTIVE:
+            return False
+        error = _tempered_errors(now, sum(arrivals))
+        apart = np.abs(now.means.mean(axis=(0, 1)) - then.means.mean(axis=(0, 1)))
+        # The run before was half as long, so its variance was twice this one's.
+        if (apart > _MOST_APART * np.sqrt(3) * error).any():
             return False
     return True
+
+
+def _tempered_errors(trace: Trace, n_arrivals: int) -> Floats:
+    return np.maximum(standard_errors(trace), binomial_errors(trace.means.mean(axis=(0, 1)), n_arrivals))
 
 
 def _check_room(n_cells: int, n_chains: int, max_memory: int | str | None) -> None:

@@ -155,15 +155,20 @@ def witness(walk: Walk, codes: Integers) -> Witness:
     return Witness(states, log_met, center, radius, top - log_share)
 
 
+def seen_and_due(one: Witness, rows: Rows, log_partition: float) -> tuple[float, float]:
+    """Return the share of rows among the states that a witness met, and the probability that these have."""
+    place = np.unique(np.concatenate([one.states, rows]), axis=0, return_inverse=True)[1].ravel()
+    seen = np.isin(place[len(one.states) :], place[: len(one.states)]).mean()
+    return float(seen), _share(one.log_met - log_partition)
+
+
 def is_missed(one: Witness, rows: Rows, log_partition: float, n_visits: int) -> bool:
     """Tell whether so many independent visits, with these rows, came too seldom to what a witness met."""
-    met = np.unique(np.concatenate([one.states, rows]), axis=0, return_inverse=True)[1].ravel()
-    share_met = float(np.isin(met[len(one.states) :], met[: len(one.states)]).mean())
-    share_near = float(((rows != one.center).sum(axis=1) <= one.radius).mean())
+    seen, due = seen_and_due(one, rows, log_partition)
+    near = float(((rows != one.center).sum(axis=1) <= one.radius).mean())
     # The mass of given states is known but for the partition function, that of the mode only roughly.
-    return _too_seldom(share_met, 0.8 * _share(one.log_met - log_partition), n_visits) or _too_seldom(
-        share_near, 0.25 * _share(one.log_mass - log_partition), n_visits
-    )
+    due_near = _share(one.log_mass - log_partition)
+    return _too_seldom(seen, 0.8 * due, n_visits) or _too_seldom(near, 0.25 * due_near, n_visits)
 
 
 def _share(log_share: float) -> float:
@@ -215,7 +220,7 @@ def _make_possible(walk: Walk, codes: Integers, held: Bools, random: npt.NDArray
 
 
 def _levels_to_hold(walk: Walk, asked: Asked, most: int) -> list[dict[int, int]]:
-    """Hold every level of every free variable once: one in each start, or several where there are too many."""
+    """Hold every level of every free variable once: one in each start, or several if there are too many."""
     first = [variable for variable in asked.variables if variable not in walk.evidence]
     others = [int(variable) for variable in walk.rng.permutation(walk.free) if int(variable) not in first]
     holds: list[dict[int, int]] = []
@@ -232,7 +237,7 @@ def _levels_to_hold(walk: Walk, asked: Asked, most: int) -> list[dict[int, int]]
 
 
 def _features_to_hold(walk: Walk) -> list[dict[int, int]]:
-    """List assignments that make the features of the largest weights hold, if they speak of several variables."""
+    """List assignments with which the features of the largest weights hold, of those with several variables."""
     sizes = np.diff(walk.arrays.start)
     order = np.argsort(-np.where(np.isfinite(walk.weights), walk.weights, -np.inf), kind="stable")
     some = [int(f) for f in order[: 8 * _MOST_FEATURES] if walk.weights[f] > 1.0 and sizes[f] > 1]

@@ -24,7 +24,7 @@ from unless.runtime.memory import parse_memory, show_memory
 _FIRST_LEVELS, _FEWEST_LEVELS, _MOST_LEVELS = 20, 4, 64
 # Rounds of each ensemble under one ladder after the other, until the last one stays.
 _TUNING = (50, 100, 200, 400)
-# Rounds in a batch of the first run; each run that goes on has twice as many as all before.
+# Rounds in a batch of the first run; the next one has twice as many.
 _FIRST_ROUNDS = 10
 # States of the coldest level that are kept of each batch.
 _ROWS_OF_A_BATCH = 10
@@ -77,7 +77,8 @@ class Tempering:
         for n_rounds in _TUNING:
             self._run(n_rounds, np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells)))
             self._tune()
-        self.trace = self._first_trace()
+        self.before: Trace | None = None
+        self.trace = self._add_up(_FIRST_ROUNDS)
 
     @property
     def n_arrivals(self) -> list[int]:
@@ -93,13 +94,11 @@ class Tempering:
         return hottest + float(np.log(up / down).sum())
 
     def go_on(self) -> None:
-        """Run as long as until now, and join the batches two by two."""
-        shape = self.trace.sums.shape
-        sums, squares = np.zeros(shape), np.zeros(shape)
-        self._run_all(self.trace.n_per_batch, sums, squares)
-        self.trace = Trace(
-            _join(self.trace.sums, sums), _join(self.trace.squares, squares), 2 * self.trace.n_per_batch
-        )
+        """Run twice as long as last time, and forget what was before."""
+        for one in self.ensembles:
+            for counted in (one.up, one.down, one.rejected, one.counts):
+                counted[:] = 0
+        self.before, self.trace = self.trace, self._add_up(2 * self.trace.n_per_batch)
 
     def rows(self, n_rows: int, n_between: int) -> Rows:
         """Return states of the coldest levels, so many rounds apart."""
@@ -115,15 +114,12 @@ class Tempering:
             shares.append(rows)
         return np.concatenate(shares)
 
-    def _first_trace(self) -> Trace:
+    def _add_up(self, n_rounds: int) -> Trace:
         shape = (len(self.ensembles), N_BATCHES, self.asked.n_cells)
         sums, squares = np.zeros(shape), np.zeros(shape)
-        self._run_all(_FIRST_ROUNDS, sums, squares)
-        return Trace(sums, squares, _FIRST_ROUNDS)
-
-    def _run_all(self, n_rounds: int, sums: Floats, squares: Floats) -> None:
         given = zip(self.ensembles, sums, squares, strict=True)
         self.last_rows = np.concatenate([self._run_one(one, n_rounds, *cells) for one, *cells in given])
+        return Trace(sums, squares, n_rounds)
 
     def _run(self, n_rounds: int, sums: Floats, squares: Floats) -> None:
         for one in self.ensembles:
@@ -212,9 +208,3 @@ class Tempering:
         nearest[-1] = len(old) - 1
         self.ladder = self._make_ladder(strengths)
         self.ensembles = [self._ensemble(one.states[one.at[nearest]], one.random) for one in self.ensembles]
-
-
-def _join(before: Floats, after: Floats) -> Floats:
-    """Put batches after batches, and add up neighbours so that there are as many as before."""
-    both = np.concatenate([before, after], axis=1)
-    return np.asarray(both[:, 0::2] + both[:, 1::2])

@@ -27,6 +27,7 @@ class Mentions(NamedTuple):
 
 @inlined
 def borrowed_mentions(mentions):
+    """Take mentions without owners."""
     return Mentions(
         borrowed(mentions.first),
         borrowed(mentions.feature),
@@ -48,6 +49,7 @@ def uniform(random):
 
 @inlined
 def fits_level(mention, level, mentions):
+    """Tell whether a level fits a mention."""
     if mentions.only[mention] >= 0:
         return mentions.only[mention] == level
     return mentions.fits[mentions.place[mention] + level]
@@ -89,6 +91,7 @@ def normalise(n_levels, sums):
 
 @inlined
 def draw(n_levels, probabilities, random):
+    """Draw a level."""
     left = uniform(random)
     chosen = 0
     for level in range(n_levels):
@@ -103,6 +106,7 @@ def draw(n_levels, probabilities, random):
 
 @inlined
 def move(variable, new, codes, unmet, mentions):
+    """Change a variable, and the counts of its features."""
     old = codes[variable]
     if new == old:
         return
@@ -167,10 +171,10 @@ def find_start(free, codes, unmet, mentions, n_sweeps, random):
 def record(codes, unmet, mentions, seen, strides, pivot, weighed, sums, squares):
     """Add the conditionals of one sweep to the cells, and their squares.
 
-    The first cells are the levels of all variables, as in `seen`. Where pivot is 0 or more, a joint table comes
-    after them: strides[v] is the step of variable v in it, 0 for variables outside; the conditional of the
-    pivot is added, with the other variables of the table as they were drawn. Averaging conditionals instead of
-    draws is the Rao-Blackwell estimate, at little extra cost.
+    The first cells are the levels of all variables, as in `seen`. Where pivot is 0 or more, a joint table
+    comes after them: strides[v] is the step of variable v in it, 0 for variables outside; the conditional of
+    the pivot is added, with the other variables of the table as they were drawn. Averaging conditionals
+    instead of draws is the Rao-Blackwell estimate, at little extra cost.
     """
     for cell in range(seen.shape[0]):
         sums[cell] += seen[cell]

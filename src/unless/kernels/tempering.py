@@ -137,8 +137,8 @@ def run_tempered(
     """Sweep at all levels and exchange neighbours, `n_rounds` times for each batch of the coldest level.
 
     States, `unmet` and `was_hot` belong to replicas; at[level] is the replica at a level, the last one the
-    coldest. Neighbours 0-1, 2-3, ... and 1-2, 3-4, ... are offered an exchange in turn. `up` and `down` add up
-    the chances of either side to accept alone, `rejected` those that an exchange is refused, `counts` the
+    coldest. Neighbours 0-1, 2-3, ... and 1-2, 3-4, ... are offered an exchange in turn. `up` and `down` add
+    up the chances of either side to accept alone, `rejected` those that an exchange is refused, `counts` the
     offers to each pair and, last, how often a replica came to the coldest level from the hottest one.
     `rows` gets states of the coldest level, as many from each batch and as far apart as its length allows.
     """
