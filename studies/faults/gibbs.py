@@ -9,6 +9,8 @@ saw base seeds below 1,000 only.
 import argparse
 import json
 import math
+import os
+import subprocess
 import sys
 import time
 import warnings
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -40,8 +42,8 @@ INF = float("inf")
 
 # Cost on ordinary models, measured by hand: the command is in the text.
 COST = (
-    "Cost on the ordinary models, CPU time of this version by that of commit 9555fe4, measured in turns in one "
-    "run: {ratio} (`python -m studies.faults.gibbs --cost PATH_OF_THE_OTHER_VERSION/src`)."
+    "Cost on the ordinary models, CPU time of this version by that of commit 9555fe4, measured in turns in "
+    "one run: {ratio} (`python -m studies.faults.gibbs --cost OTHER_VERSION/src`)."
 )
 MEASURED = "1.27"
 
@@ -116,7 +118,7 @@ def unequal(rng: np.random.Generator, weight: float, shares: list[float]) -> tup
 
 
 def gated(rng: np.random.Generator, weight: float) -> tuple[list[int], Weighted]:
-    """Make features of three conditions: where the gate is on, two others are equal; the gate follows them."""
+    """Make features of three conditions: where the gate is on, two others are equal."""
     sizes = [2, 2, 2, 2, 2, 3]
     weighted: Weighted = [
         ([(0, 1, True), (a, level, True), (b, level, True)], weight)
@@ -401,8 +403,8 @@ def _modes_section(cells: list[dict[str, Any]], n_laws: int, n_seeds: int) -> It
     yield (
         f"{len(cells)} of {n_laws} laws of two, three or four modes, weights from 5 to 50, {n_seeds} random "
         f"states each. Too far: some cell is further from the exact answer than {FAR:.0f} stated standard "
-        "errors, and there was neither an error nor a warning. Of rows, the shares of levels count, with the error of a "
-        "tenth of the rows. Shares with 95 % Wilson intervals."
+        "errors, and there was neither an error nor a warning. Of rows, the shares of levels count, with the "
+        "error of a tenth of the rows. Shares with 95 % Wilson intervals."
     )
     yield ""
     yield "| asked for | answered | error | too far |"
@@ -433,8 +435,8 @@ def _modes_section(cells: list[dict[str, Any]], n_laws: int, n_seeds: int) -> It
 def _ordinary_section(cells: list[dict[str, Any]], n_models: int) -> Iterable[str]:
     answered = [cell for cell in cells if "held" in cell]
     yield (
-        f"{len(cells)} of {n_models} ordinary models of 8 to 25 variables, features of one to three conditions "
-        f"with weights N(0, 1) or N(0, .5): {len(cells) - len(answered)} errors, "
+        f"{len(cells)} of {n_models} ordinary models of 8 to 25 variables, features of one to three "
+        f"conditions with weights N(0, 1) or N(0, .5): {len(cells) - len(answered)} errors, "
         f"{sum(cell['tempered'] > 0 for cell in answered)} models tempered, "
         f"{sum(cell['far'] > FAR for cell in answered)} with a cell further than {FAR:.0f} standard errors."
     )
@@ -452,52 +454,53 @@ def _ordinary_section(cells: list[dict[str, Any]], n_models: int) -> Iterable[st
         yield f"Mean over models of a model's share of marginals: {100 * float(np.mean(shares)):.1f} %."
 
 
-def compare_cost(other: str, seed: int, n_models: int = 60) -> str:
-    """Time ordinary models in this version and in another one, in turns; returns the ratio of CPU times."""
-    import os
-    import subprocess
+TIMED = """
+import sys, time
+from studies.faults.gibbs import ordinary
 
-    script = (
-        "import sys, time\n"
-        "from studies.faults.gibbs import ordinary\n"
-        "def ask(one, state):\n"
-        "    begun = time.process_time()\n"
-        "    one.model.marginals(method='gibbs', random_state=state)\n"
-        "    one.model.query(one.asked, method='gibbs', random_state=state)\n"
-        "    return time.process_time() - begun\n"
-        "ask(ordinary(0, 1), 0)\n"
-        "ask(ordinary(0, 1), 0)\n"
-        "for line in sys.stdin:\n"
-        "    number, seed = map(int, line.split())\n"
-        "    print(ask(ordinary(number, seed), number), flush=True)\n"
-    )
+def ask(number, seed):
+    one = ordinary(number, seed)
+    begun = time.process_time()
+    one.model.marginals(method="gibbs", random_state=number)
+    one.model.query(one.asked, method="gibbs", random_state=number)
+    return time.process_time() - begun
+
+ask(0, 1), ask(0, 1)
+for line in sys.stdin:
+    print(ask(*map(int, line.split())), flush=True)
+"""
+
+
+def compare_cost(other: str, seed: int, n_models: int = 100) -> str:
+    """Time ordinary models in this version and in another one, in turns; returns the ratio of CPU times."""
     import unless
 
-    here = Path(__file__).parents[2]
-    sources = (other, str(Path(str(unless.__file__)).parents[1]))
-    running = []
-    for source in sources:
-        paths = os.pathsep.join([source, str(here)])
-        running.append(
-            subprocess.Popen(
-                [sys.executable, "-c", script],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "PYTHONPATH": paths},
-            )
-        )
+    here = str(Path(unless.__file__).parents[1])
+    running = [_timer(source) for source in (other, here)]
     totals = [0.0, 0.0]
     for number in range(n_models):
-        for place, process in enumerate(running):
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(f"{number} {seed}\n")
-            process.stdin.flush()
-            totals[place] += float(process.stdout.readline())
-    for process in running:
-        process.communicate()
+        for place, (ask, answers) in enumerate(running):
+            ask.write(f"{number} {seed}\n")
+            ask.flush()
+            totals[place] += float(answers.readline())
+    for ask, _ in running:
+        ask.close()
     return f"{totals[1]:.2f} s / {totals[0]:.2f} s = {totals[1] / totals[0]:.2f} on {n_models} models"
+
+
+def _timer(source: str) -> tuple[IO[str], IO[str]]:
+    """Start a process that times models with the version in a folder; returns its two ends."""
+    paths = os.pathsep.join([source, str(Path(__file__).parents[2])])
+    process = subprocess.Popen(  # noqa: S603 (the interpreter that runs this)
+        [sys.executable, "-c", TIMED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("A process without its ends cannot be asked.")
+    return process.stdin, process.stdout
 
 
 def main(words: list[str] | None = None) -> int:

@@ -173,9 +173,9 @@ class Walk:
         labels = component_labels(start, arrays.variable[stays].astype(np.int64), len(self.n_levels))
         return np.asarray(labels, dtype=np.int64)
 
-    def seed(self) -> Seed:
-        """Begin a stream of random numbers."""
-        return self.rng.integers(1, 2**62, size=1, dtype=np.uint64)
+    def seed(self, n: int = 1) -> Seed:
+        """Begin streams of random numbers."""
+        return self.rng.integers(1, 2**62, size=n, dtype=np.uint64)
 
     def random_states(self, n: int) -> Integers:
         """Draw states that agree with the evidence, whether they are possible or not."""
@@ -189,9 +189,9 @@ class Walk:
         settle(codes, unmet, self.mentions)
         return Start(codes, unmet, random)
 
-    def possible_start(self) -> Start:
+    def possible_start(self, seed: Seed | None = None) -> Start:
         """Put a chain into a random state of positive probability."""
-        codes, random = self.random_states(1)[0], self.seed()
+        codes, random = self.random_states(1)[0], self.seed() if seed is None else seed.copy()
         if not self.avoid_the_forbidden(codes, self.free, random):
             raise ImpossibleEvidence(
                 f"No state of positive probability was found in {_N_TRIES:,} sweeps, so Gibbs sampling "

@@ -58,9 +58,9 @@ class GibbsReport:
         if self.n_levels > 1:
             return (
                 f"Gibbs sampling, tempered because plain chains stay in one mode or mix too slowly: "
-                f"{self.n_chains} ensembles of {self.n_levels} levels and {self.n_draws:,} rounds, R-hat {r_hat}, "
-                f"{self.n_arrivals:,} arrivals from the hottest level, {self.effective_size:,.0f} effective "
-                f"draws{said}"
+                f"{self.n_chains} ensembles of {self.n_levels} levels and {self.n_draws:,} rounds, R-hat "
+                f"{r_hat}, {self.n_arrivals:,} arrivals from the hottest level, {self.effective_size:,.0f} "
+                f"effective draws{said}"
             )
         return (
             f"Gibbs sampling, {self.n_chains} chains of {self.n_draws:,} draws after {self.burn_in:,}: R-hat "

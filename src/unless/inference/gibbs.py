@@ -36,10 +36,10 @@ from unless.inference.modes import (
     Witness,
     far_states,
     is_missed,
+    look_at_strangers,
     search,
     seen_and_due,
     spread_starts,
-    strange_cells,
     witness,
 )
 from unless.inference.randomness import RandomState
@@ -180,14 +180,16 @@ class _Run:
         self.walk, self.asked, self.max_memory = walk, asked, max_memory
         self._gap = 0.0
         self.table = slice(int(walk.n_levels.sum()), asked.n_cells)
+        seeds = walk.seed(walk.n_chains)
         self.found: Found = search(walk, asked)
-        self.starts = spread_starts(walk, self.found)
+        self.starts = spread_starts(walk, self.found, seeds)
         self.trace = walk.run_chains(self.starts, asked)
         self.errors = standard_errors(self.trace)
         self.sizes = effective_sizes(self.trace, self.errors)
         fewest = min(_FEWEST_EFFECTIVE, self.trace.n_draws / _SLOWEST)
-        failed = strange_cells(self.found.means, self.trace).any(axis=0)
-        failed |= (split_r_hats(self.trace) >= MOST_R_HAT) | (self.sizes < fewest)
+        strangers = look_at_strangers(walk, asked, self.found, self.trace)
+        self.errors = np.maximum(self.errors, strangers.errors)
+        failed = strangers.caught | (split_r_hats(self.trace) >= MOST_R_HAT) | (self.sizes < fewest)
         shown = np.logical_or.reduceat(failed[: self.table.start], asked.offsets)
         shown[list(asked.variables)] |= bool(failed[self.table].any())
         shown[list(walk.evidence)] = False
@@ -207,7 +209,7 @@ class _Run:
             n_arrivals, n_levels = sum(tempering.n_arrivals), len(tempering.ladder.strengths)
             trace = _take(tempering.trace, part)
             errors, means = _tempered_errors(trace, n_arrivals), trace.means.mean(axis=(0, 1))
-            # The mass of some states is known in two ways, and how far these are apart says what both are worth.
+            # The mass of some states is known in two ways; how far these are apart says what both are worth.
             errors = np.maximum(errors, self._gap / _GAP)
             report = report_on(trace, errors, self.walk.burn_in, n_levels=n_levels, n_arrivals=n_arrivals)
         else:
@@ -271,8 +273,8 @@ def _not_converged(tempering: Tempering, is_missing: bool) -> str:
     why = "never comes back to one of them" if is_missing else "joins them too seldom"
     return (
         f"Gibbs sampling did not converge: chains stay in separate modes of the model, and tempering {why} "
-        f"({sum(tempering.n_arrivals):,} arrivals from the hottest of {len(tempering.ladder.strengths)} levels); "
-        "ask with method='exact' and a larger max_memory=, or give more evidence."
+        f"({sum(tempering.n_arrivals):,} arrivals from the hottest of {len(tempering.ladder.strengths)} "
+        "levels); ask with method='exact' and a larger max_memory=, or give more evidence."
     )
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.inference.chains import Asked, Integers, Start, Walk
+from unless.inference.chains import Asked, Integers, Seed, Start, Walk
 from unless.inference.diagnostics import Floats, Trace
 from unless.inference.sums import sums_of_weights
 from unless.kernels.gibbs import run_batches
@@ -24,6 +24,8 @@ _COLDEST = 4.0
 _N_TRIES = 100
 # Standard deviations beyond all batches of the chains at which a batch is strange.
 _STRANGE = 2.0
+# Sweeps after which a strange start is looked at again, if its batches are shorter.
+_N_WAITING = 50
 # Sweeps of the runs that measure how much mass is near a state.
 _N_NEAR = 100
 _SELDOM = 6.0
@@ -74,9 +76,9 @@ def warmth(walk: Walk) -> float:
     return min(0.3, 1.0 / max(spread, 1e-9))
 
 
-def spread_starts(walk: Walk, found: Found) -> list[Start]:
+def spread_starts(walk: Walk, found: Found, seeds: Seed) -> list[Start]:
     """Start chains far from each other: at the most probable state, at those least like it, and anywhere."""
-    starts = [walk.possible_start()]
+    starts = [walk.possible_start(seeds[:1])]
     best = int(log_potentials(walk, found.states).argmax())
     chosen = [best]
     distance = np.abs(found.means - found.means[best]).max(axis=1)
@@ -84,7 +86,9 @@ def spread_starts(walk: Walk, found: Found) -> list[Start]:
         farthest = int(distance.argmax())
         chosen.append(farthest)
         distance = np.minimum(distance, np.abs(found.means - found.means[farthest]).max(axis=1))
-    starts += [walk.start(found.states[place].copy(), walk.seed()) for place in chosen]
+    for number, place in enumerate(chosen, 1):
+        number %= walk.n_chains
+        starts.append(walk.start(found.states[place].copy(), seeds[number : number + 1].copy()))
     return starts[: walk.n_chains] if walk.n_chains > 1 else starts[1:]
 
 
@@ -107,6 +111,35 @@ def strange_cells(found: Floats, trace: Trace) -> Bools:
     means = trace.means.reshape(-1, trace.means.shape[-1])
     margin = _STRANGE * means.std(axis=0) + 5 / trace.n_draws
     return np.asarray((found < means.min(axis=0) - margin) | (found > means.max(axis=0) + margin))
+
+
+class Strangers(NamedTuple):
+    """What the search saw and the chains did not: cells that stay so, and an error for those that do not.
+
+    A chain that leaves a region after so many sweeps may miss it, if its mass is about that share of all
+    sweeps; what this would change is the error.
+    """
+
+    caught: Bools
+    errors: Floats
+
+
+def look_at_strangers(walk: Walk, asked: Asked, found: Found, trace: Trace) -> Strangers:
+    """Let the starts whose batches were strange go on for a while, and look again."""
+    strange = strange_cells(found.means, trace)
+    caught, errors = np.zeros(asked.n_cells, dtype=np.bool_), np.zeros(asked.n_cells)
+    n_waiting = max(0, _N_WAITING - walk.n_sweeps)
+    stay = (_N_AFTER + n_waiting + 2 * walk.n_sweeps) / trace.n_draws
+    means = trace.means.mean(axis=(0, 1))
+    for place in np.flatnonzero(strange.any(axis=1)).tolist():
+        start = walk.start(found.states[place].copy(), walk.seed())
+        walk.expect(n_waiting + walk.n_sweeps)
+        walk.go_on(start, n_waiting)
+        sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
+        walk.add_up(start, asked, sums, squares)
+        caught |= strange[place] & strange_cells(sums / walk.n_sweeps, trace)[0]
+        errors = np.maximum(errors, stay * np.abs(found.means[place] - means) * strange[place])
+    return Strangers(caught, errors)
 
 
 class Witness(NamedTuple):
@@ -237,7 +270,7 @@ def _levels_to_hold(walk: Walk, asked: Asked, most: int) -> list[dict[int, int]]
 
 
 def _features_to_hold(walk: Walk) -> list[dict[int, int]]:
-    """List assignments with which the features of the largest weights hold, of those with several variables."""
+    """List assignments with which the heaviest features hold, of those that speak of several variables."""
     sizes = np.diff(walk.arrays.start)
     order = np.argsort(-np.where(np.isfinite(walk.weights), walk.weights, -np.inf), kind="stable")
     some = [int(f) for f in order[: 8 * _MOST_FEATURES] if walk.weights[f] > 1.0 and sizes[f] > 1]
@@ -254,7 +287,7 @@ def _features_to_hold(walk: Walk) -> list[dict[int, int]]:
 
 def _assignment(walk: Walk, inside: slice) -> dict[int, int]:
     """Return levels of free variables with which the conditions of a feature hold, or nothing."""
-    fits = {}
+    fits: dict[int, Bools] = {}
     for variable, level, equal in zip(*(array[inside].tolist() for array in walk.arrays[1:]), strict=True):
         levels = fits.get(variable, np.ones(int(walk.n_levels[variable]), dtype=np.bool_))
         fits[variable] = levels & ((np.arange(len(levels)) == level) == equal)

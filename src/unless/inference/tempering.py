@@ -73,10 +73,14 @@ class Tempering:
         self._penalty = _PENALTY * heaviest if walk.is_hard.any() else 0.0
         strengths = np.append(0.0, np.geomspace(hot, 1.0, _FIRST_LEVELS - 1))
         self.ladder = self._make_ladder(strengths)
+        self.shifts = np.zeros(len(strengths) - 1)
         self.ensembles = [self._begin(place) for place in range(walk.n_chains)]
         for n_rounds in _TUNING:
             self._run(n_rounds, np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells)))
             self._tune()
+        for n_rounds in _TUNING[:2]:
+            self._run(n_rounds, np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells)))
+            self._forget()
         self.before: Trace | None = None
         self.trace = self._add_up(_FIRST_ROUNDS)
 
@@ -88,16 +92,27 @@ class Tempering:
     @property
     def log_partition(self) -> float:
         """The log of the sum of all potentials, estimated level by level (Bennett 1976)."""
-        up = sum(one.up for one in self.ensembles)
-        down = sum(one.down for one in self.ensembles)
         hottest = float(np.log(self.walk.n_levels[self.walk.free]).sum())
-        return hottest + float(np.log(up / down).sum())
+        return hottest + float(self._gains().sum())
 
-    def go_on(self) -> None:
-        """Run twice as long as last time, and forget what was before."""
+    def _gains(self) -> Floats:
+        """Estimate by how much the log partition function grows from each level to the next."""
+        up = np.sum([one.up for one in self.ensembles], axis=0)
+        down = np.sum([one.down for one in self.ensembles], axis=0)
+        # Chances too small for numbers leave the shift where it was.
+        ratios = np.divide(up, down, out=np.ones(len(up)), where=(up > 0) & (down > 0))
+        return np.asarray(self.shifts + np.log(ratios))
+
+    def _forget(self) -> None:
+        """Forget all exchanges but what they say of the partition function, which shifts the next ones."""
+        self.shifts = self._gains()
         for one in self.ensembles:
             for counted in (one.up, one.down, one.rejected, one.counts):
                 counted[:] = 0
+
+    def go_on(self) -> None:
+        """Run twice as long as last time, and forget what was before."""
+        self._forget()
         self.before, self.trace = self.trace, self._add_up(2 * self.trace.n_per_batch)
 
     def rows(self, n_rows: int, n_between: int) -> Rows:
@@ -145,6 +160,7 @@ class Tempering:
             self.walk.mentions,
             self.walk.is_hard,
             *self.ladder,
+            self.shifts,
             n_rounds,
             one.n_done,
             self.asked.offsets,
@@ -192,14 +208,15 @@ class Tempering:
         for codes, counts in zip(states, unmet, strict=True):
             settle(codes, counts, self.walk.mentions)
         at = np.arange(n_levels)
-        pairs = [np.zeros(n_levels - 1) for _ in range(3)]
+        up, down, rejected = np.zeros((3, n_levels - 1))
         zeros = np.zeros(n_levels, dtype=np.int64)
-        return Ensemble(states, unmet, at, zeros, random, 0, *pairs, zeros.copy())
+        return Ensemble(states, unmet, at, zeros, random, 0, up, down, rejected, zeros.copy())
 
     def _tune(self) -> None:
         """Move the levels so that neighbours refuse each other equally often (Syed et al. 2022)."""
         old = self.ladder.strengths
-        refused = sum(one.rejected for one in self.ensembles) / sum(one.counts[:-1] for one in self.ensembles)
+        rejected = np.sum([one.rejected for one in self.ensembles], axis=0)
+        refused = rejected / np.sum([one.counts[:-1] for one in self.ensembles], axis=0)
         barrier = np.append(0.0, np.cumsum(refused + 1e-3))
         n_levels = min(max(math.ceil(2 * refused.sum()) + 2, _FEWEST_LEVELS), _MOST_LEVELS)
         strengths = np.interp(np.linspace(0.0, barrier[-1], n_levels), barrier, old)
@@ -207,4 +224,5 @@ class Tempering:
         nearest = np.searchsorted((old[1:] + old[:-1]) / 2, strengths)
         nearest[-1] = len(old) - 1
         self.ladder = self._make_ladder(strengths)
+        self.shifts = np.zeros(len(strengths) - 1)
         self.ensembles = [self._ensemble(one.states[one.at[nearest]], one.random) for one in self.ensembles]

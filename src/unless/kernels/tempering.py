@@ -120,6 +120,7 @@ def run_tempered(
     strengths,
     penalties,
     weights,
+    shifts,
     n_rounds,
     n_done,
     offsets,
@@ -138,9 +139,10 @@ def run_tempered(
 
     States, `unmet` and `was_hot` belong to replicas; at[level] is the replica at a level, the last one the
     coldest. Neighbours 0-1, 2-3, ... and 1-2, 3-4, ... are offered an exchange in turn. `up` and `down` add
-    up the chances of either side to accept alone, `rejected` those that an exchange is refused, `counts` the
-    offers to each pair and, last, how often a replica came to the coldest level from the hottest one.
-    `rows` gets states of the coldest level, as many from each batch and as far apart as its length allows.
+    up the chances of either side to accept alone, its gain less `shifts`; `rejected` those that an exchange
+    is refused; `counts` the offers to each pair and, last, how often a replica came to the coldest level from
+    the hottest one. `rows` gets states of the coldest level, as many from each batch and as far apart as its
+    length allows.
     """
     mentions = borrowed_mentions(mentions)
     free, states, unmet, at, was_hot = (
@@ -152,6 +154,7 @@ def run_tempered(
     )
     is_hard, strengths, penalties = borrowed(is_hard), borrowed(strengths), borrowed(penalties)
     weights, offsets, strides = borrowed(weights), borrowed(offsets), borrowed(strides)
+    shifts = borrowed(shifts)
     sums, squares, rows, random = borrowed(sums), borrowed(squares), borrowed(rows), borrowed(random)
     up, down, rejected, counts = borrowed(up), borrowed(down), borrowed(rejected), borrowed(counts)
     n_levels = strengths.shape[0]
@@ -194,8 +197,8 @@ def run_tempered(
                 gain_low = _gain(low, low, soft, hard, strengths, penalties)
                 gain_high = _gain(low, low + 1, soft, hard, strengths, penalties)
                 chance = np.exp(min(0.0, gain_low - gain_high))
-                up[low] += np.exp(min(0.0, gain_low))
-                down[low] += np.exp(min(0.0, -gain_high))
+                up[low] += np.exp(min(0.0, gain_low - shifts[low]))
+                down[low] += np.exp(min(0.0, shifts[low] - gain_high))
                 rejected[low] += 1.0 - chance
                 counts[low] += 1
                 if uniform(random) < chance:
