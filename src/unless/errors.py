@@ -9,6 +9,7 @@ UnlessError
 ├── UnknownContext (LookupError)      a context the data never showed
 ├── SettingError (ValueError)         an argument out of its range
 │   └── ImpossibleEvidence            evidence to which the model gives probability zero
+├── NotConverged                      an approximate answer that is not to be trusted
 ├── NotFitted (ValueError, AttributeError)   asked before it learned
 ├── FileFormatError (ValueError)      a damaged, foreign or newer file
 ├── MissingExtra (ImportError)        an optional package is needed and absent
@@ -60,6 +61,10 @@ class SettingError(UnlessError, ValueError):
 
 class ImpossibleEvidence(SettingError):
     """The model gives the evidence probability zero, so nothing can be said given it."""
+
+
+class NotConverged(UnlessError):
+    """Sampling or message passing did not settle, so there is no answer that could be trusted."""
 
 
 class NotFitted(UnlessError, ValueError, AttributeError):

@@ -3,6 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from unless import Feature, FeatureSet, LogLinearModel, Variable, save
+from unless.data.domain import Domain
 from unless.formats.catalogue import read_model
 
 
@@ -67,6 +69,20 @@ def test_a_wide_model_is_sampled_and_says_so(unless, wide):
     result = unless("query", wide, "v0", "--max-memory", "64 MB", "--method", "exact")
     assert result.exit_code == 2
     assert "use --method 'gibbs' or --method 'belief', or raise --max-memory." in result.stderr
+
+
+def test_an_answer_that_is_not_to_be_trusted_is_a_sentence_and_no_answer(unless, tmp_path):
+    # One state of 2^22 has most of the mass.
+    domain = Domain(tuple(Variable(f"v{i}", ("0", "1")) for i in range(22)))
+    deep = FeatureSet(domain, [Feature.of({f"v{i}": "1" for i in range(22)})])
+    save(LogLinearModel(deep, [17.0]), tmp_path / "deep.unless")
+    for words in (["query", tmp_path / "deep.unless", "v0"], ["sample", tmp_path / "deep.unless", "-n", 5]):
+        result = unless(*words, "--method", "gibbs")
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert result.stderr.startswith("unless: Gibbs sampling did not converge: ")
+        assert result.stderr.count("\n") == 1
+        assert "--method 'exact'" in result.stderr
 
 
 def test_the_most_probable_of_all(unless, fitted):

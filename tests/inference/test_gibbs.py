@@ -3,7 +3,7 @@ import pytest
 
 import brute_force
 from inference.models import domain_of, grid_model, model_of, random_evidence, random_model
-from unless.errors import ImpossibleEvidence, SettingError
+from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
 from unless.inference.gibbs import gibbs_marginals, gibbs_query, gibbs_sample
 
 INF = float("inf")
@@ -126,12 +126,110 @@ def test_settings_out_of_range_are_refused(setting):
         gibbs_query(model, [0], {}, **setting)
 
 
-def test_chains_that_never_meet_are_said_to_disagree():
-    # Two islands that no single change connects.
-    model = model_of(domain_of([2, 2]), [([(0, i, True), (1, 1 - i, True)], -INF) for i in range(2)])
-    answer = gibbs_query(model, [0], {}, random_state=1)
-    assert answer.details["r_hat"] > 1.5
-    assert "disagree" in answer.details["report"]
+def equal(a, b, n_levels, weight):
+    return [([(a, level, True), (b, level, True)], weight) for level in range(n_levels)]
+
+
+def is_within_its_errors(answer, truth):
+    return (np.abs(answer.probabilities - truth) <= 5 * answer.error + 1e-6).all()
+
+
+@pytest.mark.parametrize("weight", [20.0, 50.0, INF])
+@pytest.mark.parametrize("seed", range(5))
+def test_modes_that_no_single_change_connects_are_joined(weight, seed):
+    # Equal by two heavy features, or because all else is forbidden.
+    forbidden = [([(0, i, True), (1, 1 - i, True)], -INF) for i in range(2)]
+    model = model_of(domain_of([2, 2]), forbidden if weight == INF else equal(0, 1, 2, weight))
+    answer = gibbs_query(model, [0], {}, random_state=seed)
+    assert is_within_its_errors(answer, [0.5, 0.5])
+    assert 0 < answer.error.max() < 0.03
+    assert answer.details["n_levels"] > 1
+    assert answer.details["n_arrivals"] >= 1_000
+    assert "tempered" in answer.details["report"]
+    rows = gibbs_sample(model, 200, {}, random_state=seed)
+    assert 60 < rows[:, 0].sum() < 140
+    assert (rows[:, 0] == rows[:, 1]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_modes_of_unequal_shares_are_within_their_errors(seed):
+    shares = np.array([0.9, 0.09, 0.01])
+    weighted = [one for v in range(3) for one in equal(v, v + 1, 3, 30.0)]
+    weighted += [([(0, level, True)], float(np.log(share))) for level, share in enumerate(shares)]
+    weighted += equal(3, 4, 2, 0.5)
+    model = model_of(domain_of([3, 3, 3, 3, 2]), weighted)
+    evidence = {4: 1}
+    joint = gibbs_query(model, [1, 3], evidence, random_state=seed)
+    assert is_within_its_errors(joint, brute_force.joint(model, [1, 3], evidence))
+    for variable, answer in enumerate(gibbs_marginals(model, evidence, random_state=seed)):
+        assert is_within_its_errors(answer, brute_force.joint(model, [variable], evidence))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_small_mode_that_chains_leave_but_seldom_enter_is_seen(seed):
+    # Chains leave it after some hundred sweeps, and would find it once in some ten thousand.
+    weighted = [one for v in range(3) for one in equal(v, v + 1, 2, 7.0)]
+    weighted += [([(v, 1, True)], float(np.log(0.006) / 4)) for v in range(4)]
+    model = model_of(domain_of([2] * 4), weighted)
+    answer = gibbs_query(model, [0, 3], {}, random_state=seed)
+    assert is_within_its_errors(answer, brute_force.joint(model, [0, 3]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_moves_slowly_elsewhere_is_looked_at_too(seed):
+    # A ring that cannot please all its links: its broken link wanders, and one variable alone looks settled.
+    ring = [([(v, x, True), ((v + 1) % 5, 1 - x, True)], 4.0) for v in range(5) for x in range(2)]
+    model = model_of(domain_of([2] * 7), ring + equal(5, 6, 2, 12.0) + equal(0, 5, 2, 3.0))
+    for variable in (1, 2):
+        answer = gibbs_query(model, [variable], {}, random_state=seed)
+        assert is_within_its_errors(answer, brute_force.joint(model, [variable]))
+
+
+def test_a_variable_apart_from_the_modes_needs_no_tempering():
+    model = model_of(domain_of([2, 2, 3, 2]), [*equal(0, 1, 2, 30.0), ([(2, 0, True), (3, 1, True)], 0.8)])
+    answers = gibbs_marginals(model, {}, random_state=0)
+    assert [answer.details["n_levels"] > 1 for answer in answers] == [True, True, False, False]
+    assert gibbs_query(model, [2, 3], {}, random_state=0).details["n_levels"] == 1
+    assert gibbs_query(model, [0], {1: 0}, random_state=0).probabilities[0] > 0.999
+
+
+def test_a_mode_that_tempering_cannot_find_again_is_an_error():
+    # One state of 2^26 has most of the mass: the feature leads there, and chance never does.
+    deep = [([(v, 1, True) for v in range(26)], 26 * float(np.log(2)) + 1)]
+    model = model_of(domain_of([2] * 26), deep)
+    for seed in range(2):
+        with pytest.raises(NotConverged, match=r"did not converge: .* ask with method='exact'"):
+            gibbs_query(model, [0], {}, random_state=seed, n_draws=300, burn_in=100)
+    with pytest.raises(NotConverged, match="did not converge"):
+        gibbs_sample(model, 10, {}, random_state=0)
+
+
+def test_what_is_constant_is_answered():
+    fixed = [([(0, 1, True)], 60.0), ([(1, 2, True)], INF), ([(2, 0, True), (3, 1, True)], 1.0)]
+    model = model_of(domain_of([2, 3, 2, 2]), fixed)
+    answers = gibbs_marginals(model, {}, random_state=0)
+    assert [answer.probabilities.max() for answer in answers[:2]] == [pytest.approx(1), pytest.approx(1)]
+    assert all(answer.error.max() < 0.01 for answer in answers)
+    assert all(answer.details["n_levels"] == 1 for answer in answers)
+
+
+def test_tempered_answers_follow_from_the_random_state_alone(monkeypatch):
+    model = model_of(domain_of([3, 3, 2]), [*equal(0, 1, 3, 15.0), ([(2, 0, True), (1, 1, True)], 0.5)])
+    whole = gibbs_query(model, [0, 2], {}, random_state=5)
+    rows = gibbs_sample(model, 50, {}, random_state=5)
+    assert whole.details["n_levels"] > 1
+    monkeypatch.setattr("unless.inference.chains._AT_ONCE", 3_000)
+    again = gibbs_query(model, [0, 2], {}, random_state=5)
+    assert again.probabilities.tobytes() == whole.probabilities.tobytes()
+    assert again.error.tobytes() == whole.error.tobytes()
+    assert gibbs_sample(model, 50, {}, random_state=5).tobytes() == rows.tobytes()
+
+
+def test_tempering_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    monkeypatch.setattr("unless.inference.tempering.parse_memory", lambda _: 20_000)
+    model = model_of(domain_of([2] * 40), [one for v in range(39) for one in equal(v, v + 1, 2, 20.0)])
+    with pytest.raises(TooLarge, match="tempering them needs about"):
+        gibbs_sample(model, 5, {}, random_state=0)
 
 
 def test_a_wide_model_is_sampled_at_the_cost_of_its_features():

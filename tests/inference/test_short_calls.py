@@ -52,7 +52,7 @@ def test_short_calls_beside_the_main_thread_change_no_bit(net, monkeypatch):
     expected = answers(net)
     monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
     monkeypatch.setattr("unless.inference.exact._CELLS_AT_ONCE", 1)
-    monkeypatch.setattr("unless.inference.gibbs._AT_ONCE", 1_000)
+    monkeypatch.setattr("unless.inference.chains._AT_ONCE", 1_000)
     monkeypatch.setattr("unless.inference.belief._AT_ONCE", 1)
     monkeypatch.setattr("unless.inference.parts._MOST_AT_ONCE", 1)
     monkeypatch.setattr("unless.evaluation.divergence._AT_ONCE", 7)
@@ -67,7 +67,7 @@ def test_a_state_to_begin_with_is_searched_for_in_calls_that_change_no_bit(monke
     forbidden = unless.FeatureSet(domain, [unless.Feature.of(pair) for pair in pairs])
     net = unless.LogLinearModel(forbidden, np.full(4, -np.inf))
     whole = net.sample_codes(30, random_state=0, method="gibbs").rows.tobytes()
-    monkeypatch.setattr("unless.inference.gibbs._TRIES_AT_ONCE", 10_000)
+    monkeypatch.setattr("unless.inference.chains._TRIES_AT_ONCE", 10_000)
     assert net.sample_codes(30, random_state=0, method="gibbs").rows.tobytes() == whole
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unless.data.progress import Look, showing_share, unseen, within
 from unless.data.waiting import heard
-from unless.errors import ImpossibleEvidence, SettingError, TooLarge
+from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
 from unless.inference.diagnostics import BeliefReport, Floats
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
@@ -119,6 +119,11 @@ class _Run:
         if change < 0:
             raise impossible(self.model, evidence)
         self._note(n_iterations, change, graph.is_tree)
+        if not self.report.is_converged:
+            raise NotConverged(
+                f"Belief propagation did not converge: after {n_iterations:,} iterations a message still "
+                f"changes by {change:.1g}; ask with method='gibbs' or method='exact'."
+            )
         return np.split(np.exp(beliefs), factors.offset[1:])
 
     def _propagate(

@@ -6,6 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+# Differences between probabilities that do not matter to anyone.
+NEGLIGIBLE = 1e-6
+# Chains agree below this, by the usual measure.
+MOST_R_HAT = 1.05
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class Trace:
 class GibbsReport:
     """What the chains did: `r_hat` near 1 says that they agree, `effective_size` what the draws are worth.
 
-    Both are the worst over the cells of the answer.
+    Both are the worst over the cells of the answer. Where chains were tempered, they are those of the coldest
+    of `n_levels` levels, which replicas reached `n_arrivals` times from the hottest one.
     """
 
     n_chains: int
@@ -39,15 +44,24 @@ class GibbsReport:
     burn_in: int
     r_hat: float
     effective_size: float
+    n_levels: int = 1
+    n_arrivals: int = 0
 
     @property
     def agrees(self) -> bool:
         """Whether the chains agree by the usual measure, R-hat below 1.05."""
-        return self.r_hat < 1.05
+        return self.r_hat < MOST_R_HAT
 
     def __str__(self) -> str:
         r_hat = f"{self.r_hat:.3f}" if self.r_hat < 100 else "over 100"
         said = "" if self.agrees else "; the chains disagree, so take more draws"
+        if self.n_levels > 1:
+            return (
+                f"Gibbs sampling, tempered because plain chains stay in one mode or mix too slowly: "
+                f"{self.n_chains} ensembles of {self.n_levels} levels and {self.n_draws:,} rounds, R-hat "
+                f"{r_hat}, {self.n_arrivals:,} arrivals from the hottest level, {self.effective_size:,.0f} "
+                f"effective draws{said}"
+            )
         return (
             f"Gibbs sampling, {self.n_chains} chains of {self.n_draws:,} draws after {self.burn_in:,}: R-hat "
             f"{r_hat}, {self.effective_size:,.0f} effective draws{said}"
@@ -97,7 +111,7 @@ def effective_sizes(trace: Trace, errors: Floats) -> Floats:
     """Return how many independent draws would give the same standard errors; all of them for a constant."""
     variances = trace.squares.sum(axis=(0, 1)) / trace.n_draws - trace.means.mean(axis=(0, 1)) ** 2
     sizes = np.full(len(errors), float(trace.n_draws))
-    moving = errors > 0
+    moving = errors > NEGLIGIBLE
     sizes[moving] = np.maximum(variances[moving], 0) / errors[moving] ** 2
     return sizes
 
@@ -112,19 +126,31 @@ def split_r_hats(trace: Trace) -> Floats:
     within = np.maximum(squares / n_draws - means**2, 0).mean(axis=0) * n_draws / max(n_draws - 1, 1)
     between = means.var(axis=0, ddof=1)
     ratios = np.ones(len(within))
-    # A quantity that rounding alone moves is a constant, and all chains agree on it.
-    moving = between > 1e-24
+    # Chains agree on a quantity whose means differ by less than anyone asks.
+    moving = between > NEGLIGIBLE**2
     with np.errstate(divide="ignore"):
         ratios[moving] = np.sqrt((n_draws - 1) / n_draws + between[moving] / within[moving])
     return ratios
 
 
-def report_on(trace: Trace, errors: Floats, burn_in: int) -> GibbsReport:
+def binomial_errors(means: Floats, n_visits: int) -> Floats:
+    """Return the standard errors of shares of so many independent visits.
+
+    One visit more of each kind is counted than there were: what none of n visits saw has the error 1 / n, and
+    five errors are the mass that would have been missed once in 150 times.
+    """
+    shares = (means * n_visits + 1) / (n_visits + 2)
+    return np.asarray(np.sqrt(shares * (1 - shares) / n_visits))
+
+
+def report_on(
+    trace: Trace, errors: Floats, burn_in: int, n_levels: int = 1, n_arrivals: int = 0
+) -> GibbsReport:
     """Sum up a run of chains by its worst quantity."""
     n_chains, n_batches, n_cells = trace.sums.shape
     r_hat = float(split_r_hats(trace).max()) if n_cells else 1.0
     size = float(effective_sizes(trace, errors).min()) if n_cells else float(trace.n_draws)
-    return GibbsReport(n_chains, n_batches * trace.n_per_batch, burn_in, r_hat, size)
+    return GibbsReport(n_chains, n_batches * trace.n_per_batch, burn_in, r_hat, size, n_levels, n_arrivals)
 
 
 def _autocovariances(spread: Floats) -> Floats:

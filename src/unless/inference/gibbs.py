@@ -1,10 +1,14 @@
-"""Gibbs sampling: approximate answers with their errors, for models too wide to be answered exactly."""
+"""Gibbs sampling: approximate answers with their errors, for models too wide to be answered exactly.
+
+Chains start far from each other, at states that a search for modes found. Where they agree and the search
+shows nothing that they did not see, the answer is theirs. Elsewhere it comes from parallel tempering; where
+that does not settle either, there is an error and no answer.
+"""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,40 +16,65 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.data.progress import Look, showing_share, unseen
-from unless.data.waiting import heard
-from unless.errors import ImpossibleEvidence, SettingError, TooLarge
-from unless.inference.diagnostics import Floats, GibbsReport, Trace, report_on, standard_errors
+from unless.errors import NotConverged, TooLarge
+from unless.inference.chains import N_BATCHES, Asked, Walk
+from unless.inference.diagnostics import (
+    MOST_R_HAT,
+    Floats,
+    GibbsReport,
+    Trace,
+    binomial_errors,
+    effective_sizes,
+    report_on,
+    split_r_hats,
+    standard_errors,
+)
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
-from unless.inference.randomness import RandomState, make_rng
-from unless.kernels.gibbs import Mentions, find_start, run_joint, run_marginals, run_rows, settle
+from unless.inference.modes import (
+    Found,
+    Witness,
+    far_states,
+    is_missed,
+    look_at_strangers,
+    search,
+    seen_and_due,
+    spread_starts,
+    witness,
+)
+from unless.inference.randomness import RandomState
+from unless.inference.tempering import Tempering
 from unless.runtime.memory import parse_memory, show_memory
-from unless.structures.conditions import FeatureArrays
 
-Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 N_CHAINS, N_DRAWS, BURN_IN = 4, 5_000, 1_000
-# Enough batches to estimate an error from, few enough to keep many quantities.
-_N_BATCHES = 100
-# Mentions of variables that one call looks at: about a tenth of a second.
-_AT_ONCE = 10_000_000
-# Sweeps in search of a state to begin with; penalties rise over some of them, again and again.
-_N_TRIES, _TRIES_AT_ONCE = 10_000, 100
+# Draws of each chain that are looked at before rows are drawn.
+_LOOKED_AT = 1_000
 # For each chain, batch and cell: sums and squares, means, and the spectra that errors are estimated from.
 _BYTES = 80
+# Chains are caught or too slow where fewer draws than this are worth something, or fewer than one in 50.
+_FEWEST_EFFECTIVE, _SLOWEST = 400, 50
+# Ensembles that visit the same modes equally often agree better than chains must.
+_MOST_R_HAT_TEMPERED = 1.01
+# Arrivals at the coldest level that tempering goes on for, of all ensembles and of each.
+_WANTED_ARRIVALS, _FEWEST_ARRIVALS = 1_000, 50
+# Tempering gives up when it has taken so many times the sweeps of the chains.
+_MOST_EFFORT = 100
+# Errors of their difference that two runs of ensembles may be apart.
+_MOST_APART = 3.0
+# Draws that are too few to tell how long a chain stays at a level, and the sweeps it may stay there.
+_RARE, _STAY = 20, 10
+# Errors that the two are apart at most, where both are right.
+_GAP = 3.0
+# Runs, each twice as long as the one before, in which a mode that was found before may still be looked for.
+_MOST_MISSED = 3
 
 
 class _Sampled(NamedTuple):
     probabilities: Floats
     errors: Floats
     report: GibbsReport
-
-
-class _Start(NamedTuple):
-    codes: Integers
-    unmet: Integers
-    random: npt.NDArray[np.uint64]
 
 
 def gibbs_query(
@@ -64,17 +93,19 @@ def gibbs_query(
 
     The conditional of one of the variables is averaged, with the others as they were drawn.
     """
-    _check_room(math.prod(model.domain.n_levels[list(variables)].tolist()), n_chains, max_memory)
-    walk = _Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
+    walk = Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
     shape = tuple(int(walk.n_levels[variable]) for variable in variables)
+    _check_room(math.prod(shape) + int(walk.n_levels.sum()), n_chains, max_memory)
     free = [variable for variable in variables if variable not in evidence]
-    if free:
-        pivot = max(free, key=lambda v: int(walk.n_levels[v]))
-        with walk.shown(show_progress):
-            sampled = _sample_joint(walk, variables, shape, pivot)
-    else:
+    if not free:
         sampled = _certain(walk, shape, [evidence[variable] for variable in variables])
-    return _answer(model, variables, evidence, sampled)
+        return _answer(model, variables, evidence, sampled)
+    asked = Asked.of(walk.n_levels, variables, max(free, key=lambda v: int(walk.n_levels[v])))
+    with walk.shown(show_progress):
+        run = _Run(walk, asked, max_memory)
+        sampled = run.answer(run.table, free, _is_known(shape, variables, evidence))
+    tables = (sampled.probabilities.reshape(shape), sampled.errors.reshape(shape))
+    return _answer(model, variables, evidence, _Sampled(*tables, sampled.report))
 
 
 def gibbs_marginals(
@@ -89,30 +120,15 @@ def gibbs_marginals(
     show_progress: bool | None = None,
 ) -> list[Distribution]:
     """Estimate the marginal of every variable, given codes of some, from one run of chains."""
-    _check_room(int(model.domain.n_levels.sum()), n_chains, max_memory)
-    walk = _Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
-    ends = np.cumsum(walk.n_levels)
-    offsets = ends - walk.n_levels
-    sums, squares = walk.room(int(ends[-1]))
+    walk = Walk(model, evidence, random_state, n_chains, n_draws, burn_in)
+    _check_room(int(walk.n_levels.sum()), n_chains, max_memory)
     with walk.shown(show_progress):
-        for chain, start in enumerate(walk.starts()):
-            for some in walk.batches_after_burning_in(start):
-                run_marginals(
-                    walk.free,
-                    start.codes,
-                    start.unmet,
-                    walk.mentions,
-                    walk.n_sweeps,
-                    offsets,
-                    sums[chain, some],
-                    squares[chain, some],
-                    start.random,
-                )
-    answers = []
-    for variable, (low, high) in enumerate(zip(offsets.tolist(), ends.tolist(), strict=True)):
-        part = Trace(sums[..., low:high], squares[..., low:high], walk.n_sweeps)
-        answers.append(_answer(model, [variable], evidence, _sum_up(part, burn_in, (high - low,))))
-    return answers
+        run = _Run(walk, Asked.of(walk.n_levels), max_memory)
+        sampled = [
+            run.answer(run.levels_of(variable), [variable], np.full(int(size), variable in evidence))
+            for variable, size in enumerate(walk.n_levels)
+        ]
+    return [_answer(model, [variable], evidence, one) for variable, one in enumerate(sampled)]
 
 
 def gibbs_sample(
@@ -124,151 +140,175 @@ def gibbs_sample(
     n_chains: int = N_CHAINS,
     burn_in: int = BURN_IN,
     n_between: int = 10,
+    max_memory: int | str | None = None,
     show_progress: bool | None = None,
 ) -> Rows:
     """Draw rows of codes from several chains, `n_between` sweeps apart, in random order.
 
-    Rows of one chain resemble each other a little; their order is shuffled, so it tells nothing.
+    Rows of one chain resemble each other a little; their order is shuffled, so it tells nothing. Where chains
+    are caught in modes, rows come from the coldest levels of tempered ensembles instead.
     """
-    walk = _Walk(model, evidence, random_state, n_chains, _N_BATCHES, burn_in)
-    rows = np.zeros((n_rows, len(model.domain)), dtype=Code)
-    shares = np.array_split(rows, n_chains)
+    walk = Walk(model, evidence, random_state, n_chains, _LOOKED_AT, burn_in)
     with walk.shown(show_progress, n_rows * n_between):
-        for share, start in zip(shares, walk.starts(), strict=True):
-            walk.burn_in_chain(start)
+        run = _Run(walk, Asked.of(walk.n_levels), max_memory)
+        if run.caught.any():
+            return walk.rng.permutation(run.tempering.rows(n_rows, n_between))
+        rows = np.zeros((n_rows, len(model.domain)), dtype=Code)
+        for share, start in zip(np.array_split(rows, n_chains), run.starts, strict=True):
             for some in walk.pieces(len(share), n_between):
                 walk.fill(start, share[some], n_between)
     return walk.rng.permutation(rows)
 
 
-class _Walk:
-    """Chains over one model, each from its own start and with its own stream of random numbers."""
+def _is_known(shape: tuple[int, ...], variables: Sequence[int], evidence: Mapping[int, int]) -> Bools:
+    """Tell which cells of a table the evidence excludes."""
+    known = np.zeros(shape, dtype=np.bool_)
+    for axis, variable in enumerate(variables):
+        if variable in evidence:
+            others = np.arange(shape[axis]) != evidence[variable]
+            known |= others.reshape([-1 if place == axis else 1 for place in range(len(shape))])
+    return known.ravel()
 
-    def __init__(
-        self,
-        model: LogLinearModel,
-        evidence: Mapping[int, int],
-        random_state: RandomState,
-        n_chains: int,
-        n_draws: int,
-        burn_in: int,
-    ) -> None:
-        for name, value, least in (("n_chains", n_chains, 1), ("n_draws", n_draws, _N_BATCHES)):
-            if value < least:
-                raise SettingError(f"{name} must be {least:,} or more, not {value!r}.")
-        if burn_in < 0:
-            raise SettingError(f"burn_in must be 0 or more, not {burn_in!r}.")
-        self.rng = make_rng(random_state)
-        self.n_levels = model.domain.n_levels
-        self.n_chains = n_chains
-        self.burn_in = burn_in
-        self.n_sweeps = -(-n_draws // _N_BATCHES)
-        self.evidence = evidence
-        self._n_done = 0
-        self._look: Look = unseen
-        self.free: Integers = np.array(
-            [variable for variable in range(len(self.n_levels)) if variable not in evidence], dtype=np.int64
+
+class _Run:
+    """Chains of the model, with what a search for modes says of them, and tempering where they fail.
+
+    All variables are looked at, whatever is asked about: what moves slowly elsewhere moves it, too.
+    """
+
+    def __init__(self, walk: Walk, asked: Asked, max_memory: int | str | None) -> None:
+        self.walk, self.asked, self.max_memory = walk, asked, max_memory
+        self._gap = 0.0
+        self.table = slice(int(walk.n_levels.sum()), asked.n_cells)
+        seeds = walk.seed(walk.n_chains)
+        self.found: Found = search(walk, asked)
+        self.starts = spread_starts(walk, self.found, seeds)
+        self.trace = walk.run_chains(self.starts, asked)
+        self.errors = standard_errors(self.trace)
+        self.sizes = effective_sizes(self.trace, self.errors)
+        fewest = min(_FEWEST_EFFECTIVE, self.trace.n_draws / _SLOWEST)
+        strangers = look_at_strangers(walk, asked, self.found, self.trace)
+        self.errors = np.maximum(self.errors, strangers.errors)
+        failed = strangers.caught | (split_r_hats(self.trace) >= MOST_R_HAT) | (self.sizes < fewest)
+        shown = np.logical_or.reduceat(failed[: self.table.start], asked.offsets)
+        shown[list(asked.variables)] |= bool(failed[self.table].any())
+        shown[list(walk.evidence)] = False
+        # Variables that depend on each other are caught together, whichever of them shows it.
+        self.labels = walk.neighbourhoods()
+        self.caught = np.isin(self.labels, self.labels[shown])
+
+    def levels_of(self, variable: int) -> slice:
+        """Return the cells of the levels of a variable."""
+        begin = int(self.asked.offsets[variable])
+        return slice(begin, begin + int(self.walk.n_levels[variable]))
+
+    def answer(self, part: slice, variables: list[int], known: Bools) -> _Sampled:
+        """Answer some cells of these variables, by chains or by tempering; what is known has no error."""
+        if self.caught[variables].any():
+            tempering = self.tempering
+            n_arrivals, n_levels = sum(tempering.n_arrivals), len(tempering.ladder.strengths)
+            trace = _take(tempering.trace, part)
+            errors, means = _tempered_errors(trace, n_arrivals), trace.means.mean(axis=(0, 1))
+            # The mass of some states is known in two ways; how far these are apart says what both are worth.
+            errors = np.maximum(errors, self._gap / _GAP)
+            report = report_on(trace, errors, self.walk.burn_in, n_levels=n_levels, n_arrivals=n_arrivals)
+        else:
+            trace = _take(self.trace, part)
+            errors, means = self.errors[part], trace.means.mean(axis=(0, 1))
+            report = report_on(trace, errors, self.walk.burn_in)
+            errors = np.maximum(errors, self._floor(variables, means))
+        errors = np.where(known, 0.0, errors)
+        return _Sampled(means / means.sum(), errors, report)
+
+    def _floor(self, variables: list[int], means: Floats) -> Floats:
+        """Return the least error of some cells: what no draw fell on may have about this probability.
+
+        Draws on levels that the chains were hardly ever at may have come in one visit of several sweeps.
+        """
+        n_draws = self.trace.n_draws
+        near = np.isin(self.labels, self.labels[variables])
+        near[list(self.walk.evidence)] = False
+        cells = np.append(
+            near.repeat(self.walk.n_levels), np.zeros(self.asked.n_cells - self.table.start, dtype=np.bool_)
         )
-        arrays, weights = model.plain
-        self.mentions = find_mentions(arrays, weights, self.n_levels)
-        self._forbidden = find_mentions(
-            arrays.take(np.isneginf(weights)),
-            np.full(int(np.isneginf(weights).sum()), -1.0),
-            self.n_levels,
-        )
+        shares = self.trace.means.mean(axis=(0, 1))[cells]
+        least = 1 / float(self.sizes[cells].min(initial=n_draws))
+        if (shares * n_draws < _RARE).any():
+            least = max(least, _STAY / n_draws)
+        rare = np.minimum(means, 1 - means) * n_draws < _RARE
+        return np.where(rare, np.maximum(least, binomial_errors(means, n_draws // _STAY)), least)
 
-    @contextmanager
-    def shown(self, show: bool | None, n_kept: int | None = None) -> Iterator[None]:
-        """Show how many of all sweeps are done: those of burning in, and those that something is kept of."""
-        kept = self.n_chains * _N_BATCHES * self.n_sweeps if n_kept is None else n_kept
-        with showing_share("Sampling", show, "sweeps") as look:
-            self._n_done, n_all = 0, max(1, kept + self.n_chains * self.burn_in)
-            self._look = lambda n_done: look(n_done / n_all)
-            yield
-
-    def pieces(self, n: int, n_sweeps: int) -> Iterator[slice]:
-        """Cut n times so many sweeps into calls short enough to hear Ctrl-C between them."""
-        steps = max(1, n_sweeps) * max(1, len(self.mentions.feature))
-        at_once = max(1, _AT_ONCE // steps)
-        for begin in range(0, n, at_once):
-            end = min(begin + at_once, n)
-            yield slice(begin, end)
-            self._n_done += (end - begin) * n_sweeps
-            self._look(self._n_done)
-
-    def burn_in_chain(self, start: _Start) -> None:
-        """Let a chain forget where it began."""
-        nothing = np.zeros((self.burn_in, 0), dtype=Code)
-        for some in self.pieces(self.burn_in, 1):
-            self.fill(start, nothing[some], 1)
-
-    def batches_after_burning_in(self, start: _Start) -> Iterator[slice]:
-        """Burn a chain in, and give the batches that one call may take."""
-        self.burn_in_chain(start)
-        return self.pieces(_N_BATCHES, self.n_sweeps)
-
-    def fill(self, start: _Start, rows: Rows, n_between: int) -> None:
-        """Let a chain go on, keeping every so many-th of its states."""
-        run_rows(self.free, start.codes, start.unmet, self.mentions, n_between, rows, start.random)
-
-    def room(self, n_cells: int) -> tuple[Floats, Floats]:
-        """Return empty sums and squares, (chains, batches, cells)."""
-        shape = (self.n_chains, _N_BATCHES, n_cells)
-        return np.zeros(shape), np.zeros(shape)
-
-    def starts(self) -> Iterator[_Start]:
-        """Give each chain a state of positive probability."""
-        seeds = self.rng.integers(1, 2**62, size=self.n_chains, dtype=np.uint64)
-        states = self.rng.integers(0, self.n_levels, size=(self.n_chains, len(self.n_levels)))
-        states[:, list(self.evidence)] = list(self.evidence.values())
-        for seed, codes in zip(seeds, states, strict=True):
-            random = np.array([seed], dtype=np.uint64)
-            self._avoid_the_forbidden(codes, random)
-            unmet = np.zeros(len(self.mentions.weights), dtype=np.int64)
-            settle(codes, unmet, self.mentions)
-            yield _Start(codes, unmet, random)
-
-    def _avoid_the_forbidden(self, codes: Integers, random: npt.NDArray[np.uint64]) -> None:
-        unmet = np.zeros(len(self._forbidden.weights), dtype=np.int64)
-        settle(codes, unmet, self._forbidden)
-        n_steps = _TRIES_AT_ONCE * len(self._forbidden.feature)
-        trying = partial(find_start, self.free, codes, unmet, self._forbidden, _TRIES_AT_ONCE, random)
-        if not any(heard(trying, n_steps) for _ in range(_N_TRIES // _TRIES_AT_ONCE)):
-            raise ImpossibleEvidence(
-                f"No state of positive probability was found in {_N_TRIES:,} sweeps, so Gibbs sampling "
-                "cannot start; drop some of the evidence, which features of weight -inf contradict or nearly "
-                "so, or ask with method='exact'."
-            )
+    @cached_property
+    def tempering(self) -> Tempering:
+        """Temper until all that the chains do not answer is answered."""
+        walk = self.walk
+        parts = [self.levels_of(int(variable)) for variable in np.flatnonzero(self.caught)]
+        if self.caught[list(self.asked.variables)].any():
+            parts.append(self.table)
+        ends = np.array([start.codes for start in self.starts])
+        pool = np.concatenate([ends, far_states(self.found, 8)])
+        tempering = Tempering(walk, self.asked, pool, self.found.hot, self.max_memory)
+        witnesses: list[Witness] = []
+        n_missed = 0
+        while True:
+            if _has_settled(tempering, parts):
+                witnesses = witnesses or [witness(walk, codes) for codes in pool]
+                rows, total, n_visits = (
+                    tempering.last_rows,
+                    tempering.log_partition,
+                    sum(tempering.n_arrivals),
+                )
+                if not any(is_missed(one, rows, total, n_visits) for one in witnesses):
+                    shares = [seen_and_due(one, rows, total) for one in witnesses]
+                    self._gap = max(abs(seen - due) for seen, due in shares)
+                    return tempering
+                n_missed += 1
+            is_long = 2 * tempering.n_sweeps > _MOST_EFFORT * walk.n_sweeps_of_chains
+            if is_long or n_missed > _MOST_MISSED:
+                raise NotConverged(_not_converged(tempering, n_missed > 0))
+            tempering.go_on()
 
 
-def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) -> Mentions:
-    """List, for each variable, the features that speak of it and the levels that fit them."""
-    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
-    variable = arrays.variable.astype(np.int64)
-    begins = np.ones(len(variable), dtype=np.bool_)
-    begins[1:] = (feature[1:] != feature[:-1]) | (variable[1:] != variable[:-1])
-    first = np.flatnonzero(begins)
-    mention = np.cumsum(begins) - 1
-    only = np.where(arrays.equal[first], arrays.level[first].astype(np.int64), -1)
-    sizes = np.where(only < 0, n_levels[variable[first]], 0)
-    place = np.cumsum(sizes) - sizes
-    fits = np.ones(int(sizes.sum()), dtype=np.bool_)
-    fits[(place[mention] + arrays.level)[~arrays.equal]] = False
-    order = np.argsort(variable[first], kind="stable")
-    bounds = np.searchsorted(variable[first][order], np.arange(len(n_levels) + 1))
-    return Mentions(
-        bounds.astype(np.int64),
-        feature[first][order],
-        only[order],
-        place[order],
-        fits,
-        np.array(weights, dtype=np.float64),
-        np.array(n_levels),
+def _not_converged(tempering: Tempering, is_missing: bool) -> str:
+    why = "never comes back to one of them" if is_missing else "joins them too seldom"
+    return (
+        f"Gibbs sampling did not converge: chains stay in separate modes of the model, and tempering {why} "
+        f"({sum(tempering.n_arrivals):,} arrivals from the hottest of {len(tempering.ladder.strengths)} "
+        "levels); ask with method='exact' and a larger max_memory=, or give more evidence."
     )
 
 
+def _take(trace: Trace, part: slice) -> Trace:
+    return Trace(trace.sums[..., part], trace.squares[..., part], trace.n_per_batch)
+
+
+def _has_settled(tempering: Tempering, parts: list[slice]) -> bool:
+    """Tell whether replicas came from hot to cold often enough, all ensembles agree, and so do two runs.
+
+    To stop as soon as ensembles agree would choose the moments at which they do so by chance.
+    """
+    arrivals, before = tempering.n_arrivals, tempering.before
+    if before is None or sum(arrivals) < _WANTED_ARRIVALS or min(arrivals) < _FEWEST_ARRIVALS:
+        return False
+    for part in parts:
+        now, then = _take(tempering.trace, part), _take(before, part)
+        report = report_on(now, standard_errors(now), 0)
+        if report.r_hat >= _MOST_R_HAT_TEMPERED or report.effective_size < _FEWEST_EFFECTIVE:
+            return False
+        error = _tempered_errors(now, sum(arrivals))
+        apart = np.abs(now.means.mean(axis=(0, 1)) - then.means.mean(axis=(0, 1)))
+        # The run before was half as long, so its variance was twice this one's.
+        if (apart > _MOST_APART * np.sqrt(3) * error).any():
+            return False
+    return True
+
+
+def _tempered_errors(trace: Trace, n_arrivals: int) -> Floats:
+    return np.maximum(standard_errors(trace), binomial_errors(trace.means.mean(axis=(0, 1)), n_arrivals))
+
+
 def _check_room(n_cells: int, n_chains: int, max_memory: int | str | None) -> None:
-    limit, need = parse_memory(max_memory), _BYTES * n_chains * _N_BATCHES * n_cells
+    limit, need = parse_memory(max_memory), _BYTES * n_chains * N_BATCHES * n_cells
     if need > limit:
         raise TooLarge(
             f"Gibbs sampling of {n_cells:.3g} probabilities with their errors needs about "
@@ -277,41 +317,12 @@ def _check_room(n_cells: int, n_chains: int, max_memory: int | str | None) -> No
         )
 
 
-def _sample_joint(walk: _Walk, variables: Sequence[int], shape: tuple[int, ...], pivot: int) -> _Sampled:
-    strides = np.zeros(len(walk.n_levels), dtype=np.int64)
-    for position, variable in enumerate(variables):
-        strides[variable] = math.prod(shape[position + 1 :])
-    sums, squares = walk.room(math.prod(shape))
-    for chain, start in enumerate(walk.starts()):
-        for some in walk.batches_after_burning_in(start):
-            run_joint(
-                walk.free,
-                start.codes,
-                start.unmet,
-                walk.mentions,
-                walk.n_sweeps,
-                strides,
-                pivot,
-                sums[chain, some],
-                squares[chain, some],
-                start.random,
-            )
-    return _sum_up(Trace(sums, squares, walk.n_sweeps), walk.burn_in, shape)
-
-
-def _sum_up(trace: Trace, burn_in: int, shape: tuple[int, ...]) -> _Sampled:
-    errors = standard_errors(trace)
-    means = trace.means.mean(axis=(0, 1))
-    report = report_on(trace, errors, burn_in)
-    return _Sampled((means / means.sum()).reshape(shape), errors.reshape(shape), report)
-
-
-def _certain(walk: _Walk, shape: tuple[int, ...], codes: list[int]) -> _Sampled:
+def _certain(walk: Walk, shape: tuple[int, ...], codes: list[int]) -> _Sampled:
     # Even what is known is asked for: impossible evidence must be said.
-    next(walk.starts())
+    walk.possible_start()
     table = np.zeros(shape)
     table[tuple(codes)] = 1.0
-    n_draws = walk.n_sweeps * _N_BATCHES
+    n_draws = walk.n_sweeps * N_BATCHES
     report = GibbsReport(walk.n_chains, n_draws, walk.burn_in, 1.0, float(walk.n_chains * n_draws))
     return _Sampled(table, np.zeros(shape), report)
 

@@ -206,7 +206,8 @@ def sample_codes(
     if choose_method(model, method, max_memory, draws=True) == "gibbs":
         from unless.inference.gibbs import gibbs_sample
 
-        return gibbs_sample(model, size, evidence, random_state, show_progress=show_progress)
+        how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
+        return gibbs_sample(model, size, evidence, random_state, **how)
     with showing_share("Sampling", show_progress, "rows") as look:
         rows = sample_exact(model.exact, size, random_state, evidence, look)
     if rows is None:

@@ -26,7 +26,8 @@ class Mentions(NamedTuple):
 
 
 @inlined
-def _borrowed_mentions(mentions):
+def borrowed_mentions(mentions):
+    """Take mentions without owners."""
     return Mentions(
         borrowed(mentions.first),
         borrowed(mentions.feature),
@@ -39,7 +40,7 @@ def _borrowed_mentions(mentions):
 
 
 @inlined
-def _uniform(random):
+def uniform(random):
     """Draw from (0, 1) by multiply-with-carry, whose products of 32-bit halves never overflow."""
     state = random[0]
     random[0] = (state & _LOW) * _MULTIPLIER + (state >> _HALF)
@@ -47,14 +48,15 @@ def _uniform(random):
 
 
 @inlined
-def _fits(mention, level, mentions):
+def fits_level(mention, level, mentions):
+    """Tell whether a level fits a mention."""
     if mentions.only[mention] >= 0:
         return mentions.only[mention] == level
     return mentions.fits[mentions.place[mention] + level]
 
 
 @inlined
-def _weigh(variable, codes, unmet, mentions, sums):
+def weigh(variable, codes, unmet, mentions, sums):
     """Sum, for each level of a variable, the weights of its features that would hold."""
     n_levels = mentions.n_levels[variable]
     for level in range(n_levels):
@@ -62,7 +64,7 @@ def _weigh(variable, codes, unmet, mentions, sums):
     current = codes[variable]
     for mention in range(mentions.first[variable], mentions.first[variable + 1]):
         feature = mentions.feature[mention]
-        n_others = unmet[feature] - (0 if _fits(mention, current, mentions) else 1)
+        n_others = unmet[feature] - (0 if fits_level(mention, current, mentions) else 1)
         if n_others == 0:
             weight = mentions.weights[feature]
             if mentions.only[mention] >= 0:
@@ -74,7 +76,7 @@ def _weigh(variable, codes, unmet, mentions, sums):
 
 
 @inlined
-def _normalise(n_levels, sums):
+def normalise(n_levels, sums):
     """Turn log weights into probabilities, in place."""
     top = sums[0]
     for level in range(1, n_levels):
@@ -88,8 +90,9 @@ def _normalise(n_levels, sums):
 
 
 @inlined
-def _draw(n_levels, probabilities, random):
-    left = _uniform(random)
+def draw(n_levels, probabilities, random):
+    """Draw a level."""
+    left = uniform(random)
     chosen = 0
     for level in range(n_levels):
         # Rounding may leave a crumb after the last level; it must not fall on one that cannot be.
@@ -102,28 +105,29 @@ def _draw(n_levels, probabilities, random):
 
 
 @inlined
-def _move(variable, new, codes, unmet, mentions):
+def move(variable, new, codes, unmet, mentions):
+    """Change a variable, and the counts of its features."""
     old = codes[variable]
     if new == old:
         return
     codes[variable] = new
     for mention in range(mentions.first[variable], mentions.first[variable + 1]):
-        before, after = _fits(mention, old, mentions), _fits(mention, new, mentions)
+        before, after = fits_level(mention, old, mentions), fits_level(mention, new, mentions)
         if before != after:
             unmet[mentions.feature[mention]] += 1 if before else -1
 
 
 @inlined
-def _sweep(free, codes, unmet, mentions, sums, random, seen, offsets):
+def sweep(free, codes, unmet, mentions, sums, random, seen, offsets):
     """Draw every free variable once from its conditional, leaving the conditionals in `seen`."""
     for i in range(free.shape[0]):
         variable = free[i]
         n_levels = mentions.n_levels[variable]
-        _weigh(variable, codes, unmet, mentions, sums)
-        _normalise(n_levels, sums)
+        weigh(variable, codes, unmet, mentions, sums)
+        normalise(n_levels, sums)
         for level in range(n_levels):
             seen[offsets[variable] + level] = sums[level]
-        _move(variable, _draw(n_levels, sums, random), codes, unmet, mentions)
+        move(variable, draw(n_levels, sums, random), codes, unmet, mentions)
 
 
 @compiled
@@ -132,7 +136,7 @@ def settle(codes, unmet, mentions):
     unmet[:] = 0
     for variable in range(codes.shape[0]):
         for mention in range(mentions.first[variable], mentions.first[variable + 1]):
-            if not _fits(mention, codes[variable], mentions):
+            if not fits_level(mention, codes[variable], mentions):
                 unmet[mentions.feature[mention]] += 1
 
 
@@ -142,88 +146,83 @@ def find_start(free, codes, unmet, mentions, n_sweeps, random):
 
     The weights are penalties for features that must not hold. Returns whether such a state was found.
     """
-    mentions = _borrowed_mentions(mentions)
+    mentions = borrowed_mentions(mentions)
     free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
     sums = np.zeros(mentions.n_levels.max())
-    for sweep in range(n_sweeps):
+    for turn in range(n_sweeps):
         n_broken = 0
         for feature in range(unmet.shape[0]):
             n_broken += unmet[feature] == 0
         if n_broken == 0:
             return True
-        strength = 1.0 + 15.0 * (sweep % 100) / 100.0
+        strength = 1.0 + 15.0 * (turn % 100) / 100.0
         for i in range(free.shape[0]):
             variable = free[i]
             n_levels = mentions.n_levels[variable]
-            _weigh(variable, codes, unmet, mentions, sums)
+            weigh(variable, codes, unmet, mentions, sums)
             for level in range(n_levels):
                 sums[level] *= strength
-            _normalise(n_levels, sums)
-            _move(variable, _draw(n_levels, sums, random), codes, unmet, mentions)
+            normalise(n_levels, sums)
+            move(variable, draw(n_levels, sums, random), codes, unmet, mentions)
     return False
 
 
-@compiled
-def run_marginals(free, codes, unmet, mentions, n_sweeps, offsets, sums, squares, random):
-    """Add up the conditionals of all variables, and their squares, over batches of `n_sweeps` sweeps.
+@inlined
+def record(codes, unmet, mentions, seen, strides, pivot, weighed, sums, squares):
+    """Add the conditionals of one sweep to the cells, and their squares.
 
-    Fills `sums` and `squares` (batches, levels of all variables), where those of variable v begin at
-    offsets[v]. Averaging conditionals instead of draws is the Rao-Blackwell estimate, at no extra cost.
+    The first cells are the levels of all variables, as in `seen`. Where pivot is 0 or more, a joint table
+    comes after them: strides[v] is the step of variable v in it, 0 for variables outside; the conditional of
+    the pivot is added, with the other variables of the table as they were drawn. Averaging conditionals
+    instead of draws is the Rao-Blackwell estimate, at little extra cost.
     """
-    mentions = _borrowed_mentions(mentions)
+    for cell in range(seen.shape[0]):
+        sums[cell] += seen[cell]
+        squares[cell] += seen[cell] * seen[cell]
+    if pivot < 0:
+        return
+    weigh(pivot, codes, unmet, mentions, weighed)
+    normalise(mentions.n_levels[pivot], weighed)
+    cell = np.int64(seen.shape[0])
+    for variable in range(codes.shape[0]):
+        cell += strides[variable] * codes[variable]
+    cell -= strides[pivot] * codes[pivot]
+    for level in range(mentions.n_levels[pivot]):
+        share = weighed[level]
+        sums[cell + level * strides[pivot]] += share
+        squares[cell + level * strides[pivot]] += share * share
+
+
+@compiled
+def run_batches(free, codes, unmet, mentions, n_sweeps, offsets, strides, pivot, sums, squares, random):
+    """Add up conditionals over batches of `n_sweeps` sweeps: sums and squares (batches, cells) of `record`.
+
+    The levels of variable v begin at cell offsets[v].
+    """
+    mentions = borrowed_mentions(mentions)
     free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
-    offsets, sums, squares = borrowed(offsets), borrowed(sums), borrowed(squares)
+    offsets, strides = borrowed(offsets), borrowed(strides)
+    sums, squares = borrowed(sums), borrowed(squares)
     weighed = np.zeros(mentions.n_levels.max())
-    seen = np.zeros(sums.shape[1])
+    seen = np.zeros(mentions.n_levels.sum())
     for variable in range(codes.shape[0]):
         seen[offsets[variable] + codes[variable]] = 1.0
     for batch in range(sums.shape[0]):
         for _ in range(n_sweeps):
-            _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
-            for cell in range(sums.shape[1]):
-                sums[batch, cell] += seen[cell]
-                squares[batch, cell] += seen[cell] * seen[cell]
-
-
-@compiled
-def run_joint(free, codes, unmet, mentions, n_sweeps, strides, pivot, sums, squares, random):
-    """Add up, over batches of sweeps, the conditional of `pivot` in the cells of a joint table.
-
-    strides[v] is the step of variable v in the table, 0 for variables outside it; the other variables of the
-    table count where they were drawn.
-    """
-    mentions = _borrowed_mentions(mentions)
-    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
-    strides, sums, squares = borrowed(strides), borrowed(sums), borrowed(squares)
-    n_levels = mentions.n_levels[pivot]
-    weighed = np.zeros(mentions.n_levels.max())
-    seen = np.zeros(mentions.n_levels.sum())
-    offsets = np.zeros(codes.shape[0], dtype=np.int64)
-    for batch in range(sums.shape[0]):
-        for _ in range(n_sweeps):
-            _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
-            _weigh(pivot, codes, unmet, mentions, weighed)
-            _normalise(n_levels, weighed)
-            cell = np.int64(0)
-            for variable in range(codes.shape[0]):
-                cell += strides[variable] * codes[variable]
-            cell -= strides[pivot] * codes[pivot]
-            for level in range(n_levels):
-                share = weighed[level]
-                sums[batch, cell + level * strides[pivot]] += share
-                squares[batch, cell + level * strides[pivot]] += share * share
+            sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+            record(codes, unmet, mentions, seen, strides, pivot, weighed, sums[batch], squares[batch])
 
 
 @compiled
 def run_rows(free, codes, unmet, mentions, n_between, rows, random):
     """Fill rows with states, `n_between` sweeps apart; rows without columns are only gone through."""
-    mentions = _borrowed_mentions(mentions)
+    mentions = borrowed_mentions(mentions)
     free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())
     offsets = np.zeros(codes.shape[0], dtype=np.int64)
     for row in range(rows.shape[0]):
         for _ in range(n_between):
-            _sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
+            sweep(free, codes, unmet, mentions, weighed, random, seen, offsets)
         for variable in range(rows.shape[1]):
             rows[row, variable] = codes[variable]
