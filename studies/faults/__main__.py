@@ -19,49 +19,50 @@ FAULTS = [
         1,
         "A spreadsheet of 5 KB asks for 550 GB, or unpacks to a text of 1 GB",
         "spreadsheets are opened in a child process with bounds on memory, time, bytes and cells",
-        "tests/data/test_hostile.py -k spreadsheet",
+        "tests/data/test_hostile.py -k 'hostile_file or spreadsheet or cell'",
     ),
     (
         2,
         "Gibbs sampling is sure and wrong where a law has several modes",
         "tempered chains join modes; chains that do not mix are an error",
-        "tests/inference/test_gibbs_modes.py",
+        "tests/inference/test_gibbs.py -k 'mode or slowly'",
     ),
     (
         3,
         "A lock in a shared work_dir is opened through links and truncated",
         "locks and files of a work_dir are never opened through links",
-        "tests/runtime/test_locks.py",
+        "tests/learners/test_work_dir.py -k 'lock or links'",
     ),
     (
         4,
         "A private model file becomes readable by all when it is written again",
         "the mode of a replaced file is kept; new files that hold rows are private",
-        "tests/runtime/test_files.py -k mode",
+        "tests/runtime/test_files.py -k 'permissions or private or owner'",
     ),
     (
         5,
         "SIGTERM leaves drafts and unpacked rows, and no later run sweeps them",
         "SIGTERM and SIGHUP clean up as Ctrl-C does; the next run sweeps what the dead left",
-        "tests/cli/test_signals.py",
+        "tests/cli/test_stopping.py",
     ),
     (
         6,
         "Archives are unpacked without bound",
         "bytes, time and memory of unpacking are bounded",
-        "tests/data/test_hostile.py -k archive",
+        "tests/data/test_hostile.py -k 'archive or unpacks'",
     ),
     (
         7,
         "A pipe loses its first rows, a FIFO hangs",
         "what is no ordinary file is spooled once",
-        "tests/data/test_spooling.py",
+        "tests/data/test_streams.py; tests/cli/test_streams.py",
     ),
     (
         8,
         "Wrong reasons: full disk, read-only folder, huge cell, closed streams",
         "each has its own sentence, and closed streams do not stop the work",
-        "tests/cli/test_failures.py -k 'streams or reason'",
+        "tests/cli/test_failures.py -k streams; tests/data/test_hostile.py -k full_disk; "
+        "tests/runtime/test_files.py -k hides_no_reason; tests/data/test_delimited.py -k too_long",
     ),
     (
         9,
@@ -73,7 +74,7 @@ FAULTS = [
         10,
         "encoding='zip' is a LookupError; a file removed while it is read a FileNotFoundError",
         "one sentence each",
-        "tests/data/test_spooling.py -k 'encoding or removed'",
+        "tests/data/test_delimited.py -k encoding; tests/data/test_streams.py -k removed",
     ),
     (
         11,
@@ -91,7 +92,7 @@ FAULTS = [
         13,
         "Garbage around an .unless file is accepted; a table cut while it is read is shorter, without a note",
         "both are refused",
-        "tests/formats/test_garbage.py -k around; tests/data/test_spooling.py -k changed",
+        "tests/formats/test_record.py -k not_its_own; tests/data/test_streams.py -k changes",
     ),
 ]
 Study = Callable[[Path, int, bool, float], str]
