@@ -45,7 +45,7 @@ COST = (
     "Cost on the ordinary models, CPU time of this version by that of commit 9555fe4, measured in turns in "
     "one run: {ratio} (`python -m studies.faults.gibbs --cost OTHER_VERSION/src`)."
 )
-MEASURED = "1.27"
+MEASURED = "5.62 s / 4.61 s = 1.22 on 100 models"
 
 Weighted = list[tuple[list[Literal], float]]
 

@@ -165,6 +165,14 @@ def test_modes_of_unequal_shares_are_within_their_errors(seed):
         assert is_within_its_errors(answer, brute_force.joint(model, [variable], evidence))
 
 
+def test_potentials_too_large_for_numbers_are_tempered_all_the_same():
+    # Both modes have log potentials above 1,000.
+    weighted = [one for a in range(8) for b in range(a) for one in equal(a, b, 2, 39.0)]
+    model = model_of(domain_of([2] * 8), [*weighted, ([(0, 1, True)], -1.0)])
+    answer = gibbs_query(model, [3], {}, random_state=0)
+    assert is_within_its_errors(answer, brute_force.joint(model, [3]))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_small_mode_that_chains_leave_but_seldom_enter_is_seen(seed):
     # Chains leave it after some hundred sweeps, and would find it once in some ten thousand.

@@ -16,6 +16,7 @@ from unless.data.domain import Code
 from unless.errors import TooLarge
 from unless.inference.chains import N_BATCHES, Asked, Integers, Seed, Walk
 from unless.inference.diagnostics import Floats, Trace
+from unless.inference.sums import sums_of_weights
 from unless.kernels.gibbs import settle
 from unless.kernels.tempering import run_tempered
 from unless.runtime.memory import parse_memory, show_memory
@@ -78,6 +79,7 @@ class Tempering:
         for n_rounds in _TUNING:
             self._run(n_rounds, np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells)))
             self._tune()
+        self.shifts = self._guess_gains()
         for n_rounds in _TUNING[:2]:
             self._run(n_rounds, np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells)))
             self._forget()
@@ -102,6 +104,20 @@ class Tempering:
         # Chances too small for numbers leave the shift where it was.
         ratios = np.divide(up, down, out=np.ones(len(up)), where=(up > 0) & (down > 0))
         return np.asarray(self.shifts + np.log(ratios))
+
+    def _guess_gains(self) -> Floats:
+        """Guess the gains by where the replicas are; without it, chances may be too small for numbers."""
+        walk, n_levels = self.walk, len(self.ladder.strengths)
+        finite = np.where(walk.is_hard, 0.0, walk.weights)
+        states = np.concatenate([one.states[one.at] for one in self.ensembles]).astype(Code)
+        sums = sums_of_weights(states, walk.arrays, finite).reshape(-1, n_levels).mean(axis=0)
+        guess = np.diff(self.ladder.strengths) * (sums[1:] + sums[:-1]) / 2
+        if walk.is_hard.any():
+            broken = sums_of_weights(states, walk.arrays, walk.is_hard.astype(np.float64))
+            n_broken = broken.reshape(-1, n_levels).mean(axis=0)
+            # The last penalty has no end, and nothing is broken there.
+            guess[:-1] -= np.diff(self.ladder.penalties[:-1]) * (n_broken[1:-1] + n_broken[:-2]) / 2
+        return np.asarray(guess)
 
     def _forget(self) -> None:
         """Forget all exchanges but what they say of the partition function, which shifts the next ones."""
