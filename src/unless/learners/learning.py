@@ -46,7 +46,7 @@ def learn(
     from unless.data.read import read
 
     reads = [name for name in inspect.signature(read).parameters if name != "source"]
-    estimator = _estimator(DEFAULT_LEARNER if learner is None else learner, settings, reads)
+    estimator = make_learner(learner, settings, reads)
     data = read(source, **{name: value for name, value in settings.items() if name in reads})
     if target is not None:
         # Before the work begins, a name that is not there is refused.
@@ -56,13 +56,15 @@ def learn(
     return estimator
 
 
-def _estimator(
-    learner: "str | type[Estimator] | Estimator", settings: dict[str, Any], reads: list[str]
+def make_learner(
+    learner: "str | type[Estimator] | Estimator | None", settings: dict[str, Any], reads: list[str]
 ) -> "Estimator":
     """Make the learner with its settings; refuse those that neither it nor reading knows."""
     from unless.learners.catalogue import learner_named
     from unless.learners.estimator import Estimator
 
+    if learner is None:
+        learner = DEFAULT_LEARNER
     if isinstance(learner, str):
         learner = learner_named(learner)
     kind = learner if isinstance(learner, type) else type(learner)

@@ -210,9 +210,7 @@ def _promising(singles: "Layout", counts: Floats, weights: Floats, proposed: set
         for pair in sorted(tested | proposed)
         if singles.size(pair) <= MOST_COMBINATIONS
     }
-    passed = [
-        pair for pair, (p, _) in tests.items() if pair in proposed or p * max(1, len(tested)) < LEVEL
-    ]
+    passed = [pair for pair, (p, _) in tests.items() if pair in proposed or p * max(1, len(tested)) < LEVEL]
     passed.sort(key=lambda pair: (tests[pair], pair))
     return tuple(sorted(passed[:MOST_PAIRS]))
 
