@@ -60,7 +60,8 @@ def with_columns(
 
     frame = _frame(table)
     made = [nw.new_series(name, values, backend=frame.implementation) for name, values in more.items()]
-    return frame.drop(*[name for name in without if name in frame.columns]).with_columns(*made).to_native()
+    left_out = [name for name in frame.columns if str(name) in set(without)]
+    return frame.drop(*left_out).with_columns(*made).to_native()
 
 
 def whole_weights(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -98,7 +99,7 @@ def columns_of(table: Any) -> dict[str, Any]:
             return {str(name): [row.get(name) for row in table] for name in names}
         return columns_of(np.array(table, dtype=object))
     frame = _frame(table)
-    return {name: frame.get_column(name) for name in frame.columns}
+    return {str(name): frame.get_column(name) for name in frame.columns}
 
 
 def _frame(table: Any) -> Any:

@@ -158,7 +158,8 @@ class UnlessClassifier(Estimator):
 
     def predict(self, X: object) -> Array:
         """Return the most probable label of each row; of equals the first."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def score(self, X: object, y: object = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose label is predicted; without y, labels are the target's column."""
