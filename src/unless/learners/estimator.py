@@ -119,7 +119,8 @@ class Estimator:
     def statements_(self) -> "Statements":
         """What was learned, in sentences with evidence from the same table (see `unless.explain`).
 
-        Of one column, if `target_` names one. A file brings them back as they were saved.
+        Of one column, if `target_` names one: what matters most for it first. A file brings them back as
+        they were saved.
         """
         everything = self._all_statements()
         return everything if self.target_ is None else everything.about_column(self.target_)
@@ -164,6 +165,7 @@ class Estimator:
         *,
         data: object = None,
         network: "LogLinearModel | Literal[False] | None" = None,
+        target: str | None = None,
         title: str | None = None,
     ) -> None:
         """Write what was learned as one HTML page that needs no network and no server.
@@ -175,13 +177,15 @@ class Estimator:
         network
             A model with weights for the page's probabilities. None fits one where all combinations of levels
             are few; False leaves the probabilities out.
+        target
+            Keep to what matters for this column, most first; that of `target_` if there is one.
         title
             The title of the page.
         """
         from unless.learners.reporting import report
 
         self.check_fitted()
-        report(self, path, data, network, title)
+        report(self, path, data, network, target, title)
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()

@@ -29,7 +29,8 @@ def learn(
     source
         Whatever `unless.read` understands.
     target
-        Keep to this column: `statements_` are those about it. What is learned is the same.
+        Keep to this column: `statements_` are those about it, what matters most for it first. What is learned
+        is the same.
     learner
         The name of a learner, its class, or an estimator, which is fitted; GGS if None.
     settings
@@ -41,7 +42,7 @@ def learn(
     >>> import unless
     >>> est = unless.learn(unless.datasets.load_ucb_admissions(), target="Gender")
     >>> [(one.kind, one.pair) for one in est.statements_.findings]
-    [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender'))]
+    [('linked', ('Dept', 'Gender')), ('gated', ('Admit', 'Gender'))]
     """
     from unless.data.read import read
 
