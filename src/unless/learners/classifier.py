@@ -241,7 +241,7 @@ class UnlessClassifier(Estimator):
         told = {key: value for key, value in results.items() if key != "target"}
         self.estimator_ = revive(Record(structure, name, settings, told))
         self.structure_ = self.estimator_.structure_
-        if self.learner is not None and self.estimator_.answer_settings() != _defaults(self.estimator_):
+        if self.learner is not None and repr(self.estimator_) != f"{name}()":
             self.learner = type(self.estimator_)(**self.estimator_.answer_settings())
         self.classes_ = np.array(results["classes"], dtype=np.dtype(results["classes_type"]))
         self.target_ = str(results["target"])
@@ -285,10 +285,6 @@ def joined_pairs(structure: Any, target: str) -> set[tuple[str, str]]:
 def _plain(label: Any) -> bool | int | float | str:
     value = label.item() if isinstance(label, np.generic) else label
     return value if isinstance(value, bool | int | float | str) else str(value)
-
-
-def _defaults(learner: Estimator) -> dict[str, Any]:
-    return type(learner)().answer_settings()
 
 
 def _conditional(features: Domain, n_classes: int, results: Mapping[str, Any]) -> ConditionalModel:

@@ -303,7 +303,7 @@ class Estimator:
         defaults = self.default_settings()
         shown = [
             f"{name}={value!r}"
-            for name, value in self.get_params().items()
+            for name, value in self.get_params(deep=False).items()
             if not _same(value, defaults[name])
         ]
         return f"{type(self).__name__}({', '.join(shown)})"

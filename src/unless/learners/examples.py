@@ -21,7 +21,7 @@ from unless.data.weighting import (
     whole_weights,
     with_columns,
 )
-from unless.errors import DataError, MissingValues, SettingError
+from unless.errors import DataError, SettingError
 from unless.inference.cells import HOLE, Cells, read_cells
 from unless.inference.frames import values as typed_values
 
@@ -108,11 +108,10 @@ def _read_whole(
         raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
     data = X if isinstance(X, Dataset) else read(X, missing="level", show_progress=show_progress)
     variable = data.domain[target]
-    if _is_file(X) and set(MISSING) & set(variable.levels):
-        try:
-            read(X, columns=[target], missing="error", show_progress=show_progress)
-        except MissingValues:
-            raise _no_labels(target) from None
+    if not isinstance(X, Dataset) and set(MISSING) & set(variable.levels):
+        labels = read_cells(data.domain.select([target]), X, show_progress, unknown="mark")
+        if (labels == HOLE).any():
+            raise _no_labels(target)
     if data.n_variables < 2:
         raise DataError("The table has no column to predict from; give one or more beside the labels.")
     if not data.n_rows:

@@ -51,7 +51,7 @@ MOST_COMBINATIONS = 4_096
 SEED = 0
 HOLE = -1
 # Draws that are averaged where a row hides several columns.
-N_DRAWS = 64
+N_DRAWS = 256
 
 
 @dataclass(frozen=True)
