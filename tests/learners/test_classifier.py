@@ -48,7 +48,9 @@ def test_it_knows_its_columns_its_learner_and_what_matters(fitted):
     assert {name for one in fitted.statements_.findings for name in one.pair} == {"a", "b", "y"}
 
 
-@pytest.mark.parametrize("make", [lambda table: table, unless.read, pl.from_pandas, lambda t: t.to_dict("list")])
+@pytest.mark.parametrize(
+    "make", [lambda table: table, unless.read, pl.from_pandas, lambda t: t.to_dict("list")]
+)
 def test_a_target_inside_the_table_gives_the_same_as_labels_beside_it(make, fitted):
     table = frame()
     est = unless.UnlessClassifier(target="y").fit(make(table))
@@ -267,7 +269,12 @@ def test_a_damaged_file_is_refused(fitted, tmp_path):
     from unless.learners.files import make_record
 
     record = make_record(fitted)
-    for results in ({"energies": [0.0]}, {"terms": [("nobody", "a")]}, {"learner_name": "PC"}, {"shares": ["x"]}):
+    for results in (
+        {"energies": [0.0]},
+        {"terms": [("nobody", "a")]},
+        {"learner_name": "PC"},
+        {"shares": ["x"]},
+    ):
         save_record(replace(record, results={**record.results, **results}), tmp_path / "m.unless")
         with pytest.raises(unless.errors.FileFormatError, match="does not hold"):
             unless.load(tmp_path / "m.unless")

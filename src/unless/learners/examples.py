@@ -264,11 +264,7 @@ def read_features(domain: Domain, X: Any, learner: str, show_progress: bool | No
 
     Missing values are the level that they were while learning, if they were one.
     """
-    if isinstance(X, Dataset):
-        _check_names(X.names, domain, learner)
-    elif not _is_file(X):
-        X = as_table(X)
-        _check_columns(_checked(X), domain, learner)
+    X = check_columns(X, domain, learner)
     cells = read_cells(domain, X, show_progress, unknown="mark")
     for place, variable in enumerate(domain):
         label = next((label for label in MISSING if label in variable.levels), None)
@@ -277,7 +273,13 @@ def read_features(domain: Domain, X: Any, learner: str, show_progress: bool | No
     return np.maximum(cells, HOLE)
 
 
-def _check_columns(table: Any, domain: Domain, learner: str) -> None:
+def check_columns(X: Any, domain: Domain, learner: str) -> Any:
+    """Refuse a table that lacks columns that were learned from; return it as `read` takes it."""
+    if isinstance(X, Dataset):
+        _check_names(X.names, domain, learner)
+    if isinstance(X, Dataset) or _is_file(X):
+        return X
+    table = _checked(as_table(X))
     names = list(columns_of(table))
     nameless = isinstance(table, np.ndarray) and table.dtype.names is None
     if isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table):
@@ -288,6 +290,7 @@ def _check_columns(table: Any, domain: Domain, learner: str) -> None:
         )
     if not nameless:
         _check_names(names, domain, learner)
+    return table
 
 
 def _check_names(names: Sequence[str], domain: Domain, learner: str) -> None:

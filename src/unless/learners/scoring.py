@@ -16,6 +16,7 @@ from unless.inference.cells import UNKNOWN, Cells, read_cells
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import of_the_model
 from unless.learners.estimator import Estimator
+from unless.learners.examples import check_columns
 from unless.structures.features import FeatureSet
 
 Bools = npt.NDArray[np.bool_]
@@ -35,7 +36,7 @@ def held_out_score(learner: Estimator, X: object) -> float:
     domain, settings = learned.domain, learner.get_params()
     how: dict[str, Any] = {"max_memory": settings.get("max_memory")}
     show = settings.get("show_progress")
-    cells, counts = _rows(domain, X, show)
+    cells, counts = _rows(domain, check_columns(X, domain, type(learner).__name__), show)
     network = learner._scoring_network()
     total = 0.0
     for columns, rows in _by_columns(cells == UNKNOWN):
@@ -52,8 +53,6 @@ def held_out_score(learner: Estimator, X: object) -> float:
 def _rows(domain: Domain, X: object, show: bool | None) -> tuple[Cells, Integers]:
     """Return distinct rows of codes, UNKNOWN where a level is not known, and how often each occurs."""
     data = X if isinstance(X, Dataset) else _read(domain, X, show)
-    if missing := [name for name in domain.names if name not in data.domain]:
-        raise DataError(f"The table has no column {missing[0]!r}, which was learned from; add it.")
     if not data.n_rows:
         raise DataError("The table has no rows; there is nothing to score.")
     return read_cells(domain, data, unknown="mark"), data.counts
