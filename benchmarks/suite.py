@@ -13,8 +13,8 @@ ITEMS = (
     "cluster", "ingest", "memory", "memory_large", "weights", "learners", "inference",
     "pages", "published", "fuzz",
 )  # fmt: skip
-# Run only when named: each takes a quarter of an hour or more.
-LONG = ("wide", "scaling", "weights_large", "gssl_debd", "accuracy")
+# Run only when named: most take a quarter of an hour or more.
+LONG = ("wide", "scaling", "weights_large", "gssl_debd", "accuracy", "classifier")
 
 
 def chosen(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from unless.knowledge.comparing import compare_groups as compare_groups
     from unless.knowledge.comparing import compare_tables as compare_tables
     from unless.knowledge.explaining import explain as explain
+    from unless.learners.classifier import UnlessClassifier as UnlessClassifier
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.cspc import CSPC as CSPC
     from unless.learners.dtsl import DTSL as DTSL
@@ -85,6 +86,7 @@ _HOMES = {
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.pearson",
     "Region": "unless.structures.regions",
+    "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",
     "ask": "unless.independence.query",

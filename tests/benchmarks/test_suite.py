@@ -59,7 +59,7 @@ def test_every_item_has_a_title_and_can_be_run(name):
 
 
 def test_an_unknown_item_is_refused_with_those_there_are():
-    with pytest.raises(SettingError, match=r"no item 'nonsense'; there are startup, .*, accuracy\."):
+    with pytest.raises(SettingError, match=r"no item 'nonsense'; there are startup, .*, classifier\."):
         suite.chosen(["nonsense"])
 
 

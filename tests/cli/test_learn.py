@@ -157,3 +157,16 @@ def test_a_pipe_sees_no_progress(process, berkeley_csv, tmp_path):
     result = process("learn", berkeley_csv, "-o", tmp_path / "m.unless", FORCE_COLOR="1")
     assert "\x1b" not in result.stdout + result.stderr
     assert "\r" not in result.stderr
+
+
+def test_a_target_is_told_kept_and_checked_before_the_work(unless, berkeley_csv, tmp_path):
+    model = tmp_path / "m.unless"
+    result = unless("learn", berkeley_csv, "-o", model, "--target", "Admit")
+    assert "What matters for Admit, most first:\n1. Admit = Rejected is more common" in result.stdout
+    assert "What matters for Admit" in unless("show", model).stdout
+    told = json.loads(unless("learn", berkeley_csv, "-o", model, "--target", "Gender", "--json").stdout)
+    assert told["target"] == "Gender"
+    wrong = unless("learn", berkeley_csv, "-o", tmp_path / "n.unless", "--target", "Admti")
+    assert wrong.exit_code == 2
+    assert "did you mean 'Admit'?" in wrong.stderr
+    assert not (tmp_path / "n.unless").exists()

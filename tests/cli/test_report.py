@@ -79,3 +79,39 @@ def test_a_model_written_again_keeps_who_may_read_it(unless, berkeley_csv, tmp_p
     for more in ([], ["--no-rows"]):
         assert unless("learn", berkeley_csv, "-o", model, *more).exit_code == 0
         assert model.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_page_about_one_column(unless, berkeley, contexts, berkeley_csv, tmp_path):
+    import unless as library
+
+    page = tmp_path / "page.html"
+    assert unless("report", berkeley, "-o", page, "--target", "Admit").exit_code == 0
+    text = page.read_text()
+    assert "<h1>What matters for Admit</h1>" in text
+    first, second = text.index("more common when Dept = F"), text.index("more common when Gender = Male")
+    assert first < second
+    assert "Dept and Gender are linked" not in text
+    assert unless("report", berkeley, "-o", page, "--target", "Admit", "--title", "Mine").exit_code == 0
+    assert "<h1>Mine</h1>" in page.read_text()
+    assert "more common" not in _whole(unless, berkeley, page)
+    assert unless("report", berkeley, "-o", page, "--target", "Admti").exit_code == 2
+    library.load(berkeley).report(page, target="Gender")
+    assert "<h1>What matters for Gender</h1>" in page.read_text()
+
+
+def _whole(unless, model, page):
+    unless("report", model, "-o", page)
+    return page.read_text()
+
+
+def test_a_saved_classifier_is_shown_and_reported(unless, tmp_path):
+    import unless as library
+
+    model, page = tmp_path / "c.unless", tmp_path / "page.html"
+    data = library.datasets.load_titanic()
+    library.save(library.UnlessClassifier(target="Survived").fit(data), model)
+    shown = unless("show", model).stdout
+    assert shown.startswith("UnlessClassifier, 2,201 rows")
+    assert "What matters for Survived, most first:" in shown
+    assert unless("report", model, "-o", page).exit_code == 0
+    assert "<h1>What matters for Survived</h1>" in page.read_text()

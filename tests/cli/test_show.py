@@ -63,6 +63,17 @@ def test_what_matters_for_one_column(unless, berkeley):
     assert unless("show", berkeley, "--target", "Gendre").exit_code == 2
 
 
+def test_what_matters_for_a_target_is_in_order_with_its_direction(unless, berkeley):
+    lines = unless("show", berkeley, "--target", "Admit").stdout.splitlines()
+    assert lines[2] == "What matters for Admit, most first:"
+    assert lines[3].startswith("1. Admit = Rejected is more common when Dept = F: 94 % against 30 % when A. ")
+    assert lines[4].startswith("2. Where Dept = A, Admit = Rejected is more common when Gender = Male")
+    told = json.loads(unless("show", berkeley, "--target", "Admit", "--json").stdout)
+    assert told["target"] == "Admit"
+    assert [one["pair"] for one in told["statements"]] == [["Admit", "Dept"], ["Admit", "Gender"]]
+    assert "more common when Dept = F" in told["statements"][0]["direction"]
+
+
 def test_a_target_that_was_learned_for_is_remembered(unless, berkeley_csv, tmp_path):
     est = library.learn(berkeley_csv, target="Dept")
     library.save(est, tmp_path / "m.unless")

@@ -326,6 +326,51 @@ def test_scikit_learn_finds_an_estimator(learner):
     assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(EXCEPTIONS)
 
 
+@EVERY
+def test_held_out_rows_are_scored_in_cross_validation_on_frames_and_arrays(learner):
+    from sklearn.model_selection import cross_val_score
+
+    frame = chain(4, 300)
+    # A level that one fold alone has.
+    frame.loc[0, "v01"] = "once"
+    for table in (frame, frame.to_numpy()):
+        scores = cross_val_score(quick(learner), table, cv=3, error_score="raise")
+        # Columns of three levels that tell nothing of each other would be worth 4 log 1/3 = -4.4.
+        assert (scores > -4.2).all()
+        assert np.isfinite(scores).all()
+
+
+def test_settings_are_chosen_by_cross_validation():
+    from sklearn.model_selection import GridSearchCV
+
+    frame = chain(4, 300)
+    for table in (frame, frame.to_numpy()):
+        search = GridSearchCV(unless.GSMN(), {"alpha": [1e-300, 0.05]}, cv=3, error_score="raise").fit(table)
+        assert search.best_params_ == {"alpha": 0.05}
+        assert ("v00", "v01") in search.best_estimator_.structure_.edges or table is not frame
+
+
+# What scikit-learn expects of classifiers and this one does otherwise, on purpose.
+CLASSIFIER_EXCEPTIONS = {
+    "check_supervised_y_2d": "a column of labels is read as labels, without a warning: the library is quiet",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_finds_a_classifier():
+    from sklearn.base import is_classifier
+    from sklearn.utils.estimator_checks import check_estimator
+
+    assert is_classifier(unless.UnlessClassifier())
+    results = check_estimator(
+        unless.UnlessClassifier(), expected_failed_checks=CLASSIFIER_EXCEPTIONS, on_fail=None, on_skip=None
+    )
+    failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
+    assert failed == {}
+    expected = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert expected == set(CLASSIFIER_EXCEPTIONS)
+
+
 def test_a_learner_is_found_by_name_in_any_case():
     assert learner_named("csgs") is unless.CSGS
     with pytest.raises(UnknownName, match="PC"):

@@ -88,6 +88,7 @@ def document(
         "note": told["note"],
         "counts": statements.counts(),
         "statements": told["statements"],
+        **({} if statements.target is None else {"target": statements.target}),
     }
 
 

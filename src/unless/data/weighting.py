@@ -1,7 +1,7 @@
 """Weights given beside a table, as scikit-learn does it, become a column of counts inside."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,29 +15,57 @@ from unless.errors import DataError
 
 def read_weighted(table: Any, weights: npt.ArrayLike, show_progress: bool | None = None) -> Dataset:
     """Read a table whose rows each stand for as many rows as their weight says."""
-    import narwhals.dependencies as known
-
-    if not (known.is_into_dataframe(table) or isinstance(table, Mapping | Sequence | str | os.PathLike)):
-        made = as_array(table)
-        table = table if made is None else made
-    counts = _whole(weights)
-    columns = _columns(table)
-    name = "sample_weight"
-    while name in columns:
-        name += "_"
-    n_rows = len(next(iter(columns.values()), ()))
+    table = as_table(table)
+    counts = whole_weights(weights)
+    columns = columns_of(table)
+    name = free_column("sample_weight", columns)
+    n_rows = n_rows_of(columns)
     if len(counts) != n_rows:
         raise DataError(f"There are {len(counts):,} weights for {n_rows:,} rows; give one for each row.")
+    weighted = with_columns(table, columns, {name: counts})
+    return read(weighted, count_column=name, show_progress=show_progress)
+
+
+def as_table(table: Any) -> Any:
+    """Return what makes itself an array as that array, and all else as it is."""
+    import narwhals.dependencies as known
+
+    if known.is_into_dataframe(table) or isinstance(table, Mapping | Sequence | str | os.PathLike):
+        return table
+    made = as_array(table)
+    return table if made is None else made
+
+
+def free_column(name: str, taken: Iterable[str]) -> str:
+    """Return a name for a new column that no other column has."""
+    used = set(taken)
+    while name in used:
+        name += "_"
+    return name
+
+
+def n_rows_of(columns: Mapping[str, Any]) -> int:
+    """Return the number of rows of columns."""
+    return len(next(iter(columns.values()), ()))
+
+
+def with_columns(
+    table: Any, columns: Mapping[str, Any], more: Mapping[str, npt.NDArray[Any]], without: Iterable[str] = ()
+) -> Any:
+    """Return a table that `read` understands, with more columns and without some; `columns` are its own."""
     if isinstance(table, Mapping | np.ndarray | Sequence):
-        return read({**columns, name: counts}, count_column=name, show_progress=show_progress)
+        kept = {name: column for name, column in columns.items() if name not in set(without)}
+        return {**kept, **more}
     import narwhals as nw
 
     frame = _frame(table)
-    beside = nw.new_series(name, counts, backend=frame.implementation)
-    return read(frame.with_columns(beside).to_native(), count_column=name, show_progress=show_progress)
+    made = [nw.new_series(name, values, backend=frame.implementation) for name, values in more.items()]
+    left_out = [name for name in frame.columns if str(name) in set(without)]
+    return frame.drop(*left_out).with_columns(*made).to_native()
 
 
-def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def whole_weights(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return weights as whole numbers, or refuse them, naming the first row whose weight is none."""
     try:
         numbers = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
@@ -54,8 +82,8 @@ def _whole(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _columns(table: Any) -> dict[str, Any]:
-    """Return the columns by name, of whatever can be weighted row by row."""
+def columns_of(table: Any) -> dict[str, Any]:
+    """Return the columns by name, of whatever has its rows in memory."""
     if isinstance(table, Dataset | str | os.PathLike):
         raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
     if isinstance(table, np.ndarray):
@@ -69,9 +97,9 @@ def _columns(table: Any) -> dict[str, Any]:
         if all(isinstance(row, Mapping) for row in table):
             names = dict.fromkeys(name for row in table for name in row)
             return {str(name): [row.get(name) for row in table] for name in names}
-        return _columns(np.array(table, dtype=object))
+        return columns_of(np.array(table, dtype=object))
     frame = _frame(table)
-    return {name: frame.get_column(name) for name in frame.columns}
+    return {str(name): frame.get_column(name) for name in frame.columns}
 
 
 def _frame(table: Any) -> Any:

@@ -1,12 +1,15 @@
 """Tables row by row: codes of a domain, holes where a row shows nothing, and holes filled in place."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
+from math import inf
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
+from unless.data.bins import Cutting
 from unless.data.collapse import Plan, fetch_codes
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
@@ -17,20 +20,31 @@ from unless.data.opening import open_source
 from unless.data.progress import PATIENCE, progress
 from unless.data.settings import Settings, made_up_names, make_settings
 from unless.data.source import Field, nested
+from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.inference.rows import read_rows
 
 Cells = npt.NDArray[np.int64]
 HOLE = -1
+# A level that the domain does not know, where it is not refused.
+UNKNOWN = -2
 
 
-def read_cells(domain: Domain, table: object, show_progress: bool | None = None) -> Cells:
+def read_cells(
+    domain: Domain,
+    table: object,
+    show_progress: bool | None = None,
+    unknown: Literal["refuse", "mark"] = "refuse",
+) -> Cells:
     """Read a table, row by row, as codes of a domain, and holes where it shows nothing.
 
-    A Dataset, which knows no order of rows, gives its distinct ones.
+    A Dataset, which knows no order of rows, gives its distinct ones. Levels that the domain does not know are
+    refused, or marked as UNKNOWN. Numbers fall into the levels of a variable that was cut.
     """
     if isinstance(table, Dataset):
+        if unknown == "mark":
+            return _recoded(domain, table)
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
     with progress("Reading", show_progress, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
@@ -38,7 +52,8 @@ def read_cells(domain: Domain, table: object, show_progress: bool | None = None)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
-        plans = [Plan(one, _expression(one)) for one in fields]
+        plans = [_plan(one, domain[one.name], how) for one in fields]
+        fields = [plan.field for plan in plans]
         listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
         # Every name in the SQL is our own; the database keeps the order of rows it does not group.
         shop.run(f"create temp table collapsed as select {listed}, 1 as n from {source.relation}")  # noqa: S608
@@ -47,7 +62,7 @@ def read_cells(domain: Domain, table: object, show_progress: bool | None = None)
     cells = np.full((n_rows, len(domain)), HOLE)
     for place, one in enumerate(fields):
         draft = draft_column(one, spelled[place], codes[:, place], how)
-        cells[:, domain.index(one.name)] = _coded(domain[one.name], draft)
+        cells[:, domain.index(one.name)] = _coded(domain[one.name], draft, unknown)
     return cells
 
 
@@ -77,18 +92,44 @@ def _settings(domain: Domain) -> Settings:
     )
 
 
-def _expression(one: Field) -> str:
+def _plan(one: Field, variable: Variable, how: Settings) -> Plan:
     if one.form == "unusable":
         raise nested(one.name)
-    return f"nullif({one.column}, -1)" if one.form == "code" else one.column
+    if not variable.cuts or one.form not in ("integer", "float", "decimal"):
+        return Plan(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
+    # Cut in the database: there may be more different numbers than a column can have levels.
+    groups = variable.levels[: len(variable.cuts) + 1]
+    cutting = Cutting(-inf, variable.cuts, inf, False, "")
+    value = f"(case when {missing_sql(one, how)} then null else {number_sql(one)} end)"
+    field = replace(one, form="code", kind="category", labels=groups, levels=groups)
+    return Plan(field, cutting.expression(value))
 
 
-def _coded(variable: Variable, draft: Draft) -> Cells:
+def _recoded(domain: Domain, data: Dataset) -> Cells:
+    """Return the rows of a Dataset as codes of another domain, UNKNOWN where it does not know a level."""
+    cells = np.full((data.n_distinct, len(domain)), HOLE)
+    for place, variable in enumerate(domain):
+        if variable.name in data.domain:
+            codes = [_code(variable, label) for label in data.domain[variable.name].levels]
+            cells[:, place] = np.array(codes)[data.rows[:, data.domain.index(variable.name)]]
+    return cells
+
+
+def _code(variable: Variable, label: str) -> int:
+    try:
+        return variable.code(label)
+    except UnknownLevel:
+        return UNKNOWN
+
+
+def _coded(variable: Variable, draft: Draft, unknown: Literal["refuse", "mark"]) -> Cells:
     known = {label: code for code, label in enumerate(variable.levels)}
     lookup = np.full(NOTHING + 1, HOLE)
     for place, label in enumerate(draft.labels):
-        lookup[place] = known.get(label, HOLE)
-    strange = (draft.codes != NOTHING) & (lookup[draft.codes] == HOLE)
+        lookup[place] = known[label] if label in known else _code_of_number(variable, label)
+    if unknown == "mark":
+        return lookup[draft.codes]
+    strange = lookup[draft.codes] == UNKNOWN
     if strange.any():
         row = int(np.argmax(strange))
         raise UnknownLevel(
@@ -96,6 +137,11 @@ def _coded(variable: Variable, draft: Draft) -> Cells:
             f"level the model knows; its levels are {shorten(variable.levels)}."
         )
     return lookup[draft.codes]
+
+
+def _code_of_number(variable: Variable, label: str) -> int:
+    """Return the level that a number written as text falls into, where the variable was cut."""
+    return _code(variable, label) if variable.cuts else UNKNOWN
 
 
 def with_levels(table: Any, domain: Domain, changes: Mapping[str, tuple[Cells, Cells]]) -> Any:

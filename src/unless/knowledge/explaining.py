@@ -95,9 +95,8 @@ def explain(
         verdicts = referee.judge()
     writer = _Writer(table, referee, Grounds(table, effect), fdr, effect)
     said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(determined)]
-    if target is not None:
-        said = [one for one in said if target in one.pair]
-    return Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
+    made = Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
+    return made if target is None else made.about_column(target)
 
 
 def explain_as_learned(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain
+from unless.data.domain import Domain, Variable
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.gates import Side
@@ -230,33 +230,50 @@ class Grounds:
             column, other, by_stratum = pair[0], pair[1], tables
         else:
             column, other, by_stratum = pair[1], pair[0], tables.transpose(0, 2, 1)
-        shares = standardised_shares(by_stratum)
-        if shares is None:
-            return None
-        totals = by_stratum.sum(axis=(0, 1))
-        places = [k for k in np.argsort(-totals, kind="stable")[:MOST_CONTRASTED].tolist() if totals[k]]
-        best: tuple[float, int, int, int, float, float] | None = None
-        for one, two in combinations(sorted(places), 2):
-            compared = _compared(by_stratum[:, :, [one, two]])
-            if compared is None:
-                continue
-            for level in range(len(shares)):
-                # Told are the shares that pictures show, where strata that show both levels say the same.
-                left, right = float(shares[level, one]), float(shares[level, two])
-                if np.abs(compared[level] - (left, right)).max() > SAME_MIX:
-                    continue
-                high, low = ((one, left), (two, right)) if left >= right else ((two, right), (one, left))
-                gap = round(high[1] - low[1], 12)
-                if best is None or gap > best[0]:
-                    best = gap, level, high[0], low[0], high[1], low[1]
-        if best is None or best[0] < LEAST_GAP:
-            return None
-        _, level, high_at, low_at, high_share, low_share = best
         first, second = self.data.domain.variables[column], self.data.domain.variables[other]
-        return Contrast(
-            first.name, first.levels[level], second.name,
-            second.levels[high_at], high_share, second.levels[low_at], low_share,
-        )  # fmt: skip
+        return furthest_apart(first, second, by_stratum)
+
+
+def furthest_apart(
+    first: Variable,
+    second: Variable,
+    by_stratum: Integers,
+    level: int | None = None,
+    as_pictured: bool = True,
+) -> Contrast | None:
+    """Return a level of the first column, or the one named, and two of the second with shares furthest apart.
+
+    Tables are stratum x level of the first x level of the second. Shares are those that pictures show, where
+    strata that show both levels say the same; or, if they need not be, those of such strata. None where no
+    difference is worth a word.
+    """
+    shares = standardised_shares(by_stratum)
+    if shares is None:
+        return None
+    totals = by_stratum.sum(axis=(0, 1))
+    places = [k for k in np.argsort(-totals, kind="stable")[:MOST_CONTRASTED].tolist() if totals[k]]
+    best: tuple[float, int, int, int, float, float] | None = None
+    for one, two in combinations(sorted(places), 2):
+        compared = _compared(by_stratum[:, :, [one, two]])
+        if compared is None:
+            continue
+        for told in range(len(shares)) if level is None else (level,):
+            left, right = float(shares[told, one]), float(shares[told, two])
+            if not as_pictured:
+                left, right = compared[told].tolist()
+            elif np.abs(compared[told] - (left, right)).max() > SAME_MIX:
+                continue
+            high, low = ((one, left), (two, right)) if left >= right else ((two, right), (one, left))
+            gap = round(high[1] - low[1], 12)
+            if best is None or gap > best[0]:
+                best = gap, told, high[0], low[0], high[1], low[1]
+    if best is None or best[0] < LEAST_GAP:
+        return None
+    _, told, high_at, low_at, high_share, low_share = best
+    return Contrast(
+        first.name, first.levels[told], second.name,
+        second.levels[high_at], high_share, second.levels[low_at], low_share,
+    )  # fmt: skip
 
 
 def pooled_tau(tables: Integers) -> float | None:

@@ -215,6 +215,11 @@ def chance(name: str, value: float) -> str:
     return f"{name} = {mantissa}e-{int(exponent.removeprefix('-'))}"
 
 
+def name_text(text: str) -> str:
+    """Write a name or a level, in quotes where it misleads, and cut where it is long."""
+    return _name(text)
+
+
 def _both(pair: Edge) -> str:
     return f"{_name(pair[0])} and {_name(pair[1])}"
 

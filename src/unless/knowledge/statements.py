@@ -10,6 +10,7 @@ from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
 from unless.knowledge.sentences import decimal
+from unless.knowledge.target import Direction, by_strength, direction_of, strength, target_lines
 from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
@@ -163,13 +164,15 @@ class InContext:
 class Statements(Sequence[Statement]):
     """Statements, findings first, the surest and strongest of them at the top.
 
-    `note` says why there are none, or what was left out; `settings` how they were made.
+    `note` says why there are none, or what was left out; `settings` how they were made. Those about one
+    column, the `target`, are in the order in which they matter for it.
     """
 
     statements: tuple[Statement, ...] = ()
     note: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     domain: Domain | None = None
+    target: str | None = None
 
     @overload
     def __getitem__(self, index: int) -> Statement: ...
@@ -203,10 +206,15 @@ class Statements(Sequence[Statement]):
         return next((one for one in self.statements if one.pair == wanted), None)
 
     def about_column(self, name: str) -> "Statements":
-        """Keep what is said of one column."""
+        """Keep what is said of one column: what matters most for it first, by confidence x bits a row."""
         if self.domain is not None:
             self.domain.index(name)
-        return replace(self, statements=tuple(one for one in self.statements if name in one.pair))
+        kept = tuple(one for one in self.statements if name in one.pair)
+        return replace(self, statements=by_strength(kept, name), target=name)
+
+    def direction(self, statement: Statement) -> Direction | None:
+        """Say which level of the target goes up with which level of the other column; None if unknown."""
+        return None if self.target is None else direction_of(statement, self.target, self.domain)
 
     def given(self, context: Mapping[str, object]) -> tuple[InContext, ...]:
         """Read each statement where some columns have these labels, by its gate, without a new test."""
@@ -224,8 +232,16 @@ class Statements(Sequence[Statement]):
         return {
             "settings": dict(self.settings),
             "note": self.note,
-            "statements": [one.to_dict(tables) for one in self.statements],
+            "statements": [one.to_dict(tables) | self._aimed(one) for one in self.statements],
+            **({} if self.target is None else {"target": self.target}),
         }
+
+    def _aimed(self, one: Statement) -> dict[str, Any]:
+        """Return the direction and strength of a statement about a target, as plain values."""
+        if self.target is None:
+            return {}
+        direction = self.direction(one)
+        return {"direction": direction and str(direction), "strength": rounded(strength(one))}
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return one row for each test as a DataFrame of pandas, else polars, else pyarrow, else a dict."""
@@ -240,6 +256,9 @@ class Statements(Sequence[Statement]):
 
     def lines(self, at_most: int | None = None) -> list[str]:
         """Return the findings, as many as wanted, then what is determined, and counts of the other pairs."""
+        if self.target is not None:
+            after = [text for text in (self._rest(), self.note) if text]
+            return [*target_lines(self, self.target, at_most), *after]
         told = [one for one in self.findings if one.kind != "determined"]
         lines = [f"{one.sentence}." for one in told[:at_most]]
         if at_most is not None and len(told) > at_most:

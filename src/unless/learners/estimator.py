@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -42,6 +43,8 @@ class Estimator:
     data_: Dataset
     # The column that `statements_` are about, all of them if None.
     target_: str | None = None
+    # The network that `score` asks, made when it is first asked.
+    _scorer: "LogLinearModel | None" = None
     _statements: "Statements | None"
     # What ends with the learning: the hold on its folder.
     _stay: ExitStack | None = None
@@ -71,7 +74,7 @@ class Estimator:
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
-        self.data_, self._statements, self.target_ = data, None, None
+        self.data_, self._statements, self.target_, self._scorer = data, None, None, None
         return self
 
     def network(
@@ -92,11 +95,32 @@ class Estimator:
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
         return network(self.structure_, data, prior, features, **settings)
 
+    def score(self, X: object, y: object = None) -> float:  # noqa: ARG002
+        """Return the mean pseudo-log-likelihood of the rows of a table, in nats: larger is better.
+
+        It is that of `network(data)` of the rows learned from. A level that was not seen there has the
+        probability 1 / (n + k + 1), for n rows and k levels, whatever was learned; to the other columns of
+        its row it is none of the levels they know.
+        """
+        from unless.learners.scoring import held_out_score
+
+        return held_out_score(self, X)
+
+    def _scoring_network(self) -> "LogLinearModel":
+        """Return the network of the rows learned from, with weights."""
+        if self._scorer is None:
+            data = self._remembered("est.network(data).pseudo_log_likelihood(X)")
+            settings = self.get_params()
+            machine = {name: settings[name] for name in ("max_memory", "show_progress") if name in settings}
+            self._scorer = self.network(data, **machine)
+        return self._scorer
+
     @property
     def statements_(self) -> "Statements":
         """What was learned, in sentences with evidence from the same table (see `unless.explain`).
 
-        Of one column, if `target_` names one. A file brings them back as they were saved.
+        Of one column, if `target_` names one: what matters most for it first. A file brings them back as
+        they were saved.
         """
         everything = self._all_statements()
         return everything if self.target_ is None else everything.about_column(self.target_)
@@ -141,6 +165,7 @@ class Estimator:
         *,
         data: object = None,
         network: "LogLinearModel | Literal[False] | None" = None,
+        target: str | None = None,
         title: str | None = None,
     ) -> None:
         """Write what was learned as one HTML page that needs no network and no server.
@@ -152,19 +177,24 @@ class Estimator:
         network
             A model with weights for the page's probabilities. None fits one where all combinations of levels
             are few; False leaves the probabilities out.
+        target
+            Keep to what matters for this column, most first; that of `target_` if there is one.
         title
             The title of the page.
         """
         from unless.learners.reporting import report
 
         self.check_fitted()
-        report(self, path, data, network, title)
+        report(self, path, data, network, target, title)
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()
         if not hasattr(self, "data_"):
             raise NotFitted(f"The file this {type(self).__name__} came from keeps no rows; call {way_out}.")
         return self.data_
+
+    def _revived(self) -> None:
+        """Settle what else follows from what a file brought back."""
 
     def _kept(self) -> tuple[Any, dict[str, Any]]:
         """Return what files keep of the answer: a structure and plain results, for `_bring_back`."""
@@ -249,7 +279,7 @@ class Estimator:
     def check_fitted(self) -> None:
         """Raise `NotFitted` unless `fit` was called."""
         if not self.__sklearn_is_fitted__():
-            raise NotFitted(f"This {type(self).__name__} has not learned yet; call fit(data) first.")
+            raise _not_fitted(f"This {type(self).__name__} has not learned yet; call fit(data) first.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "structure_")
@@ -273,10 +303,21 @@ class Estimator:
         defaults = self.default_settings()
         shown = [
             f"{name}={value!r}"
-            for name, value in self.get_params().items()
+            for name, value in self.get_params(deep=False).items()
             if not _same(value, defaults[name])
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _not_fitted(sentence: str) -> NotFitted:
+    """Make the error that scikit-learn expects as well, where it is in use."""
+    known = sys.modules.get("sklearn.exceptions")
+    if known is None:
+        return NotFitted(sentence)
+    # Another process, to which the error may be sent, knows the plain one.
+    members = {"__reduce__": lambda error: (NotFitted, error.args)}
+    kind: type[NotFitted] = type("NotFitted", (NotFitted, known.NotFittedError), members)
+    return kind(sentence)
 
 
 def _same(value: object, default: object) -> bool:

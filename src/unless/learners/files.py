@@ -14,6 +14,7 @@ from unless.inference.priors import Prior, parse_prior
 from unless.knowledge.keeping import keep_statements, read_statements
 from unless.knowledge.statements import Statements
 from unless.learners.catalogue import LEARNERS, learner_named
+from unless.learners.classifier import UnlessClassifier
 from unless.learners.estimator import Estimator
 from unless.structures.canonical import CanonicalModel
 
@@ -45,10 +46,14 @@ def save(learned: Estimator | Structure, path: Path, *, rows: bool = True) -> No
         return
     learned.check_fitted()
     name = type(learned).__name__
-    if LEARNERS.get(name) is not type(learned):
+    if not _is_known(learned):
         raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
     _check_rows(rows, learned.structure_)
     save_record(make_record(learned, rows=rows), path)
+
+
+def _is_known(learned: Estimator) -> bool:
+    return type(learned) in (LEARNERS.get(type(learned).__name__), UnlessClassifier)
 
 
 def _check_rows(rows: bool, structure: Structure) -> None:
@@ -90,15 +95,17 @@ def load(path: Path) -> Estimator | Structure:
     if record.learner is None:
         return record.structure
     try:
-        return _revive(record)
+        return revive(record)
     except (UnlessError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{os.fspath(path)!r} does not hold a learner this version knows: {str(error).rstrip('.')}."
         ) from None
 
 
-def _revive(record: Record) -> Estimator:
-    learner = learner_named(str(record.learner))()
+def revive(record: Record) -> Estimator:
+    """Make the fitted estimator that a record tells of."""
+    is_classifier = record.learner == UnlessClassifier.__name__
+    learner = UnlessClassifier() if is_classifier else learner_named(str(record.learner))()
     learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
     learner.check_settings()
     learner._bring_back(record.structure, record.results)
@@ -115,6 +122,7 @@ def _revive(record: Record) -> Estimator:
     learner.target_ = _target(record)
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)
+    learner._revived()
     return learner
 
 

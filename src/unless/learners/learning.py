@@ -29,7 +29,8 @@ def learn(
     source
         Whatever `unless.read` understands.
     target
-        Keep to this column: `statements_` are those about it. What is learned is the same.
+        Keep to this column: `statements_` are those about it, what matters most for it first. What is learned
+        is the same.
     learner
         The name of a learner, its class, or an estimator, which is fitted; GGS if None.
     settings
@@ -41,12 +42,12 @@ def learn(
     >>> import unless
     >>> est = unless.learn(unless.datasets.load_ucb_admissions(), target="Gender")
     >>> [(one.kind, one.pair) for one in est.statements_.findings]
-    [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender'))]
+    [('linked', ('Dept', 'Gender')), ('gated', ('Admit', 'Gender'))]
     """
     from unless.data.read import read
 
     reads = [name for name in inspect.signature(read).parameters if name != "source"]
-    estimator = _estimator(DEFAULT_LEARNER if learner is None else learner, settings, reads)
+    estimator = make_learner(learner, settings, reads)
     data = read(source, **{name: value for name, value in settings.items() if name in reads})
     if target is not None:
         # Before the work begins, a name that is not there is refused.
@@ -56,13 +57,15 @@ def learn(
     return estimator
 
 
-def _estimator(
-    learner: "str | type[Estimator] | Estimator", settings: dict[str, Any], reads: list[str]
+def make_learner(
+    learner: "str | type[Estimator] | Estimator | None", settings: dict[str, Any], reads: list[str]
 ) -> "Estimator":
     """Make the learner with its settings; refuse those that neither it nor reading knows."""
     from unless.learners.catalogue import learner_named
     from unless.learners.estimator import Estimator
 
+    if learner is None:
+        learner = DEFAULT_LEARNER
     if isinstance(learner, str):
         learner = learner_named(learner)
     kind = learner if isinstance(learner, type) else type(learner)

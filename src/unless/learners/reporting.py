@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unless.data.dataset import Dataset
 from unless.inference.rows import read_rows
 from unless.knowledge.explaining import explain_as_learned
-from unless.report.build import TITLE, Source
+from unless.report.build import Source
 from unless.report.whatif import n_states
 from unless.report.writing import write_report
 
@@ -23,6 +23,7 @@ def report(
     path: str | os.PathLike[str],
     data: object,
     network: "LogLinearModel | Literal[False] | None",
+    target: str | None,
     title: str | None,
 ) -> None:
     """Write the page of a fitted estimator."""
@@ -40,7 +41,8 @@ def report(
         statements=statements,
         network=network or None,
         source=source_of(learned, learned.notes_ if data is None else table.notes),
-        title=title or TITLE,
+        target=target or learned.target_,
+        title=title,
     )
 
 

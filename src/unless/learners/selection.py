@@ -200,6 +200,10 @@ class FeatureLearner(Estimator):
         kept = weights != 0 if prior.l1 else np.ones(len(weights), dtype=np.bool_)
         return LogLinearModel(features.take(kept), weights[kept], report=report)
 
+    def _scoring_network(self) -> LogLinearModel:
+        self.check_fitted()
+        return self.network_
+
     def _layout(self) -> dict[str, Any]:
         return {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
 

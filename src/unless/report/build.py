@@ -78,7 +78,7 @@ def build(
         contexts=contexts,
         statement_note=statements.note,
         settings=dict(statements.settings),
-        statements=[one.to_dict(tables=False) for one in kept],
+        statements=statements.to_dict()["statements"][: len(kept)],
         where=[_where(one, data) for one in kept],
         charts=charts,
         what_if=what_if(network, data.domain, gates),

@@ -131,10 +131,17 @@ def _finding(place: int, statement: dict[str, Any]) -> str:
     )
     return (
         f'<li class="finding {kind}"><details data-statement="{place}"><summary>'
-        f'<span class="kind {kind}">{kind}</span> <bdi>{shown(statement["sentence"])}.</bdi>'
+        f'<span class="kind {kind}">{kind}</span> {_direction(statement)}'
+        f"<bdi>{shown(statement['sentence'])}.</bdi>"
         f"{_given(statement)}</summary>"
         f'<div class="finding-body"></div>{show}</details></li>'
     )
+
+
+def _direction(statement: dict[str, Any]) -> str:
+    """Say, on a page about one column, which of its levels goes up with what."""
+    direction = statement.get("direction")
+    return f'<bdi class="direction">{shown(direction)}.</bdi> ' if direction else ""
 
 
 def _given(statement: dict[str, Any]) -> str:

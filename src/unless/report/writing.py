@@ -21,7 +21,8 @@ def write_report(
     statements: Statements | None = None,
     network: LogLinearModel | None = None,
     source: Source | None = None,
-    title: str = TITLE,
+    target: str | None = None,
+    title: str | None = None,
 ) -> None:
     """Write what a structure and a table say as one HTML file that needs no network.
 
@@ -39,16 +40,22 @@ def write_report(
         serves as well.
     source
         How the structure was learned; without it only what reading did to the table is known.
+    target
+        Keep to what matters for this column, most first.
     """
     from unless.runtime.files import replacing
 
-    if not isinstance(title, str):
+    if title is not None and not isinstance(title, str):
         raise SettingError(f"title={title!r} is no text; give a string.")
     table = read_rows(domain_of(structure), data)
     if network is None and isinstance(structure, LogLinearModel):
         network = structure
     source = source or Source(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
+    if target is not None:
+        said = said.about_column(target)
+    if title is None:
+        title = TITLE if said.target is None else f"What matters for {said.target}"
     try:
         text = render(build(table, said, network=network, source=source, title=title)).encode()
     except UnicodeEncodeError:

@@ -147,6 +147,7 @@ def _value(text: str) -> Any:
       unless learn survey.csv -o model.unless --missing level --bins age=4
       unless learn counts.csv -o model.unless --count-column Freq
       unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
+      unless learn table.csv -o model.unless --target income
       unless learn table.csv -o model.unless --no-rows
       zcat table.csv.gz | unless learn - -o model.unless
       unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
@@ -163,6 +164,7 @@ def _value(text: str) -> Any:
 )
 @reading_options
 @learning_options
+@click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
 @click.option(
     "--no-rows", is_flag=True, help="Leave the rows of the table out of MODEL; its statements are kept."
 )
@@ -174,7 +176,13 @@ def _value(text: str) -> Any:
     help="Print the statements as `unless show --json` does, and MODEL as model.",
 )
 def command(
-    files: tuple[str, ...], output: str, no_rows: bool, quiet: bool, as_json: bool, **options: Any
+    files: tuple[str, ...],
+    output: str,
+    target: str | None,
+    no_rows: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Learn from a table of categories, in one FILE or several with the same columns, and save a model.
 
@@ -197,7 +205,11 @@ def command(
     if not quiet:
         for line in data.notes:
             note(visible(line))
+    if target is not None:
+        # Before the work begins, a name that is not there is refused.
+        data.domain.index(target)
     learner.fit(data, **beside)
+    learner.target_ = target
     save(learner, output, rows=not no_rows)
     if as_json:
         say_json({"model": output, **_document(learner)})

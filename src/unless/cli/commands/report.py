@@ -27,6 +27,7 @@ if TYPE_CHECKING:
       unless report model.unless -o report.html --open
       unless report graph.graphml table.csv -o report.html
       unless report model.unless -o report.html --network fitted.unless
+      unless report model.unless -o report.html --target income
     """,
 )
 @click.argument("model", type=click.Path())
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", metavar="OUT", required=True, type=click.Path(), help="Where to write the page."
 )
+@click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
 @click.option("--title", metavar="TEXT", help="The title of the page.")
 @click.option(
     "--network", metavar="FILE", type=click.Path(), help="A model with weights, as `unless fit` writes."
@@ -44,6 +46,7 @@ def command(
     model: str,
     files: tuple[str, ...],
     output: str,
+    target: str | None,
     title: str | None,
     network: str | None,
     is_opened: bool,
@@ -59,7 +62,7 @@ def command(
     inputs = [Path(name) for name in (model, *files, *([network] if network else []))]
     check_output(output, [source for source in inputs if source.exists()], "input")
     with busy("Writing ..."):
-        _write(model, files, output, title, network, reading)
+        _write(model, files, output, (target, title), network, reading)
     note(f"Wrote {output}; open it in a browser.")
     if is_opened:
         click.launch(Path(output).resolve().as_uri())
@@ -69,7 +72,7 @@ def _write(
     model: str,
     files: tuple[str, ...],
     output: str,
-    title: str | None,
+    about: tuple[str | None, str | None],
     network: str | None,
     reading: dict[str, Any],
 ) -> None:
@@ -77,21 +80,22 @@ def _write(
     from unless.formats.text import take
     from unless.learners.estimator import Estimator
     from unless.learners.files import load
-    from unless.report.build import TITLE, Source
+    from unless.report.build import Source
     from unless.report.writing import write_report
 
     taken = take(model)
     learned = load(taken) if ending(taken) == ".unless" else _structure(taken)
     net = _network(network)
+    target, title = about
     if isinstance(learned, Estimator):
         keeps_rows = hasattr(learned, "data_") and not files
         data = None if keeps_rows else _data(learned.structure_, files, reading, model)
-        learned.report(output, data=data, network=net, title=title)
+        learned.report(output, data=data, network=net, target=target, title=title)
         return
     data = _data(learned, files, reading, model)
     # A model's own rows come without a word on how they were read.
     source = None if files else Source()
-    write_report(learned, data, output, network=net, source=source, title=title or TITLE)
+    write_report(learned, data, output, network=net, source=source, target=target, title=title)
 
 
 def _structure(model: "PathLike") -> Any:

@@ -67,6 +67,9 @@ from unless.cli.reading import matching_options
                         cramers_v_limit, more_rows, method, contrast (null,
                         or the share of a level of a column, high and low,
                         at_high and at_low levels of the other)
+      target            with --target: the column; each statement then has
+                        direction (in English, or null) and strength
+                        (confidence x bits a row), by which they are sorted
     A structure without statements and rows is listed: a graph (format
     "unless-graph") with its links; a graph with gates
     ("unless-labelled-graph") with each the regions in which it is linked: the
@@ -84,7 +87,7 @@ from unless.cli.reading import matching_options
     multiple=True,
     help="Read the findings where NAME is LABEL; repeat it to narrow the context.",
 )
-@click.option("--target", metavar="NAME", help="Say only what is about this column.")
+@click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @matching_options
 def command(

@@ -1,0 +1,321 @@
+"""Rows with labels, as classifiers are given them, and rows whose labels are asked for."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.arrays import is_missing
+from unless.data.dataset import Dataset
+from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
+from unless.data.labels import to_label
+from unless.data.read import read
+from unless.data.weighting import (
+    as_table,
+    columns_of,
+    free_column,
+    n_rows_of,
+    whole_weights,
+    with_columns,
+)
+from unless.errors import DataError, SettingError
+from unless.inference.cells import HOLE, Cells, read_cells
+from unless.inference.frames import values as typed_values
+
+Array = npt.NDArray[Any]
+Numbers = npt.NDArray[np.float64]
+# What the labels are called where neither the caller nor they have a name.
+NAME = "y"
+# Columns of numbers with more different values than this are cut into groups.
+MOST_VALUES = 10
+MOST_GROUPS = 8
+# Digits of a cut that a label shows, where they are enough to tell the cuts apart.
+DIGITS = 4
+MISSING = ("(missing)", "missing")
+
+
+class Examples(NamedTuple):
+    """A table with its target inside, and the labels that the levels of the target stand for."""
+
+    data: Dataset
+    target: str
+    classes: Array
+
+
+def read_examples(
+    X: Any, y: Any, target: str | None, sample_weight: Any, show_progress: bool | None = None
+) -> Examples:
+    """Read rows and their labels: those of y, or of the column `target` of X.
+
+    Missing values of other columns become a level. Columns of many numbers are cut at quantiles.
+    """
+    if y is None and target is None:
+        raise SettingError(
+            "UnlessClassifier requires y to be passed, but the target y is None; call fit(X, y), or name the "
+            "column of the labels: UnlessClassifier(target='name').fit(X)."
+        )
+    if isinstance(X, Dataset) or _is_file(X):
+        return _read_whole(X, y, target, sample_weight, show_progress)
+    table = as_table(X)
+    columns = columns_of(_checked(table))
+    if y is None:
+        if target not in columns:
+            raise DataError(
+                f"The table has no column {target!r} to learn to predict; its columns are {shorten(columns)}."
+            )
+        y = columns[target]
+    name = _name_of(y, target, columns)
+    features = {one: column for one, column in columns.items() if one != name}
+    if not features:
+        raise DataError("The table has no column to predict from; give one or more beside the labels.")
+    classes, codes = read_labels(y)
+    if len(codes) != n_rows_of(features):
+        raise DataError(
+            f"There are {len(codes):,} labels for {n_rows_of(features):,} rows; give one for each row."
+        )
+    more: dict[str, Array] = {name: codes}
+    weights = None if sample_weight is None else _checked_weights(sample_weight, len(codes))
+    count = None
+    if weights is not None:
+        count = free_column("sample_weight", [*columns, name])
+        more[count] = weights
+    cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
+    bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
+    joined = with_columns(table, columns, more, without=[name] if name in columns else [])
+    data = read(joined, count_column=count, missing="level", bins=bins, show_progress=show_progress)
+    return _named(data, name, classes, cuts)
+
+
+def _is_file(X: Any) -> bool:
+    if isinstance(X, str | os.PathLike):
+        return True
+    return isinstance(X, Sequence) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def _read_whole(
+    X: Any, y: Any, target: str | None, sample_weight: Any, show_progress: bool | None
+) -> Examples:
+    """Read a Dataset or a file, which holds its labels."""
+    if y is not None or target is None:
+        raise DataError(
+            "Labels beside a file or a Dataset would depend on the order of its rows; name their column: "
+            "UnlessClassifier(target='name').fit(X)."
+        )
+    if sample_weight is not None:
+        raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
+    data = X if isinstance(X, Dataset) else read(X, missing="level", show_progress=show_progress)
+    variable = data.domain[target]
+    if not isinstance(X, Dataset) and set(MISSING) & set(variable.levels):
+        labels = read_cells(data.domain.select([target]), X, show_progress, unknown="mark")
+        if (labels == HOLE).any():
+            raise _no_labels(target)
+    if data.n_variables < 2:
+        raise DataError("The table has no column to predict from; give one or more beside the labels.")
+    if not data.n_rows:
+        raise DataError("The table has no rows; there is nothing to learn from.")
+    shown = np.unique(data.rows[:, data.domain.index(target)])
+    return Examples(data, target, typed_values(variable, shown))
+
+
+def _checked(table: Any) -> Any:
+    """Refuse arrays that are no tables, in the words of scikit-learn."""
+    if hasattr(table, "toarray"):
+        raise DataError("Sparse data are not supported; give table.toarray(), whose cells are all there.")
+    if not isinstance(table, np.ndarray) or table.dtype.names is not None:
+        return table
+    if table.ndim != 2:
+        raise DataError(
+            f"The array has {table.ndim} dimension(s), and rows and columns are needed. Reshape your data "
+            "with X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one row."
+        )
+    if table.dtype.kind == "c":
+        raise DataError("Complex data not supported; give categories, such as texts or whole numbers.")
+    if not table.shape[0]:
+        raise DataError(f"0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
+    if not table.shape[1]:
+        raise DataError(f"0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    return table
+
+
+def _name_of(y: Any, target: str | None, columns: Mapping[str, Any]) -> str:
+    if target is not None:
+        return target
+    said = getattr(y, "name", None)
+    return free_column(said if isinstance(said, str) and said else NAME, columns)
+
+
+def _checked_weights(sample_weight: Any, n_rows: int) -> Array:
+    weights = whole_weights(sample_weight)
+    if len(weights) != n_rows:
+        raise DataError(f"There are {len(weights):,} weights for {n_rows:,} rows; give one for each row.")
+    return weights
+
+
+def read_labels(y: Any) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Return the different labels, sorted, and the position of each row's among them."""
+    values: Array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise DataError(f"The labels have the shape {values.shape}; give one label for each row.")
+    if values.dtype.kind == "c":
+        raise DataError("Complex data not supported; give labels such as texts or whole numbers.")
+    _refuse_holes(values)
+    try:
+        classes, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise DataError("The labels are of several types; give texts alone or numbers alone.") from None
+    if len({to_label(one) for one in classes}) < len(classes):
+        raise DataError("Two different labels are written alike; give labels of one type.")
+    return classes, codes.astype(np.int64)
+
+
+def _refuse_holes(values: Array) -> None:
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise DataError("Input y contains NaN or infinity; leave out the rows that have no label.")
+        if (values != np.floor(values)).any():
+            raise DataError(
+                "Unknown label type: continuous; the labels are numbers with fractions. Cut them into "
+                "groups, or give labels such as texts or whole numbers."
+            )
+    elif values.dtype.kind == "O" and any(map(is_missing, values)):
+        raise _no_labels(None)
+
+
+def _no_labels(target: str | None) -> DataError:
+    where = "Some labels are missing" if target is None else f"Column {target!r} has missing values"
+    return DataError(f"{where}; leave out the rows that have no label.")
+
+
+def find_cuts(columns: Mapping[str, Any], weights: Array) -> dict[str, tuple[float, ...]]:
+    """Return where columns of many different numbers are cut, by name."""
+    found = {}
+    for name, column in columns.items():
+        numbers = _numbers(column)
+        if numbers is not None and (cuts := _quantiles(numbers, weights)):
+            found[name] = cuts
+    return found
+
+
+def _numbers(column: Any) -> Numbers | None:
+    """Return a column of numbers, with NaN for what is missing; None if it is no such column."""
+    dtype: Any = getattr(column, "dtype", None)
+    if hasattr(dtype, "is_numeric"):
+        if not dtype.is_numeric():
+            return None
+        return np.array([np.nan if one is None else one for one in column.to_list()], dtype=np.float64)
+    values = np.asarray(column)
+    if values.ndim != 1 or values.dtype.kind not in "iufO":
+        return None
+    if values.dtype.kind == "O":
+        known = [one for one in values if not is_missing(one)]
+        if not known or not all(isinstance(one, int | float | np.number) for one in known):
+            return None
+        if any(isinstance(one, bool) for one in known):
+            return None
+        values = np.array([np.nan if is_missing(one) else float(one) for one in values])
+    return values.astype(np.float64)
+
+
+def _quantiles(numbers: Numbers, weights: Array) -> tuple[float, ...]:
+    known = ~np.isnan(numbers) & (weights > 0)
+    distinct, place = np.unique(numbers[known], return_inverse=True)
+    if len(distinct) <= MOST_VALUES:
+        return ()
+    rows = np.bincount(place, weights[known])
+    below, total = np.cumsum(rows) - rows, rows.sum()
+    n_groups = int(min(MOST_GROUPS, max(2, round(total ** (1 / 3)))))
+    # The smallest values with at least 1/n, 2/n, ... of the rows below them.
+    places = [int(np.searchsorted(below * n_groups, total * part)) for part in range(1, n_groups)]
+    exact = sorted({float(distinct[min(place, len(distinct) - 1)]) for place in places})
+    rounded = [float(f"{cut:.{DIGITS}g}") for cut in exact]
+    is_fine = len(set(rounded)) == len(exact) and distinct[0] < rounded[0] and rounded[-1] <= distinct[-1]
+    return tuple(rounded if is_fine else exact)
+
+
+def _named(data: Dataset, target: str, classes: Array, cuts: Mapping[str, tuple[float, ...]]) -> Examples:
+    """Name the levels of the target by its labels, and tell cut columns where they were cut."""
+    variables = []
+    shown = np.unique(data.rows[:, data.domain.index(target)])
+    positions = [int(label) for label in data.domain[target].levels]
+    for variable in data.domain:
+        if variable.name == target:
+            labels = tuple(to_label(classes[position]) for position in positions)
+            variables.append(Variable(target, labels, _kind(classes)))
+        elif variable.name in cuts:
+            variables.append(replace(variable, ordered=True, cuts=cuts[variable.name]))
+        else:
+            variables.append(variable)
+    seen = classes[[positions[code] for code in shown.tolist()]]
+    return Examples(replace(data, domain=Domain(tuple(variables))), target, seen)
+
+
+def _kind(classes: Array) -> Kind:
+    kinds: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "b": "boolean"}
+    return kinds.get(classes.dtype.kind, "text")
+
+
+def read_features(domain: Domain, X: Any, learner: str, show_progress: bool | None = None) -> Cells:
+    """Read rows to predict for, as codes of a domain; -1 where a row hides a column or its level is unknown.
+
+    Missing values are the level that they were while learning, if they were one.
+    """
+    X = check_columns(X, domain, learner)
+    cells = read_cells(domain, X, show_progress, unknown="mark")
+    for place, variable in enumerate(domain):
+        label = next((label for label in MISSING if label in variable.levels), None)
+        if label is not None:
+            cells[cells[:, place] == HOLE, place] = variable.levels.index(label)
+    return np.maximum(cells, HOLE)
+
+
+def check_columns(X: Any, domain: Domain, learner: str) -> Any:
+    """Refuse a table that lacks columns that were learned from; return it as `read` takes it."""
+    if isinstance(X, Dataset):
+        _check_names(X.names, domain, learner)
+    if isinstance(X, Dataset) or _is_file(X):
+        return X
+    table = _checked(as_table(X))
+    names = list(columns_of(table))
+    nameless = isinstance(table, np.ndarray) and table.dtype.names is None
+    if isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table):
+        nameless = True
+    if nameless and len(names) != len(domain):
+        raise DataError(
+            f"X has {len(names)} features, but {learner} is expecting {len(domain)} features as input."
+        )
+    if not nameless:
+        _check_names(names, domain, learner)
+    return table
+
+
+def _check_names(names: Sequence[str], domain: Domain, learner: str) -> None:
+    if missing := [name for name in domain.names if name not in names]:
+        raise DataError(
+            f"The table has no column {shorten(missing)}, which {learner} learned from; add it, with "
+            "missing values if they are not known."
+        )
+
+
+def read_true_labels(
+    X: Any, y: Any, target: str, domain: Domain, show_progress: bool | None = None
+) -> tuple[Any, Array, Numbers]:
+    """Return a table to predict for, the true label of each of its rows, and how often each row counts."""
+    if y is None and _is_file(X):
+        X = read(X, columns=domain.names, missing="level", max_levels=MAX_LEVELS, show_progress=show_progress)
+    if isinstance(X, Dataset):
+        if y is not None:
+            raise DataError("A Dataset knows no order of rows; score(X) takes its labels from its target.")
+        variable = X.domain[target]
+        return X, typed_values(variable, X.rows[:, X.domain.index(target)]), X.counts.astype(np.float64)
+    if y is None:
+        columns = columns_of(as_table(X))
+        if target not in columns:
+            raise DataError(f"The table has no column {target!r} with the true labels; give them as y.")
+        y = columns[target]
+    labels: Array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    return X, labels.ravel(), np.ones(labels.size)
