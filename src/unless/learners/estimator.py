@@ -142,6 +142,8 @@ class Estimator:
         data: object = None,
         network: "LogLinearModel | Literal[False] | None" = None,
         title: str | None = None,
+        rows: bool = True,
+        min_cell: int | None = None,
     ) -> None:
         """Write what was learned as one HTML page that needs no network and no server.
 
@@ -154,11 +156,17 @@ class Estimator:
             are few; False leaves the probabilities out.
         title
             The title of the page.
+        rows
+            False keeps the rows of the table out of the file, and all that could be them: tables of counts,
+            and the probabilities of a network.
+        min_cell
+            Counts below this are not in the file, and others are rounded to multiples of it; no rows are
+            kept. docs/limits.md states the rule.
         """
         from unless.learners.reporting import report
 
         self.check_fitted()
-        report(self, path, data, network, title)
+        report(self, path, data, network, title, rows, min_cell)
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()

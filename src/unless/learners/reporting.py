@@ -7,6 +7,7 @@ from unless.data.dataset import Dataset
 from unless.inference.rows import read_rows
 from unless.knowledge.explaining import explain_as_learned
 from unless.report.build import TITLE, Source
+from unless.report.disclosure import Disclosure
 from unless.report.whatif import n_states
 from unless.report.writing import write_report
 
@@ -24,6 +25,8 @@ def report(
     data: object,
     network: "LogLinearModel | Literal[False] | None",
     title: str | None,
+    rows: bool = True,
+    min_cell: int | None = None,
 ) -> None:
     """Write the page of a fitted estimator."""
     table = _table(learned, data)
@@ -31,7 +34,8 @@ def report(
         statements = learned._all_statements()
     else:
         statements = explain_as_learned(learned.structure_, table, learned.get_params())
-    if network is None and n_states(learned.structure_.domain) <= CHEAP_STATES:
+    keeps_rows = Disclosure.of(rows, min_cell).keeps_rows
+    if network is None and keeps_rows and n_states(learned.structure_.domain) <= CHEAP_STATES:
         network = learned.network(table)
     write_report(
         learned.structure_,
@@ -41,6 +45,8 @@ def report(
         network=network or None,
         source=source_of(learned, learned.notes_ if data is None else table.notes),
         title=title or TITLE,
+        rows=rows,
+        min_cell=min_cell,
     )
 
 

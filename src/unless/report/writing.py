@@ -10,6 +10,7 @@ from unless.inference.rows import read_rows
 from unless.knowledge.explaining import explain
 from unless.knowledge.statements import Statements
 from unless.report.build import TITLE, Source, build
+from unless.report.disclosure import Disclosure
 from unless.report.document import render
 
 
@@ -22,6 +23,8 @@ def write_report(
     network: LogLinearModel | None = None,
     source: Source | None = None,
     title: str = TITLE,
+    rows: bool = True,
+    min_cell: int | None = None,
 ) -> None:
     """Write what a structure and a table say as one HTML file that needs no network.
 
@@ -36,18 +39,31 @@ def write_report(
         serves as well.
     source
         How the structure was learned; without it only what reading did to the table is known.
+    rows
+        False keeps the rows of the table out of the file, and all that could be them: tables of counts, and
+        the probabilities of a network.
+    min_cell
+        Counts below this are not in the file, and others are rounded to multiples of it; no rows are kept.
+        docs/limits.md states the rule.
     """
     from unless.runtime.files import replacing
 
     if not isinstance(title, str):
         raise SettingError(f"title={title!r} is no text; give a string.")
+    told = Disclosure.of(rows, min_cell)
+    if network is not None and not told.keeps_rows:
+        raise SettingError(
+            "Small counts could be computed from the probabilities of network=; leave it out where min_cell= "
+            "or rows=False is given."
+        )
     table = read_rows(domain_of(structure), data)
     if network is None and isinstance(structure, LogLinearModel):
         network = structure
     source = source or Source(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
     try:
-        text = render(build(table, said, network=network, source=source, title=title)).encode()
+        page = build(table, said, network=network, source=source, title=title, told=told)
+        text = render(page).encode()
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
     with replacing(path) as stream:
