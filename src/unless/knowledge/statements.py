@@ -9,7 +9,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
-from unless.knowledge.sentences import decimal
+from unless.knowledge.sentences import chance, decimal
 from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
@@ -116,6 +116,20 @@ class Statement:
     def __str__(self) -> str:
         return self.sentence
 
+    def _repr_html_(self) -> str:
+        sides = zip(("linked", "elsewhere"), self.evidence, strict=False)
+        rows = [
+            (
+                side if self.gate else "all rows",
+                f"{one.n_rows:,}",
+                decimal(one.cramers_v),
+                decimal(one.cramers_v_limit),
+                chance("p", one.p),
+            )
+            for side, one in sides
+        ]
+        return html_table(self.kind, ("where", "rows", "V", "V at most", "test"), rows, [f"{self.sentence}."])
+
 
 def _meets(regions: tuple[Region, ...], context: Mapping[str, str]) -> bool:
     """Tell whether some row of a context can be in one of the regions."""
@@ -157,6 +171,9 @@ class InContext:
         a, b = map(spoken, self.pair)
         bound = "" if self.bound is None else f" (V at most {decimal(self.bound)})"
         return f"{a} and {b}: {self.state}{bound}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), (), [f"{self.statement.sentence}."])
 
 
 @dataclass(frozen=True)

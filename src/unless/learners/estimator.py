@@ -271,6 +271,14 @@ class Estimator:
             input_tags=InputTags(categorical=True, string=True, allow_nan=False),
         )
 
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = (
+            "answer_settings", "check_fitted", "check_settings", "default_settings", "kept_structure",
+            "machine_settings",
+        )  # fmt: skip
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
     def _repr_html_(self) -> str:
         if not self.__sklearn_is_fitted__():
             return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
