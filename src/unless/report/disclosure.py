@@ -27,6 +27,8 @@ from unless.report.page import Bars
 from unless.report.words import count
 
 Integers = npt.NDArray[np.int64]
+# Multiples of 2 are too fine: a hidden cell could be told from a rounded line.
+LEAST = 3
 _V = re.compile(r"\bV (=|at most|up to) (\.\d\d|1)(?!\d)")
 _TAU = re.compile(r"\btau = (-?)(\.\d\d|1)(?!\d)")
 _P = re.compile(r", p [=<] [^)]*(?=\))")
@@ -51,8 +53,8 @@ class Disclosure:
             raise SettingError(f"rows={rows!r} must be True or False.")
         if min_cell is None:
             return cls(rows)
-        if isinstance(min_cell, bool) or not isinstance(min_cell, int | np.integer) or min_cell < 2:
-            raise SettingError(f"min_cell={min_cell!r} must be a whole number of 2 or more, such as 5.")
+        if isinstance(min_cell, bool) or not isinstance(min_cell, int | np.integer) or min_cell < LEAST:
+            raise SettingError(f"min_cell={min_cell!r} must be a whole number of {LEAST} or more, such as 5.")
         return cls(rows, int(min_cell))
 
     @property

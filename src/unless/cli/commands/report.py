@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--min-cell",
     metavar="N",
-    type=click.IntRange(min=2),
+    type=click.IntRange(min=3),
     help="Hide counts below N and round the others; no rows are kept.",
 )
 @click.option(
