@@ -251,6 +251,9 @@ def test_the_command_line_has_the_same_options(titanic, tmp_path):
     assert "no rows and no tables of counts" in parsed(page.read_text())[1]
     refused = CliRunner().invoke(main, [*command, "--min-cell", "2"])
     assert refused.exit_code == 2
+    refused = CliRunner().invoke(main, [*command, "--no-rows", "--network", str(tmp_path / "m.unless")])
+    assert refused.exit_code == 2
+    assert "probabilities of --network; leave it out with --no-rows" in refused.stderr
 
 
 def test_a_browser_shows_it(titanic, tmp_path, visit):

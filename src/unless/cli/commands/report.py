@@ -68,6 +68,11 @@ def command(
     from unless.cli.display import busy, note
     from unless.cli.writing import check_output
 
+    if network and (no_rows or min_cell):
+        option = "--min-cell" if min_cell else "--no-rows"
+        raise click.UsageError(
+            f"small counts could be computed from the probabilities of --network; leave it out with {option}"
+        )
     inputs = [Path(name) for name in (model, *files, *([network] if network else []))]
     check_output(output, [source for source in inputs if source.exists()], "input")
     with busy("Writing ..."):
