@@ -46,7 +46,7 @@ def things():
         "features": features_of(model, "cliques"),
         "statements": est.statements_,
         "network": est.network(est.data_),
-        "distribution": est.network(est.data_).query(NASTY),
+        "distribution": network.query([NASTY, "b\u202e", "c"]),
     }
 
 

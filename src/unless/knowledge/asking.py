@@ -8,7 +8,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Context, Domain
-from unless.data.showing import html_table
+from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
@@ -85,7 +85,8 @@ class Asked:
             return parts[0]
         for labels, table in zip(self.data.strata, self.data.tables.tolist(), strict=True):
             head, *lines = _cells(table, self.pair, self.domain)
-            parts.append(html_table(self._stratum(labels) or "Rows", head, lines))
+            heads = ["", *(visible(level)[:MOST_LETTERS] for level in head[1:])]
+            parts.append(html_table(self._stratum(labels) or "Rows", heads, lines))
         return "".join(parts)
 
     def _data(self) -> str:
