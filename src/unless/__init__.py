@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from unless.evaluation.stability import Stability as Stability
     from unless.formats.catalogue import read_model as read_model
     from unless.formats.catalogue import write_model as write_model
+    from unless.formats.peers import from_pgmpy as from_pgmpy
+    from unless.formats.peers import from_pyagrum as from_pyagrum
     from unless.formats.peers import to_pgmpy as to_pgmpy
     from unless.formats.peers import to_pyagrum as to_pyagrum
     from unless.independence.bayesian import BayesianTest as BayesianTest
@@ -98,6 +100,8 @@ _HOMES = {
     "errors": "unless.errors",
     "explain": "unless.knowledge.explaining",
     "fit_weights": "unless.weights.fitting",
+    "from_pgmpy": "unless.formats.peers",
+    "from_pyagrum": "unless.formats.peers",
     "kl_divergence": "unless.evaluation.divergence",
     "learn": "unless.learners.learning",
     "load": "unless.learners.files",

@@ -97,3 +97,8 @@ def interrupt_in(error: BaseException) -> KeyboardInterrupt | None:
     if type(cause) is ValueError and "ZIP" in str(cause):
         cause = cause.__context__
     return cause if isinstance(cause, KeyboardInterrupt) else None
+
+
+def __dir__() -> list[str]:
+    # Tab completion shows errors and nothing else.
+    return sorted(name for name, value in globals().items() if isinstance(value, type))

@@ -6,9 +6,9 @@ import pytest
 
 # The command line, and a word the sentence must hold. LEARNED, FITTED, CERTAIN, TABLE stand for files.
 BAD = [
-    ("fit LEARNED TABLE -o m.txt", ".unless, .mn, .uai or .json"),
-    ("fit LEARNED TABLE -o m.graphml", ".unless, .mn, .uai or .json"),
-    ("fit LEARNED TABLE -o m.bif", ".unless, .mn, .uai or .json"),
+    ("fit LEARNED TABLE -o m.txt", ".unless, .mn, .uai, .bif or .json"),
+    ("fit LEARNED TABLE -o m.graphml", ".unless, .mn, .uai, .bif or .json"),
+    ("fit LEARNED TABLE -o m.xml", ".unless, .mn, .uai, .bif or .json"),
     ("fit LEARNED TABLE", "--output"),
     ("fit LEARNED -o m.mn", "FILE"),
     ("fit LEARNED nowhere.csv -o m.mn", "nowhere.csv"),
@@ -57,8 +57,8 @@ BAD = [
     ("score FITTED NARROW", "The model speaks of 'Dept', which is not a column of the table"),
     ("score FITTED TABLE --by-variable", "only for --pll"),
     ("convert FITTED FITTED", "is the input itself"),
-    ("convert FITTED m.bif", ".unless, .mn, .uai, .json or .graphml"),
-    ("convert FITTED m", ".unless, .mn, .uai, .json or .graphml"),
+    ("convert FITTED m.xml", ".unless, .mn, .uai, .bif, .json or .graphml"),
+    ("convert FITTED m", ".unless, .mn, .uai, .bif, .json or .graphml"),
     ("convert LEARNED m.mn", "holds no weights"),
     ("convert nowhere.mn m.uai", "nowhere.mn"),
     ("convert TABLE m.uai", "is not an .unless file"),

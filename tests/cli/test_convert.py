@@ -50,6 +50,17 @@ def test_a_known_network(unless, tmp_path):
     assert "0.3800" in unless("query", tmp_path / "n.bif", "Grass").stdout
 
 
+def test_a_fitted_model_becomes_a_directed_network(unless, fitted, tmp_path):
+    result = unless("convert", fitted, tmp_path / "m.bif")
+    assert result.stdout == f"{tmp_path}/m.bif: a model, 3 variables, 34 weights\n"
+    assert result.stderr == ""
+    before, after = library.load(fitted), read_model(tmp_path / "m.bif")
+    for name in after.domain.names:
+        np.testing.assert_allclose(
+            after.query(name).probabilities, before.query(name).probabilities, atol=1e-9
+        )
+
+
 def test_a_learned_structure_becomes_a_graph(unless, contexts, tmp_path):
     result = unless("convert", contexts, tmp_path / "g.graphml")
     assert result.stdout == f"{tmp_path}/g.graphml: a graph, 3 variables, 3 edges\n"

@@ -17,7 +17,7 @@ from unless.formats.record import Record, load_record, save_record
 from unless.learners.files import load, save
 
 
-@pytest.mark.parametrize("ending", [".unless", ".mn", ".uai", ".json", ".MN", ".Json"])
+@pytest.mark.parametrize("ending", [".unless", ".mn", ".uai", ".bif", ".json", ".MN", ".Json"])
 def test_a_model_comes_back_packed_or_not(ending, tmp_path):
     path = tmp_path / f"x{ending}"
     write_model(small_model(), path)
@@ -67,7 +67,7 @@ def test_a_structure_without_weights_is_no_model(tmp_path):
         read_model(tmp_path / "x.graphml")
 
 
-@pytest.mark.parametrize("name", ["x", "x.txt", "x.bif", "x.mn.gz", ".mn"])
+@pytest.mark.parametrize("name", ["x", "x.txt", "x.xml", "x.mn.gz", ".mn"])
 def test_unknown_endings_are_refused_before_anything_is_written(name, tmp_path):
     with pytest.raises(SettingError, match=r"cannot be written as .* ends in \.unless, \.mn"):
         write_model(small_model(), tmp_path / name)
@@ -85,7 +85,7 @@ def test_a_file_that_is_not_there_is_an_ordinary_error(tmp_path):
             read_model(tmp_path / f"x{ending}")
 
 
-@pytest.mark.parametrize("ending", [".mn", ".uai", ".json", ".graphml", ".unless"])
+@pytest.mark.parametrize("ending", [".mn", ".uai", ".bif", ".json", ".graphml", ".unless"])
 def test_a_failed_write_leaves_the_old_file(ending, tmp_path, monkeypatch):
     path = tmp_path / f"x{ending}"
     write_model(small_model(), path)

@@ -1,6 +1,7 @@
 """Whatever is written is read as it was, and written again byte by byte."""
 
 import contextlib
+import re
 
 import numpy as np
 import pytest
@@ -111,9 +112,33 @@ def test_networkx_reads_what_is_written(tmp_path):
     write_model(model, tmp_path / "x.graphml")
     read = networkx.read_graphml(tmp_path / "x.graphml")
     names = dict(read.nodes(data="name"))
+    assert dict(read.nodes(data="label")) == names == {"n0": "Dept", "n1": "Admit", "n2": "Sex"}
     assert {frozenset((names[a], names[b])) for a, b in read.edges} == set(
         map(frozenset, model.features.graph().edges)
     )
+
+
+def test_a_graph_written_without_labels_is_still_read(tmp_path):
+    from formats.models import small_model
+
+    graph = small_model().features.graph()
+    write_graphml(graph, tmp_path / "new.graphml")
+    text = (tmp_path / "new.graphml").read_text()
+    old = "".join(
+        re.sub(r'<data key="label">.*?</data>', "", line) for line in text.splitlines(keepends=True)
+    )
+    old = old.replace('<key id="label" for="node" attr.name="label" attr.type="string"/>\n', "")
+    assert "label" not in old
+    (tmp_path / "old.graphml").write_text(old)
+    assert read_graphml(tmp_path / "old.graphml") == graph
+
+
+def test_labels_of_other_programs_are_no_names(tmp_path):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph([("a", "b")])
+    networkx.set_node_attributes(graph, "same", "label")
+    networkx.write_graphml(graph, tmp_path / "x.graphml")
+    assert read_graphml(tmp_path / "x.graphml").edges == {("a", "b")}
 
 
 def test_what_networkx_writes_is_read(tmp_path):

@@ -69,7 +69,7 @@ def test_answers_read_well_and_are_escaped():
     answer = Distribution((variable,), np.full(25, 0.04), error=np.full(25, 0.001), method="gibbs")
     assert repr(answer).startswith("<Distribution of <b>, gibbs>\n<0>: 0.0400 ± 0.0010\n")
     assert repr(answer).endswith("... and 5 more")
-    assert "<td>&lt;0&gt;</td><td>0.0400 ± 0.0010</td>" in answer._repr_html_()
+    assert "<td><bdi>&lt;0&gt;</bdi></td><td><bdi>0.0400 ± 0.0010</bdi></td>" in answer._repr_html_()
     assert "<b>" not in answer._repr_html_()
 
 

@@ -2,8 +2,11 @@
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+
+from test_documents import blocks, write_survey
 
 # Not imported here: the library takes that for a notebook.
 pytestmark = pytest.mark.skipif(find_spec("ipykernel") is None, reason="ipykernel is not installed")
@@ -62,3 +65,41 @@ def test_reading_and_learning_work_without_widgets(run, tmp_path):
     # A bar may be drawn as text; nothing may be warned of.
     assert "Warning" not in shown["stderr"]
     assert shown["stdout"] == ""
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+
+
+def test_the_guide_runs_in_a_bare_kernel_and_nothing_is_warned_of(run, tmp_path):
+    """Each block is a cell; "always" also shows warnings that are hidden by default."""
+    write_survey(tmp_path / "survey.csv")
+    run(f"import os, warnings; os.chdir({str(tmp_path)!r}); warnings.simplefilter('always')")
+    for block in blocks(GUIDE):
+        assert "Warning" not in run(block)["stderr"], block
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("est.ask('Admit', 'Gender', context={'Dept': 'A'})", "model: "),
+        ("unless.ask(data, 'Admit', 'Gender')", "degrees of freedom"),
+        ("est.network(data).fit_report", "Converged."),
+        ("est.network(data).marginals()", "probabilities"),
+        ("unless.compare_groups(data, 'Dept')", "Comparison: "),
+    ],
+)
+def test_results_are_shown_as_html(run, code, shown):
+    run("import unless; data = unless.datasets.load_ucb_admissions(); est = unless.learn(data)")
+    (form,) = run(code)["html"]
+    assert form.startswith("<div>")
+    assert shown in form
+
+
+def test_completion_offers_public_names(run):
+    completed = "[one.text for one in ip.Completer.completions('unless.', 7)]"
+    code = f"import unless; ip = get_ipython(); ip.Completer.use_jedi = False; print(sorted({completed}))"
+    offered = run(
+        f"from IPython.core.completer import provisionalcompleter\nwith provisionalcompleter():\n    {code}"
+    )
+    assert "'.learn'" in offered["stdout"] or "'learn'" in offered["stdout"]
+    assert "inference" not in offered["stdout"]

@@ -7,7 +7,7 @@ from unless.cli.wording import either
 from unless.errors import SettingError
 
 # What holds weights, what is followed by a second file that holds the names, and what holds a graph.
-MODELS = (".unless", ".mn", ".uai", ".json")
+MODELS = (".unless", ".mn", ".uai", ".bif", ".json")
 NAMELESS = (".mn", ".uai")
 GRAPHS = (".unless", ".graphml")
 

@@ -7,3 +7,15 @@ from unless.datasets.csi import CSIDomain as CSIDomain
 from unless.datasets.csi import make_csi as make_csi
 from unless.datasets.titanic import load_titanic as load_titanic
 from unless.datasets.ucb_admissions import load_ucb_admissions as load_ucb_admissions
+
+__all__ = [
+    "CSIDomain",
+    "Description",
+    "catalogue",
+    "load",
+    "load_titanic",
+    "load_ucb_admissions",
+    "make_csi",
+]
+# dir(unless.datasets) shows these, and none of the files of this package.
+__dir__ = __all__.copy

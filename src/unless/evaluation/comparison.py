@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.data.progress import PATIENCE, Bar, progress
+from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.evaluation.boxes import Counting, Work
 from unless.inference.interactions import domain_of, side_of
@@ -92,6 +93,23 @@ class StructureComparison:
         numbers = ("tp", "fp", "fn", "tn", "distance", "n_contexts", "n_left_out")
         pairs = [{"pair": list(pair), **counts._asdict()} for pair, counts in self.pairs.items()]
         return {"by": self.by, **{name: getattr(self, name) for name in numbers}, **shares, "pairs": pairs}
+
+    def _repr_html_(self) -> str:
+        wrong = sorted(
+            ((pair, counts) for pair, counts in self.pairs.items() if counts.fp or counts.fn),
+            key=lambda one: (-one[1].fp - one[1].fn, one[0]),
+        )
+        rows = [
+            (f"{a} - {b}", _number(counts.fp), _number(counts.fn)) for (a, b), counts in wrong[:MOST_ROWS]
+        ]
+        more = len(wrong) - len(rows)
+        shares = (
+            f"F1 {self.f1:.3f}, precision {self.precision:.3f}, recall {self.recall:.3f}, "
+            f"false positive rate {self.false_positive_rate:.3f}"
+        )
+        size = f"{_number(self.n_contexts)} contexts x {len(self.pairs):,} pairs"
+        title = f"StructureComparison by {self.by}"
+        return html_table(title, ("pair", "too many", "missed"), rows, [shares, size], more)
 
     def __repr__(self) -> str:
         left_out = f" ({_number(self.n_left_out)} left out)" if self.n_left_out else ""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
 from unless.data.progress import Look, showing_share, within
+from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.inference.model import LogLinearModel, Memory
 from unless.inference.queries import impossible
@@ -44,6 +45,9 @@ class Divergence(float):
     def value(self) -> float:
         """The plain number."""
         return float(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], (), ())
 
     def __repr__(self) -> str:
         spread = f" ± {self.error:.2g}" if self.error else ""

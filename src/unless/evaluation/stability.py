@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.progress import progress
+from unless.data.showing import MOST_ROWS, html_table
 from unless.data.splitting import check_seed, check_share, resample
 from unless.errors import DataError, SettingError
 from unless.knowledge.statements import Statement, Statements
@@ -155,6 +156,17 @@ class Stability:
             else:
                 setattr(self, name, value)
         return self
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "statements_"):
+            return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
+        shown = self.statements_[:MOST_ROWS]
+        rows = [
+            (f"{one.sentence}.", one.kind, "" if one.support is None else f"{100 * one.support:.0f} %")
+            for one in shown
+        ]
+        more = len(self.statements_) - len(rows)
+        return html_table(repr(self), ("statement", "kind", "support"), rows, more=more)
 
     def __repr__(self) -> str:
         defaults = {one.name: one.default for one in inspect.signature(type(self)).parameters.values()}

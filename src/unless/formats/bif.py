@@ -1,16 +1,19 @@
-"""Known Bayesian networks from BIF files."""
+"""Known Bayesian networks from BIF files; `bif_writing.py` writes them."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, get_args
+from urllib.parse import unquote
 
 import numpy as np
 
-from unless.data.domain import MAX_LEVELS, Domain, Variable
+from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable
+from unless.errors import UnlessError
 from unless.formats.bif_tables import Block, log_table, read_block
 from unless.formats.gather import model_of_tables
-from unless.formats.text import PathLike, about, quote, read_text, to_count, wrong
+from unless.formats.text import PathLike, about, quote, read_text, to_count, to_number, wrong
 from unless.formats.tokens import Tokens
 from unless.inference.model import LogLinearModel
 from unless.structures.graph import Graph
@@ -18,6 +21,10 @@ from unless.structures.graph import Graph
 # A comment that never ends is one up to the end, or looking for its end would take the square of the text.
 # Tokens are text in quotes, punctuation, words such as <5 or Asy/Patch.
 TOKEN = re.compile(r'[ \t\n]+|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|("[^"]*"|[{}\[\]();,|]|[^ \t\n{}\[\]();,|"]+|")')
+# Names and labels that BIF has no letters for, as `write_bif` keeps them: percent-encoded.
+OWN_PROPERTY = re.compile(
+    r"property[ \t\n]+unless_(name|levels|kind|ordered|cuts)[ \t\n]*=[ \t\n]*([^ \t\n;]*)[ \t\n]*;"
+)
 PUNCTUATION = frozenset("{}[]();,|")
 # Rows left to a default are written out; a file must not ask for many more than it could list.
 CELLS_PER_CHARACTER = 8
@@ -56,6 +63,7 @@ def parse_bif(text: str) -> BayesianNetwork:
     """Read variables and their conditional tables, each row of which becomes indicators of weight log p."""
     tokens = Tokens(TOKEN, text)
     variables: dict[str, Variable] = {}
+    named: dict[str, Variable] = {}
     blocks: dict[str, Block] = {}
     while tokens.word:
         line = tokens.line
@@ -63,10 +71,11 @@ def parse_bif(text: str) -> BayesianNetwork:
         if keyword == "network":
             _skip_network(tokens)
         elif keyword == "variable":
-            variable = _variable(tokens)
+            variable, properties = _variable(tokens)
             if variable.name in variables:
                 raise wrong(line, f"variable {quote(variable.name)} appears twice")
             variables[variable.name] = variable
+            named[variable.name] = _named(variable, properties, line)
         else:
             block = read_block(tokens, word, skip_property)
             if block.names[0] in blocks:
@@ -74,7 +83,7 @@ def parse_bif(text: str) -> BayesianNetwork:
             blocks[block.names[0]] = block
     if not variables:
         raise tokens.unexpected("a variable")
-    return _network(variables, blocks, tokens)
+    return _network(variables, blocks, tokens, named)
 
 
 def word(tokens: Tokens, what: str) -> str:
@@ -102,13 +111,17 @@ def _skip_network(tokens: Tokens) -> None:
     tokens.take()
 
 
-def _variable(tokens: Tokens) -> Variable:
+def _variable(tokens: Tokens) -> tuple[Variable, dict[str, str]]:
     name = word(tokens, "the name of a variable")
     tokens.expect("{")
     levels: tuple[str, ...] | None = None
+    properties: dict[str, str] = {}
     while tokens.word != "}":
         if tokens.word == "property":
+            begin = tokens.offset
             skip_property(tokens)
+            if own := OWN_PROPERTY.match(tokens.text, begin):
+                properties[own[1]] = own[2]
         elif levels is None:
             tokens.expect("type")
             levels = _levels(tokens)
@@ -117,7 +130,25 @@ def _variable(tokens: Tokens) -> Variable:
     if levels is None:
         raise tokens.unexpected("the type of the variable")
     tokens.take()
-    return Variable(name, levels)
+    return Variable(name, levels), properties
+
+
+def _named(variable: Variable, properties: dict[str, str], line: int) -> Variable:
+    """Return the variable with what `write_bif` kept in its properties: its name, its labels and more."""
+    name = unquote(properties["name"]) if "name" in properties else variable.name
+    levels = variable.levels
+    if "levels" in properties:
+        levels = tuple(unquote(label) for label in properties["levels"].split(","))
+    kind: Any = properties.get("kind", variable.kind)
+    if kind not in get_args(Kind):
+        raise wrong(line, f"{quote(kind)} is not a kind of variable")
+    if len(levels) != len(variable.levels):
+        raise wrong(line, f"unless_levels has {len(levels):,} labels, not {len(variable.levels):,}")
+    cuts = tuple(to_number(cut, line, "a cut") for cut in properties.get("cuts", "").split(",") if cut)
+    try:
+        return Variable(name, levels, kind, properties.get("ordered") == "true", cuts)
+    except UnlessError as error:
+        raise wrong(line, str(error).rstrip(".")) from None
 
 
 def _levels(tokens: Tokens) -> tuple[str, ...]:
@@ -141,9 +172,11 @@ def _levels(tokens: Tokens) -> tuple[str, ...]:
     return tuple(levels)
 
 
-def _network(variables: dict[str, Variable], blocks: dict[str, Block], tokens: Tokens) -> BayesianNetwork:
-    domain = Domain(tuple(variables.values()))
-    for name in domain.names:
+def _network(
+    variables: dict[str, Variable], blocks: dict[str, Block], tokens: Tokens, named: dict[str, Variable]
+) -> BayesianNetwork:
+    place = {name: position for position, name in enumerate(variables)}
+    for name in variables:
         if name not in blocks:
             raise wrong(tokens.line, f"there is no table for variable {quote(name)}")
     budget = FEW_CELLS + CELLS_PER_CHARACTER * len(tokens.text)
@@ -151,11 +184,12 @@ def _network(variables: dict[str, Variable], blocks: dict[str, Block], tokens: T
     for block in blocks.values():
         table = log_table(block, variables, budget)
         budget -= table.size
-        scope = [domain.index(name) for name in block.names if len(variables[name].levels) > 1]
+        scope = [place[name] for name in block.names if len(variables[name].levels) > 1]
         tables.append((tuple(sorted(scope)), table.transpose(np.argsort(scope))))
-    parents = {name: blocks[name].names[1:] for name in domain.names}
+    parents = {name: blocks[name].names[1:] for name in variables}
     _check_no_cycle(parents, blocks)
-    return BayesianNetwork(model_of_tables(domain, tables), parents)
+    above = {named[name].name: tuple(named[one].name for one in names) for name, names in parents.items()}
+    return BayesianNetwork(model_of_tables(Domain(tuple(named.values())), tables), above)
 
 
 def _check_no_cycle(parents: dict[str, tuple[str, ...]], blocks: dict[str, Block]) -> None:

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from unless.errors import FileFormatError, SettingError
 from unless.formats.bif import read_bif
+from unless.formats.bif_writing import write_bif
 from unless.formats.graphml import write_graphml
 from unless.formats.json_model import read_json, write_json
 from unless.formats.libra import read_mn, write_mn
@@ -33,9 +34,11 @@ def read_model(path: PathLike) -> LogLinearModel:
 
 
 def write_model(model: LogLinearModel, path: PathLike) -> None:
-    """Write a model by the ending of the file: .unless, .mn, .uai or .json; see `read_model` for an example.
+    """Write a model by the ending of the file: .unless, .mn, .uai, .bif or .json.
 
-    A .graphml file gets the graph of the model: which variables appear together, without the weights.
+    A .bif file gets a directed network with the same joint distribution, found by eliminating variables one
+    after the other; it is refused where that takes too many probabilities. A .graphml file gets the graph of
+    the model: which variables appear together, without the weights. See `read_model` for an example.
     """
     WRITERS[_ending(path, WRITERS, "written")](model, path)
 
@@ -65,6 +68,7 @@ WRITERS: dict[str, Callable[[LogLinearModel, PathLike], None]] = {
     ".unless": lambda model, path: save_record(Record(model), path),
     ".mn": write_mn,
     ".uai": write_uai,
+    ".bif": write_bif,
     ".json": write_json,
     ".graphml": lambda model, path: write_graphml(model.features.graph(), path),
 }

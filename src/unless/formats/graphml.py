@@ -13,6 +13,7 @@ from unless.structures.graph import CanonicalGraph, Graph, InstantiatedGraph, Ob
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="name" for="node" attr.name="name" attr.type="string"/>
+<key id="label" for="node" attr.name="label" attr.type="string"/>
 <key id="levels" for="node" attr.name="levels" attr.type="string"/>
 <key id="kind" for="node" attr.name="kind" attr.type="string"/>
 <key id="share" for="edge" attr.name="share" attr.type="double"/>
@@ -51,11 +52,15 @@ def write_graphml(graph: Graph, path: PathLike) -> None:
 
 
 def graphml_text(graph: Graph) -> str:
-    """Return a graph as GraphML, nodes in column order and edges sorted."""
+    """Return a graph as GraphML, nodes in column order and edges sorted.
+
+    Ids are n0, n1, ... because a name may hold any character; programs such as Gephi show the label.
+    """
     lines = [_data(key, value) for key, value in _attributes(graph).items()]
     for place, variable in enumerate(graph.domain):
         levels = json.dumps(variable.levels, ensure_ascii=False)
-        data = _data("name", variable.name) + _data("levels", levels) + _data("kind", variable.kind)
+        said = {"name": variable.name, "label": variable.name, "levels": levels, "kind": variable.kind}
+        data = "".join(_data(key, value) for key, value in said.items())
         lines.append(f"<node id={quoteattr(f'n{place}')}>{data}</node>")
     shares = graph.shares if isinstance(graph, ObservedGraph) else {}
     for a, b in sorted(tuple(sorted(map(graph.domain.index, edge))) for edge in graph.edges):

@@ -6,6 +6,8 @@ from typing import Literal, Protocol
 
 import numpy.typing as npt
 
+from unless.data.showing import html_table
+
 Answer = Literal["independent", "dependent", "undecided"]
 
 
@@ -64,6 +66,19 @@ class Verdict:
         if self.is_undecided and self.power is not None:
             reasons.append(f"power = {self.power:.2f}")
         return f"{self.answer} ({', '.join(reasons)})"
+
+    def _repr_html_(self) -> str:
+        shown = {
+            "statistic": self.statistic,
+            "degrees of freedom": self.df,
+            "p": self.p,
+            "probability of independence": self.probability,
+            "power": self.power,
+            "Cramer's V": self.cramers_v,
+        }
+        rows = [(name, f"{value:.4g}") for name, value in shown.items() if value is not None]
+        used = f"{self.rows_used:,} of {self.n_rows:,} rows used"
+        return html_table(self.answer, ("", ""), [*rows, ("rows", used)])
 
 
 class IndependenceTest(Protocol):

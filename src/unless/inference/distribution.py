@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Context, Variable
+from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import UnknownName
 
 Floats = npt.NDArray[np.float64]
@@ -85,14 +85,9 @@ class Distribution(Mapping[Labels, float]):
         return "\n".join([f"<{self._title()}>", *lines, *([f"... and {more:,} more"] if more else [])])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(label)}</td>" for label in row) + f"<td>{shown}</td></tr>"
-            for row, shown in self._shown()
-        )
-        more = len(self) - min(len(self), SHOWN)
-        note = f"<p>... and {more:,} more</p>" if more else ""
-        return f"<p>{escape(self._title())}</p><table><tr>{head}<th>probability</th></tr>{body}</table>{note}"
+        rows = [(*labels, shown) for labels, shown in self._shown()]
+        heads = [visible(name)[:MOST_LETTERS] for name in self.names]
+        return html_table(self._title(), (*heads, "probability"), rows, more=len(self) - len(rows))
 
     def _title(self) -> str:
         given = f" given {self.evidence}" if self.evidence else ""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from unless.data.showing import html_table
 from unless.inference.priors import Prior
 
 Measure = Literal["pseudo_log_likelihood", "log_likelihood"]
@@ -58,3 +59,15 @@ class FitReport:
             f"gradient {self.gradient_norm:.1e} after {self.n_iterations:,} iterations and "
             f"{self.n_evaluations:,} passes."
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("prior", self.prior),
+            ("measure", self.measure.replace("_", " ")),
+            ("objective", f"{self.objective:,.6f}"),
+            ("largest component of the gradient", f"{self.gradient_norm:.1e}"),
+            ("iterations", f"{self.n_iterations:,}"),
+            ("passes", f"{self.n_evaluations:,}"),
+        ]
+        tried = [(f"{one.prior}, tried", f"{one.score:.6f} a row") for one in self.candidates]
+        return html_table(self.message, ("", ""), [*rows, *tried])

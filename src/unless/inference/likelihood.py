@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.progress import showing_share, within
+from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
 from unless.inference.cells import HOLE, read_cells
@@ -30,6 +31,11 @@ class ConditionalScore:
 
     def __float__(self) -> float:
         return self.value
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{value:.4f}") for name, value in self.by_variable.items()]
+        title = f"{self.value:.6f} nats a row, {self.n_rows:,} rows"
+        return html_table(title, ("variable", "adds"), rows)
 
 
 def score(model: LogLinearModel, X: object, *, max_memory: int | str | None = None) -> float:

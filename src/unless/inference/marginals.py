@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Context, Domain
+from unless.data.showing import MOST_ROWS, html_table
 from unless.inference.distribution import Distribution
 
 Floats = npt.NDArray[np.float64]
+# Levels of one variable that a notebook shows.
+MOST_LEVELS = 4
 
 
 class Marginals(Mapping[str, Distribution]):
@@ -65,6 +68,18 @@ class Marginals(Mapping[str, Distribution]):
     def __len__(self) -> int:
         return len(self.domain)
 
+    def _repr_html_(self) -> str:
+        rows = [(name, _levels_text(self[name])) for name in self.domain.names[:MOST_ROWS]]
+        return html_table(repr(self)[1:-1], ("variable", "probabilities"), rows, more=len(self) - len(rows))
+
     def __repr__(self) -> str:
         given = f" given {self.evidence}" if self._codes else ""
         return f"<Marginals of {len(self)} variables{given}, {self.method}>"
+
+
+def _levels_text(answer: Distribution) -> str:
+    """Write the most probable levels of one variable."""
+    shares = answer.probabilities.tolist()
+    first = sorted(range(len(shares)), key=lambda code: (-shares[code], code))[:MOST_LEVELS]
+    said = [f"{answer.labels[0][code]} {shares[code]:.3f}" for code in first]
+    return ", ".join([*said, *(["..."] if len(shares) > len(first) else [])])

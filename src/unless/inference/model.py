@@ -322,6 +322,11 @@ class LogLinearModel:
     def _codes(self, evidence: Evidence) -> dict[int, int]:
         return self.domain.encode(evidence) if evidence else {}
 
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = ("exact", "plain")
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
     def _repr_html_(self) -> str:
         from unless.inference.showing import model_html
 

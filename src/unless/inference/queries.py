@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unless.data.domain import Context
 from unless.data.progress import showing_share
+from unless.data.showing import html_table
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
@@ -36,6 +37,10 @@ class MostProbable(Context):
     def __init__(self, context: Context, log_probability: float) -> None:
         super().__init__(context)
         self.log_probability = log_probability
+
+    def _repr_html_(self) -> str:
+        title = f"Most probable, log probability {self.log_probability:.4f}"
+        return html_table(title, ("variable", "level"), list(self.items()))
 
 
 def choose_method(

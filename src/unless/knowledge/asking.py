@@ -8,6 +8,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Context, Domain
+from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
@@ -77,6 +78,17 @@ class Asked:
         lines = [f"{a} and {b}{given}{where}", f"  data:  {self._data()}", f"  model: {self._model()}"]
         return "\n".join([*lines, *self._tables()])
 
+    def _repr_html_(self) -> str:
+        title, *_ = str(self).split("\n", 1)
+        parts = [html_table(title, (), (), [f"data: {self._data()}", f"model: {self._model()}"])]
+        if len(self.data.tables) > MOST_TABLES:
+            return parts[0]
+        for labels, table in zip(self.data.strata, self.data.tables.tolist(), strict=True):
+            head, *lines = _cells(table, self.pair, self.domain)
+            heads = ["", *(visible(level)[:MOST_LETTERS] for level in head[1:])]
+            parts.append(html_table(self._stratum(labels) or "Rows", heads, lines))
+        return "".join(parts)
+
     def _data(self) -> str:
         side, rows = self.data, rows_text(self.data.n_rows, self.n_rows)
         if not side.df:
@@ -106,15 +118,18 @@ class Asked:
             return [f"  ({len(side.tables):,} tables)"]
         lines = []
         for labels, table in zip(side.strata, side.tables, strict=True):
-            named = ", ".join(
-                f"{spoken(name)} = {spoken(label)}" for name, label in zip(self.given, labels, strict=True)
-            )
+            named = self._stratum(labels)
             lines += [
                 "",
                 *([f"  {named}"] if named else []),
                 *_table_lines(table.tolist(), self.pair, self.domain),
             ]
         return lines
+
+    def _stratum(self, labels: tuple[str, ...]) -> str:
+        return ", ".join(
+            f"{spoken(name)} = {spoken(label)}" for name, label in zip(self.given, labels, strict=True)
+        )
 
 
 def ask(
@@ -182,11 +197,7 @@ def _refuse_repeats(names: list[str]) -> None:
 
 def _table_lines(table: list[list[int]], pair: tuple[str, str], domain: Domain) -> list[str]:
     """Write a table with the levels that occur, numbers to the right."""
-    rows = [code for code, line in enumerate(table) if any(line)]
-    columns = [code for code in range(len(table[0])) if any(line[code] for line in table)]
-    a, b = (domain[name].levels for name in pair)
-    cells = [["", *(b[code] for code in columns)]]
-    cells += [[a[code], *(f"{table[code][other]:,}" for other in columns)] for code in rows]
+    cells = _cells(table, pair, domain)
     widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
     return [
         "  "
@@ -198,3 +209,12 @@ def _table_lines(table: list[list[int]], pair: tuple[str, str], domain: Domain) 
         ).rstrip()
         for line in cells
     ]
+
+
+def _cells(table: list[list[int]], pair: tuple[str, str], domain: Domain) -> list[list[str]]:
+    """Return a table with the levels that occur, its head first."""
+    rows = [code for code, line in enumerate(table) if any(line)]
+    columns = [code for code in range(len(table[0])) if any(line[code] for line in table)]
+    a, b = (domain[name].levels for name in pair)
+    cells = [["", *(b[code] for code in columns)]]
+    return cells + [[a[code], *(f"{table[code][other]:,}" for other in columns)] for code in rows]

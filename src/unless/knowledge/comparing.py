@@ -8,6 +8,7 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
+from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.settings import check_effect
 from unless.knowledge import sentences as say
@@ -85,6 +86,15 @@ class PairChange:
     def __str__(self) -> str:
         return self.sentence
 
+    def _repr_html_(self) -> str:
+        sides = zip(self.where or ("first", "second"), (self.first, self.second), strict=True)
+        rows = [
+            (where, f"{one.n_rows:,}", say.decimal(one.cramers_v), say.decimal(one.cramers_v_limit))
+            for where, one in sides
+            if one is not None
+        ]
+        return html_table(self.kind, ("where", "rows", "V", "V at most"), rows, [f"{self.sentence}."])
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -148,6 +158,14 @@ class Comparison:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        shown = self.differences
+        rows = [(f"{one.sentence}.", one.kind) for one in shown[:MOST_ROWS]]
+        notes = [*self._rest(), *self.notes]
+        sides = ", ".join(f"{name}: {n_rows:,} rows" for name, n_rows in self.sides)
+        title = f"{repr(self)[1:-1]} ({sides})"
+        return html_table(title, ("difference", "kind"), rows, notes, len(shown) - len(rows))
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.differences)} of {len(self.changes)} pairs differ>"

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Domain
+from unless.data.showing import html_table
 from unless.independence.pearson import PearsonTest
 from unless.independence.power import ENOUGH_POWER, rows_needed
 from unless.independence.verdict import Answer
@@ -85,6 +86,15 @@ class Evidence:
                 for labels, table in zip(self.strata, self.tables, strict=True)
             ]
         return plain
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("rows", f"{self.rows_used:,} of {self.n_rows:,} used"),
+            ("V", f"{self.cramers_v:.2f}, at most {self.cramers_v_limit:.2f}"),
+            ("test", f"{self.method}, statistic {self.statistic:.2f}, {self.df} degrees of freedom"),
+            ("p", f"{self.p:.3g}"),
+        ]
+        return html_table(self.answer, ("", ""), rows)
 
 
 def weigh(

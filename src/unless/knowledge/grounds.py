@@ -12,6 +12,7 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
+from unless.data.showing import html_table
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.gates import Side
@@ -140,6 +141,15 @@ class PairEvidence:
                 for labels, table in zip(self.strata, self.tables, strict=True)
             ]
         return plain
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("rows", f"{self.n_rows:,}"),
+            ("V", f"{self.cramers_v:.2f}, at most {self.cramers_v_limit:.2f}"),
+            ("test", f"{self.method}, statistic {self.statistic:.2f}, {self.df} degrees of freedom"),
+            ("p, q", f"{self.p:.3g}, {self.q:.3g}"),
+        ]
+        return html_table("Evidence", ("", ""), rows)
 
 
 class Grounds:

@@ -248,7 +248,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") -> str:
-    shown = [_contrast(side.contrast)] if side.contrast else []
+    shown = [contrast_text(side.contrast)] if side.contrast else []
     if side.trend is not None and side.trend.is_clear:
         shown = [_trend(side.trend)]
     parts = [
@@ -267,7 +267,8 @@ def _trend(trend: Trend) -> str:
     return f"higher {_name(trend.first)} goes with {way} {_name(trend.second)}, tau = {tau}"
 
 
-def _contrast(contrast: Contrast) -> str:
+def contrast_text(contrast: Contrast) -> str:
+    """Write two shares side by side: "Admit = yes: 82 % where Gender = F against 62 % where M"."""
     column, level, other = _name(contrast.column), _name(contrast.level), _name(contrast.other)
     return (
         f"{column} = {level}: {percent(contrast.high)} where {other} = {_name(contrast.at_high)} against "

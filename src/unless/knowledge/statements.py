@@ -9,7 +9,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.measures import rounded
-from unless.knowledge.sentences import decimal
+from unless.knowledge.sentences import chance, decimal
 from unless.knowledge.target import Direction, by_strength, direction_of, strength, target_lines
 from unless.referee.verdicts import Kind
 from unless.structures.pairs import Edge
@@ -117,6 +117,20 @@ class Statement:
     def __str__(self) -> str:
         return self.sentence
 
+    def _repr_html_(self) -> str:
+        sides = zip(("linked", "elsewhere"), self.evidence, strict=False)
+        rows = [
+            (
+                side if self.gate else "all rows",
+                f"{one.n_rows:,}",
+                decimal(one.cramers_v),
+                decimal(one.cramers_v_limit),
+                chance("p", one.p),
+            )
+            for side, one in sides
+        ]
+        return html_table(self.kind, ("where", "rows", "V", "V at most", "test"), rows, [f"{self.sentence}."])
+
 
 def _meets(regions: tuple[Region, ...], context: Mapping[str, str]) -> bool:
     """Tell whether some row of a context can be in one of the regions."""
@@ -158,6 +172,9 @@ class InContext:
         a, b = map(spoken, self.pair)
         bound = "" if self.bound is None else f" (V at most {decimal(self.bound)})"
         return f"{a} and {b}: {self.state}{bound}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), (), [f"{self.statement.sentence}."])
 
 
 @dataclass(frozen=True)
@@ -232,11 +249,11 @@ class Statements(Sequence[Statement]):
         return {
             "settings": dict(self.settings),
             "note": self.note,
-            "statements": [one.to_dict(tables) | self._aimed(one) for one in self.statements],
+            "statements": [one.to_dict(tables) | self.aimed(one) for one in self.statements],
             **({} if self.target is None else {"target": self.target}),
         }
 
-    def _aimed(self, one: Statement) -> dict[str, Any]:
+    def aimed(self, one: Statement) -> dict[str, Any]:
         """Return the direction and strength of a statement about a target, as plain values."""
         if self.target is None:
             return {}

@@ -167,6 +167,8 @@ class Estimator:
         network: "LogLinearModel | Literal[False] | None" = None,
         target: str | None = None,
         title: str | None = None,
+        rows: bool = True,
+        min_cell: int | None = None,
     ) -> None:
         """Write what was learned as one HTML page that needs no network and no server.
 
@@ -181,11 +183,17 @@ class Estimator:
             Keep to what matters for this column, most first; that of `target_` if there is one.
         title
             The title of the page.
+        rows
+            False keeps the rows of the table out of the file, and all that could be them: tables of counts,
+            and the probabilities of a network.
+        min_cell
+            Counts below this are not in the file, and others are rounded to multiples of it; no rows are
+            kept. docs/limits.md states the rule.
         """
         from unless.learners.reporting import report
 
         self.check_fitted()
-        report(self, path, data, network, target, title)
+        report(self, path, data, network, target, title, rows, min_cell)
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()
@@ -292,6 +300,14 @@ class Estimator:
             target_tags=TargetTags(required=False),
             input_tags=InputTags(categorical=True, string=True, allow_nan=False),
         )
+
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = (
+            "answer_settings", "check_fitted", "check_settings", "default_settings", "kept_structure",
+            "machine_settings",
+        )  # fmt: skip
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         if not self.__sklearn_is_fitted__():

@@ -2,14 +2,17 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import FileFormatError, NotFitted, SettingError, TooLarge, UnlessError
+from unless.formats.catalogue import write_model
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
+from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior, parse_prior
 from unless.knowledge.keeping import keep_statements, read_statements
 from unless.knowledge.statements import Statements
@@ -18,13 +21,16 @@ from unless.learners.classifier import UnlessClassifier
 from unless.learners.estimator import Estimator
 from unless.structures.canonical import CanonicalModel
 
-Path = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
+# A model with weights is written in these formats, too, by the ending of its file.
+OTHER_ENDINGS = (".mn", ".uai", ".bif", ".json", ".graphml")
 
 
-def save(learned: Estimator | Structure, path: Path, *, rows: bool = True) -> None:
+def save(learned: Estimator | Structure, path: PathLike, *, rows: bool = True) -> None:
     """Write a fitted estimator, a structure or a model with weights to one .unless file.
 
-    The same answer gives the same bytes.
+    The same answer gives the same bytes. A model with weights whose file ends in .mn, .uai, .bif, .json or
+    .graphml is written in that format, as `write_model` does.
 
     Of an estimator are kept the settings that shape the answer, the variables, the structure, the counts of
     tests, the statements with their evidence, and the collapsed table: its distinct rows and how often each
@@ -42,6 +48,9 @@ def save(learned: Estimator | Structure, path: Path, *, rows: bool = True) -> No
         raise SettingError(f"rows={rows!r} must be True or False.")
     if not isinstance(learned, Estimator):
         _check_rows(rows, learned)
+        if isinstance(learned, LogLinearModel) and Path(path).suffix.lower() in OTHER_ENDINGS:
+            write_model(learned, path)
+            return
         save_record(Record(learned), path)
         return
     learned.check_fitted()
@@ -89,7 +98,7 @@ def _statements(learned: Estimator) -> Statements | None:
         return None
 
 
-def load(path: Path) -> Estimator | Structure:
+def load(path: PathLike) -> Estimator | Structure:
     """Read a .unless file: a fitted estimator if it holds one, else the structure or model."""
     record = load_record(path)
     if record.learner is None:

@@ -7,6 +7,7 @@ from unless.data.dataset import Dataset
 from unless.inference.rows import read_rows
 from unless.knowledge.explaining import explain_as_learned
 from unless.report.build import Source
+from unless.report.disclosure import Disclosure
 from unless.report.whatif import n_states
 from unless.report.writing import write_report
 
@@ -25,6 +26,8 @@ def report(
     network: "LogLinearModel | Literal[False] | None",
     target: str | None,
     title: str | None,
+    rows: bool = True,
+    min_cell: int | None = None,
 ) -> None:
     """Write the page of a fitted estimator."""
     table = _table(learned, data)
@@ -32,7 +35,8 @@ def report(
         statements = learned._all_statements()
     else:
         statements = explain_as_learned(learned.structure_, table, learned.get_params())
-    if network is None and n_states(learned.structure_.domain) <= CHEAP_STATES:
+    keeps_rows = Disclosure.of(rows, min_cell).keeps_rows
+    if network is None and keeps_rows and n_states(learned.structure_.domain) <= CHEAP_STATES:
         network = learned.network(table)
     write_report(
         learned.structure_,
@@ -43,6 +47,8 @@ def report(
         source=source_of(learned, learned.notes_ if data is None else table.notes),
         target=target or learned.target_,
         title=title,
+        rows=rows,
+        min_cell=min_cell,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import shorten
@@ -15,9 +16,10 @@ from unless.knowledge.slices import Shares, shares_of, told_column
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.verdicts import Kind
 from unless.report import layout
-from unless.report.contexts import hold
-from unless.report.page import Bars, Chart, Link, Page, Variable
-from unless.report.whatif import what_if
+from unless.report.contexts import hold, without_rows
+from unless.report.disclosure import Disclosure
+from unless.report.page import Bars, Chart, Link, Page, Variable, WhatIf
+from unless.report.whatif import LEFT_OUT, what_if
 from unless.report.words import count, listed, value
 from unless.structures.regions import Region
 
@@ -56,21 +58,26 @@ def build(
     network: LogLinearModel | None = None,
     source: Source | None = None,
     title: str = TITLE,
+    told: Disclosure | None = None,
 ) -> Page:
-    """Gather all that one page shows of a table; no test is run, and nothing is counted but rows."""
-    source = source or Source()
+    """Gather all that one page shows of a table; no test is run, and nothing is counted but rows.
+
+    `told` says what the page may tell of single rows and of small counts; by default all.
+    """
+    source, told = source or Source(), told or Disclosure()
+    told.check(data)
     # Findings stand first, and every one of them is kept.
     kept = statements[: max(MOST_STATEMENTS, len(statements.findings))]
     links = _links(kept, data)
-    charts, too_many = _charts(kept, data)
+    charts, too_many = _charts(kept, data, told) if told.keeps_charts else ([[] for _ in kept], [])
     gates = sorted({switch for link in links for switch in link.switches})
-    contexts = hold(data)
+    contexts = hold(data) if told.keeps_rows else without_rows(data)
     return Page(
         title=title,
-        n_rows=data.n_rows,
+        n_rows=told.shown(data.n_rows) or 0,
         n_columns=data.n_variables,
-        about=_about(data, source, statements.settings),
-        notes=_notes(source.notes),
+        about=_about(data, source, statements.settings, told),
+        notes=[told.text(note) for note in _notes(source.notes)],
         headline=headline(statements),
         counts=statements.counts(),
         variables=_variables(data, links),
@@ -78,16 +85,24 @@ def build(
         contexts=contexts,
         statement_note=statements.note,
         settings=dict(statements.settings),
-        statements=statements.to_dict()["statements"][: len(kept)],
+        statements=[told.statement(one, data) | _aimed(statements, one, told) for one in kept],
         where=[_where(one, data) for one in kept],
         charts=charts,
-        what_if=what_if(network, data.domain, gates),
+        what_if=what_if(network, data.domain, gates) if told.keeps_rows else WhatIf("none", LEFT_OUT),
         left_out=[
             *([contexts.note] if contexts.note else []),
             *_left_out(statements, len(kept)),
             *too_many,
         ],
+        reveals=told.says(contexts.n),
+        min_cell=told.min_cell,
     )
+
+
+def _aimed(statements: Statements, one: Statement, told: Disclosure) -> dict[str, Any]:
+    """Return the direction and strength of what is said of a target; directions tell percentages."""
+    aimed = statements.aimed(one)
+    return {**aimed, "direction": None} if aimed and told.min_cell else aimed
 
 
 def _links(statements: Sequence[Statement], data: Dataset) -> list[Link]:
@@ -115,7 +130,9 @@ def _variables(data: Dataset, links: Sequence[Link]) -> list[Variable]:
     ]
 
 
-def _charts(statements: Sequence[Statement], data: Dataset) -> tuple[list[list[Chart]], list[str]]:
+def _charts(
+    statements: Sequence[Statement], data: Dataset, told: Disclosure
+) -> tuple[list[list[Chart]], list[str]]:
     """Make the pictures of the statements that keep their tables, as many as a page bears."""
     charts: list[list[Chart]] = []
     n_cells = n_without = 0
@@ -124,7 +141,7 @@ def _charts(statements: Sequence[Statement], data: Dataset) -> tuple[list[list[C
             n_without += any(side.tables.size for side in one.evidence)
             charts.append([])
             continue
-        charts.append(_chart(one, data))
+        charts.append(_chart(one, data, told))
         n_cells += sum(
             len(bars.a) * len(bars.b) for chart in charts[-1] for bars in (chart.whole, *chart.strata)
         )
@@ -133,26 +150,33 @@ def _charts(statements: Sequence[Statement], data: Dataset) -> tuple[list[list[C
     return charts, [f"The pictures of {count(n_without, 'statement')} further down the list are left out."]
 
 
-def _chart(statement: Statement, data: Dataset) -> list[Chart]:
+def _chart(statement: Statement, data: Dataset, told: Disclosure) -> list[Chart]:
     column = told_column(statement)
-    return [
-        Chart(
-            side=side.side,
-            column=column,
-            whole=_bars(side.whole, data),
-            strata=[_bars(part, data) for part in side.strata],
-            n_left_out=side.n_left_out,
+    charts = []
+    for side in shares_of(statement):
+        tables = statement.evidence[side.side].tables
+        cells = (tables.transpose(0, 2, 1) if column else tables).sum(axis=0)
+        # A stratum of so few rows that their number may not be told has no picture.
+        strata = [part for part in side.strata if told.shown(part.n_rows) is not None]
+        charts.append(
+            Chart(
+                side=side.side,
+                column=column,
+                whole=_bars(side.whole, data, told, cells),
+                strata=[_bars(part, data, told, cells) for part in strata],
+                n_left_out=side.n_left_out + len(side.strata) - len(strata),
+            )
         )
-        for side in shares_of(statement)
-    ]
+    return charts
 
 
-def _bars(part: Shares, data: Dataset) -> Bars:
+def _bars(part: Shares, data: Dataset, told: Disclosure, cells: npt.NDArray[np.int64]) -> Bars:
+    """Make one picture; `cells` are the counts behind shares that come without."""
     of_levels = (np.nan_to_num(part.shares) * part.rows).sum(axis=1)
     a, b = _frequent(of_levels.tolist()), _frequent(part.rows.tolist())
     shown = np.ix_(a, b)
     where = Region.of(data.domain, {name: [label] for name, label in part.stratum})
-    return Bars(
+    bars = Bars(
         where=regions_text((where,), data.domain) if where.conditions else "",
         given=list(part.given),
         n_rows=part.n_rows,
@@ -164,6 +188,7 @@ def _bars(part: Shares, data: Dataset) -> Bars:
         low=np.round(part.low[shown], 6).tolist(),
         high=np.round(part.high[shown], 6).tolist(),
     )
+    return told.bars(bars, (cells if part.counts is None else part.counts)[shown])
 
 
 def _frequent(totals: list[float]) -> list[int]:
@@ -194,11 +219,11 @@ def headline(statements: Statements) -> str:
     return f"{first} {'Other pairs' if n_found else 'Pairs'}: {listed(others)}."
 
 
-def _about(data: Dataset, source: Source, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    about = [
-        ("Table", f"{count(data.n_rows, 'row')}, {count(data.n_variables, 'column')}, "
-                  f"{count(data.n_distinct, 'different row')}"),
-    ]  # fmt: skip
+def _about(
+    data: Dataset, source: Source, settings: Mapping[str, Any], told: Disclosure
+) -> list[tuple[str, str]]:
+    size = f"{count(told.shown(data.n_rows) or 0, 'row')}, {count(data.n_variables, 'column')}"
+    about = [("Table", size if told.min_cell else f"{size}, {count(data.n_distinct, 'different row')}")]
     if data.constant_names:
         about.append(("Columns that never vary", shorten(data.constant_names)))
     if source.learner:

@@ -249,5 +249,6 @@ def foot(page: Page) -> str:
     return (
         f"<footer><h2>How to read this</h2>{asset('glossary.html')}{gaps}"
         '<p class="small">Written by Unless. This file holds all it shows; it needs no network.</p>'
+        f'<p class="small" id="reveals">{shown(page.reveals)}</p>'
         "</footer>"
     )

@@ -26,6 +26,11 @@ def hold(data: Dataset, most_bytes: int = MOST_BYTES) -> Contexts:
     )
 
 
+def without_rows(data: Dataset) -> Contexts:
+    """Return what a page holds that keeps no rows."""
+    return Contexts(n=0, codes=["" for _ in data.domain], code_bytes=[1 for _ in data.domain], counts=[])
+
+
 def _most_frequent(counts: npt.NDArray[np.int64], most: int) -> tuple[npt.NDArray[np.intp], str]:
     if len(counts) <= most:
         return np.arange(len(counts)), ""

@@ -23,19 +23,20 @@ class Bars(msgspec.Struct, frozen=True):
 
     `where` are levels that all rows here have, in words. `given` are the columns that are mixed alike at each
     level of the other column; where there are none the shares are plain, and `counts` are theirs. `a` and `b`
-    are the levels shown, by position; rare ones may be left out.
+    are the levels shown, by position; rare ones may be left out. Counts that are too small to be told are
+    None, and so are the shares that rest on them.
     """
 
     where: str
     given: list[str]
-    n_rows: int
+    n_rows: int | None
     a: list[int]
     b: list[int]
-    shares: list[list[float]]
-    counts: list[list[int]] | None
-    rows: list[int]
-    low: list[list[float]]
-    high: list[list[float]]
+    shares: list[list[float | None]]
+    counts: list[list[int | None]] | None
+    rows: list[int | None]
+    low: list[list[float | None]]
+    high: list[list[float | None]]
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Contexts(msgspec.Struct, frozen=True):
-    """The distinct rows of the table: codes by column, and counts.
+    """The distinct rows of the table: codes by column, and counts; none where the page keeps no rows.
 
     Codes are little-endian, of one or two bytes each, in base64. `note` says in words which rows these are,
     where they are not all.
@@ -120,6 +121,9 @@ class Page(msgspec.Struct, frozen=True):
     charts: list[list[Chart]]
     what_if: WhatIf
     left_out: list[str]
+    # What the page reveals of single rows, in one line; counts below `min_cell` are not in it.
+    reveals: str = ""
+    min_cell: int = 0
 
 
 # What could end a script element, or turn or hide what an editor shows of the file. Outside of strings JSON

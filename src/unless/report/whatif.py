@@ -20,6 +20,8 @@ NO_NETWORK = (
     "Fit one with est.network(data) and give it to report(network=...)."
 )
 
+LEFT_OUT = "There are no probabilities on this page: small counts could be computed from them."
+
 
 def n_states(domain: Domain) -> float:
     """Count the states of a domain, as a float because there may be very many."""

@@ -10,10 +10,11 @@ from unless.inference.rows import read_rows
 from unless.knowledge.explaining import explain
 from unless.knowledge.statements import Statements
 from unless.report.build import TITLE, Source, build
+from unless.report.disclosure import Disclosure
 from unless.report.document import render
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 (each says one thing about the page; they are independent)
     structure: Any,
     data: object,
     path: str | os.PathLike[str],
@@ -23,6 +24,8 @@ def write_report(
     source: Source | None = None,
     target: str | None = None,
     title: str | None = None,
+    rows: bool = True,
+    min_cell: int | None = None,
 ) -> None:
     """Write what a structure and a table say as one HTML file that needs no network.
 
@@ -42,11 +45,23 @@ def write_report(
         How the structure was learned; without it only what reading did to the table is known.
     target
         Keep to what matters for this column, most first.
+    rows
+        False keeps the rows of the table out of the file, and all that could be them: tables of counts, and
+        the probabilities of a network.
+    min_cell
+        Counts below this are not in the file, and others are rounded to multiples of it; no rows are kept.
+        docs/limits.md states the rule.
     """
     from unless.runtime.files import replacing
 
     if title is not None and not isinstance(title, str):
         raise SettingError(f"title={title!r} is no text; give a string.")
+    told = Disclosure.of(rows, min_cell)
+    if network is not None and not told.keeps_rows:
+        raise SettingError(
+            "Small counts could be computed from the probabilities of network=; leave it out where min_cell= "
+            "or rows=False is given."
+        )
     table = read_rows(domain_of(structure), data)
     if network is None and isinstance(structure, LogLinearModel):
         network = structure
@@ -57,7 +72,8 @@ def write_report(
     if title is None:
         title = TITLE if said.target is None else f"What matters for {said.target}"
     try:
-        text = render(build(table, said, network=network, source=source, title=title)).encode()
+        page = build(table, said, network=network, source=source, title=title, told=told)
+        text = render(page).encode()
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
     with replacing(path, private=True) as stream:

@@ -240,6 +240,11 @@ class CanonicalModel:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = ("graph_index", "packed")
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
     def _repr_html_(self) -> str:
         shares = sorted(self.given().shares.items(), key=lambda one: (-one[1], one[0])) if len(self) else []
         rows = [(*pair, f"{100 * share:.0f} %") for pair, share in shares]

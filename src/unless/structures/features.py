@@ -224,6 +224,11 @@ class FeatureSet:
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), len(self)))
 
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = ("arrays", "from_arrays")
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
     def _repr_html_(self) -> str:
         first = [(str(feature),) for feature in islice(self, MOST_ROWS)]
         return html_table(repr(self)[1:-1], ("feature",), first, more=len(self) - len(first))

@@ -128,6 +128,11 @@ class Graph:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.nodes)} variables, {self.n_edges} edges{self._where()}>"
 
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = ("from_packed", "packed")
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
     def _repr_html_(self) -> str:
         return html_table(repr(self)[1:-1], ("linked", ""), list(self))
 

@@ -204,6 +204,11 @@ class LabelledGraph:
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), self.links, self.weighed))
 
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = ("interacting", "weighed")
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
     def _repr_html_(self) -> str:
         rows = [(*link.pair, " or ".join(map(str, link.regions)) or "everywhere") for link in self.links]
         return html_table(repr(self)[1:-1], ("linked", "", "where"), rows)

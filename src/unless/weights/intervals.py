@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.progress import PATIENCE, Bar, progress
+from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.conditionals import Conditionals, mirror
 from unless.inference.model import LogLinearModel
@@ -34,6 +35,16 @@ class WeightIntervals:
     high: Floats
     standard_errors: Floats
     level: float
+
+    def _repr_html_(self) -> str:
+        numbers = zip(self.low.tolist(), self.high.tolist(), self.standard_errors.tolist(), strict=True)
+        rows = [
+            (place, *(f"{number:+.3f}" for number in line[:2]), f"{line[2]:.3f}")
+            for place, line in zip(range(MOST_ROWS), numbers, strict=False)
+        ]
+        title = f"{100 * self.level:g} % intervals of {len(self.low):,} weights"
+        more = len(self.low) - len(rows)
+        return html_table(title, ("feature", "low", "high", "standard error"), rows, more=more)
 
 
 def weight_intervals(

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     "convert",
     short_help="Write a model or a graph in another format.",
     epilog="""
-    Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json, and .bif
-    which is only read. Graphs: .graphml and .unless; of a model, .graphml gets the graph alone. Names have no
-    place in .mn and .uai: they lie beside, in a file that ends in .names.json.
+    Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json and
+    .bif, which gets a directed network with the same joint distribution. Graphs: .graphml and .unless; of a
+    model, .graphml gets the graph alone. Names have no place in .mn and .uai: they lie beside, in a file that
+    ends in .names.json.
 
     \b
     Examples:
       unless convert fitted.unless fitted.mn
       unless convert network.bif network.uai
+      unless convert fitted.unless fitted.bif
       unless convert learned.unless graph.graphml
 
     \b

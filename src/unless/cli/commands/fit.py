@@ -50,7 +50,8 @@ def _judge(text: str) -> int | float | str:
     STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
     .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
     .data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
-    lies beside the table. OUT ends in .unless, .mn, .uai or .json, and is replaced only when all went well.
+    lies beside the table. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced only when all
+    went well.
 
     \b
     Examples:

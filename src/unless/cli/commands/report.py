@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     brings its rows along; for other models, or without rows, name the table. The page gives probabilities
     where all combinations of levels are few, or where --network names a model with weights.
 
+    A page holds the distinct rows of the table with their counts, and says so at its end. --min-cell 5 leaves
+    out every count below 5 and rounds the others to multiples of 5; --no-rows leaves out all counts but those
+    in sentences.
+
     \b
     Examples:
       unless report model.unless -o report.html --open
       unless report graph.graphml table.csv -o report.html
       unless report model.unless -o report.html --network fitted.unless
       unless report model.unless -o report.html --target income
+      unless report model.unless -o report.html --min-cell 5
     """,
 )
 @click.argument("model", type=click.Path())
@@ -40,6 +45,15 @@ if TYPE_CHECKING:
 @click.option(
     "--network", metavar="FILE", type=click.Path(), help="A model with weights, as `unless fit` writes."
 )
+@click.option(
+    "--min-cell",
+    metavar="N",
+    type=click.IntRange(min=3),
+    help="Hide counts below N and round the others; no rows are kept.",
+)
+@click.option(
+    "--no-rows", is_flag=True, help="Keep rows, tables of counts and probabilities out of the page."
+)
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @matching_options
 def command(
@@ -49,6 +63,8 @@ def command(
     target: str | None,
     title: str | None,
     network: str | None,
+    min_cell: int | None,
+    no_rows: bool,
     is_opened: bool,
     **reading: Any,
 ) -> None:
@@ -59,10 +75,15 @@ def command(
     from unless.cli.display import busy, note
     from unless.cli.writing import check_output
 
+    if network and (no_rows or min_cell):
+        option = "--min-cell" if min_cell else "--no-rows"
+        raise click.UsageError(
+            f"small counts could be computed from the probabilities of --network; leave it out with {option}"
+        )
     inputs = [Path(name) for name in (model, *files, *([network] if network else []))]
     check_output(output, [source for source in inputs if source.exists()], "input")
     with busy("Writing ..."):
-        _write(model, files, output, (target, title), network, reading)
+        _write(model, files, output, (target, title), network, reading, rows=not no_rows, min_cell=min_cell)
     note(f"Wrote {output}; open it in a browser.")
     if is_opened:
         click.launch(Path(output).resolve().as_uri())
@@ -75,6 +96,7 @@ def _write(
     about: tuple[str | None, str | None],
     network: str | None,
     reading: dict[str, Any],
+    **told: Any,
 ) -> None:
     from unless.cli.models import ending
     from unless.formats.text import take
@@ -90,12 +112,12 @@ def _write(
     if isinstance(learned, Estimator):
         keeps_rows = hasattr(learned, "data_") and not files
         data = None if keeps_rows else _data(learned.structure_, files, reading, model)
-        learned.report(output, data=data, network=net, target=target, title=title)
+        learned.report(output, data=data, network=net, target=target, title=title, **told)
         return
     data = _data(learned, files, reading, model)
     # A model's own rows come without a word on how they were read.
     source = None if files else Source()
-    write_report(learned, data, output, network=net, source=source, target=target, title=title)
+    write_report(learned, data, output, network=net, source=source, target=target, title=title, **told)
 
 
 def _structure(model: "PathLike") -> Any:

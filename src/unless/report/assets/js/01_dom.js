@@ -69,7 +69,9 @@ function count(number, noun) {
 
 const THOUSANDS = new Intl.NumberFormat("en-US");
 
+// A count that is too small to be told is null.
 function whole(number) {
+  if (number === null) return `<${page.min_cell}`;
   return THOUSANDS.format(number);
 }
 

@@ -14,7 +14,11 @@ const held = {
   counts: page.contexts.counts,
 };
 
+// A page may keep no rows; then nothing is counted under a context.
+const hasRows = page.contexts.n > 0;
+
 function rowsIn(context) {
+  if (!hasRows) return page.n_rows;
   const fixed = context.map((_, column) => column).filter((column) => context[column] >= 0);
   let nRows = 0;
   for (let row = 0; row < page.contexts.n; row++) {
@@ -23,6 +27,10 @@ function rowsIn(context) {
     if (place === fixed.length) nRows += held.counts[row];
   }
   return nRows;
+}
+
+function rowsNote(answer) {
+  return hasRows ? ` (${count(answer.nRows, "row")})` : "";
 }
 
 function labelsOf(context) {

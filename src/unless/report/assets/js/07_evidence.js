@@ -75,8 +75,26 @@ function sideView(place, side, at) {
   return el("section", { class: "side" }, title, sideFacts(side, at));
 }
 
+// Of too few rows no share is told.
+function hiddenRow(label, part, a, b) {
+  const total = part.rows[b];
+  const text = part.counts ? `${whole(part.counts[a][b])} of ${whole(total)}` : `not shown, ${count(total, "row")}`;
+  return el(
+    "div",
+    { class: "bar" },
+    el("span", { class: "bar-label" }, label),
+    svgEl(
+      "svg",
+      { class: "bar-plot", "aria-hidden": "true" },
+      svgEl("rect", { class: "bar-back", x: 0, y: 3, width: "100%", height: 12 }),
+    ),
+    el("span", { class: "bar-value" }, text),
+  );
+}
+
 function barRow(label, part, a, b) {
   const [share, total] = [part.shares[a][b], part.rows[b]];
+  if (share === null) return hiddenRow(label, part, a, b);
   const text = part.counts
     ? `${percent(share)}, ${whole(part.counts[a][b])} of ${whole(total)}`
     : `${percent(share)}, ${count(total, "row")}`;

@@ -9,7 +9,7 @@ function chip(column, code, text) {
     checked: code < 0,
     on: { change: () => choose(column, code) },
   });
-  const rows = code < 0 ? null : el("span", { class: "chip-rows", id: `rows-${column}-${code}` });
+  const rows = code < 0 || !hasRows ? null : el("span", { class: "chip-rows", id: `rows-${column}-${code}` });
   return el(
     "span",
     { class: "chip" },
@@ -82,6 +82,7 @@ function findChips(container, text) {
 function showChips(context) {
   rowsByLevel(context).forEach((totals, column) => {
     byId(`chip-${column}-${context[column]}`).checked = true;
+    if (!hasRows) return;
     totals.forEach((total, code) => {
       const rows = byId(`rows-${column}-${code}`);
       const text = whole(total);

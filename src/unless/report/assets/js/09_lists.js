@@ -31,8 +31,9 @@ function changes(before, answer) {
 
 function statusText(answer, before) {
   if (!answer.nRows) return `${contextText(answer.context)}: ${NO_ROW}.`;
-  const total = held.counts.reduce((sum, one) => sum + one, 0);
-  const rows = answer.isWhole ? count(total, "row") : `${whole(answer.nRows)} of ${count(total, "row")}`;
+  const total = hasRows ? held.counts.reduce((sum, one) => sum + one, 0) : page.n_rows;
+  const part = hasRows ? whole(answer.nRows) : "some";
+  const rows = answer.isWhole ? count(total, "row") : `${part} of ${count(total, "row")}`;
   const parts = linksByState(answer)
     .filter(([, links]) => links.length)
     .map(([state, links]) => `${whole(links.length)} ${STATE_WORDS[state]}`);

@@ -22,11 +22,11 @@ function showCompare(b) {
   byId("pin").hidden = isOn;
   byId("unpin").hidden = !isOn;
   byId("graph-caption").textContent = isOn
-    ? `B: ${contextText(b.context)} (${count(b.nRows, "row")})`
+    ? `B: ${contextText(b.context)}${rowsNote(b)}`
     : contextText(b.context);
   if (!isOn) return;
   const a = look(state.pinned);
-  byId("pinned-caption").textContent = `A: ${contextText(a.context)} (${count(a.nRows, "row")})`;
+  byId("pinned-caption").textContent = `A: ${contextText(a.context)}${rowsNote(a)}`;
   graphs.pinned = graphs.pinned || makeGraph(byId("pinned-graph"), openLink);
   showGraph(graphs.pinned, scene(a));
   showCompared(a, b);

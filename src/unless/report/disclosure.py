@@ -1,0 +1,241 @@
+"""What a page may tell of few rows: `min_cell` hides small counts and coarsens what they could be found from.
+
+The rule, as docs/limits.md states it. A count below `min_cell` is not in the file at all: it is null, and the
+page shows "<5". Every other count is rounded to a multiple of `min_cell`, totals included, so that a hidden
+count cannot be had by subtraction: in a line of a table with one hidden cell, the rounded total and the
+rounded other cells leave several values open. Shares are made of the rounded counts. A test of a pair that
+has a small count somewhere loses its statistic, p, q and percentages, and its V has one digit. Rows and
+probabilities of a model, from which small counts could be read off, are left out.
+"""
+
+import re
+from dataclasses import dataclass
+from math import ceil, floor, isfinite, log10
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Dataset
+from unless.errors import SettingError
+from unless.knowledge.grounds import PairEvidence
+from unless.knowledge.sentences import contrast_text, more_rows_text, rows_text
+from unless.knowledge.slices import wilson
+from unless.knowledge.statements import Statement
+from unless.report.page import Bars
+from unless.report.words import count
+
+Integers = npt.NDArray[np.int64]
+# Multiples of 2 are too fine: a hidden cell could be told from a rounded line.
+LEAST = 3
+_V = re.compile(r"\bV (=|at most|up to) (\.\d\d|1)(?!\d)")
+_TAU = re.compile(r"\btau = (-?)(\.\d\d|1)(?!\d)")
+_P = re.compile(r", p [=<] [^)]*(?=\))")
+_BOTH_MISSING = re.compile(r"both missing in (\d[\d,]*) of (\d[\d,]*) rows")
+# Numbers of rows in a note: "3 of 2,201 rows", "12 distinct rows", "'age' (3)", "3 missing".
+_ROWS = re.compile(
+    r"(?<![\w.,'\"])(?:\d{1,3}(?:,\d{3})+|\d+)(?= of \d| (?:\w+ )?rows?\b| (?:missing|values?)\b|\))"
+)
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What a page keeps of the table: whether its rows, and the least count it shows (0 for all)."""
+
+    rows: bool = True
+    min_cell: int = 0
+
+    @classmethod
+    def of(cls, rows: object, min_cell: object) -> "Disclosure":
+        """Check what was asked for; to hide small counts the rows must go."""
+        if not isinstance(rows, bool):
+            raise SettingError(f"rows={rows!r} must be True or False.")
+        if min_cell is None:
+            return cls(rows)
+        if isinstance(min_cell, bool) or not isinstance(min_cell, int | np.integer) or min_cell < LEAST:
+            raise SettingError(f"min_cell={min_cell!r} must be a whole number of {LEAST} or more, such as 5.")
+        return cls(rows, int(min_cell))
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the page holds the rows of the table."""
+        return self.rows and not self.min_cell
+
+    @property
+    def keeps_charts(self) -> bool:
+        """Whether the page holds tables of counts: without rows it does not, for they may be all rows."""
+        return self.rows
+
+    def says(self, n_distinct: int) -> str:
+        """Say in one line what the page reveals."""
+        hidden = (
+            f"Counts below {self.min_cell} are hidden and others rounded to multiples of {self.min_cell}; "
+        )
+        if self.keeps_rows:
+            return f"This page holds {count(n_distinct, 'distinct row')} with their counts."
+        if self.min_cell:
+            return f"{hidden}no rows{'' if self.keeps_charts else ' and no tables of counts'} are kept."
+        return "This page holds no rows and no tables of counts; its sentences tell numbers of rows."
+
+    def check(self, data: Dataset) -> None:
+        """Refuse a table that has fewer rows than may be told."""
+        if data.n_rows < self.min_cell:
+            raise SettingError(
+                f"The table has fewer rows than min_cell={self.min_cell}, so that nothing could be shown; "
+                "lower it."
+            )
+
+    def shown(self, number: int) -> int | None:
+        """Return a count as it may be told: None if it is too small, else rounded."""
+        if not self.min_cell:
+            return number
+        return None if number < self.min_cell else self.min_cell * round(number / self.min_cell)
+
+    def words(self, number: int) -> str:
+        """Write a count as it may be told."""
+        told = self.shown(number)
+        return f"fewer than {self.min_cell}" if told is None else f"{told:,}"
+
+    def text(self, text: str) -> str:
+        """Write a note so that the numbers of rows in it are told as they may be."""
+        if not self.min_cell:
+            return text
+        return _ROWS.sub(lambda found: self.words(_number(found[0])), text)
+
+    def bars(self, bars: Bars, cells: Integers) -> Bars:
+        """Return a picture without small counts; `cells` are the counts behind each of its shares."""
+        if not self.min_cell:
+            return bars
+        told = np.array([[self.shown(cell) or 0 for cell in row] for row in cells.tolist()])
+        rows = [self.shown(total) for total in bars.rows if total is not None]
+        totals = np.array([total or 0 for total in rows])
+        open_to_all = (told > 0) & (totals > 0)
+        if bars.counts is None:
+            # Standardised shares are no quotients of counts; one of a column could tell the others.
+            open_to_all = np.broadcast_to(open_to_all.all(axis=0), told.shape)
+            values = [np.array(one, dtype=float) for one in (bars.shares, bars.low, bars.high)]
+        else:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                values = [np.minimum(told / totals, 1.0), *wilson(np.minimum(told, totals), totals)]
+        shares, low, high = (
+            [
+                [round(float(value), 2) if is_open else None for value, is_open in zip(*line, strict=True)]
+                for line in zip(table, open_to_all, strict=True)
+            ]
+            for table in values
+        )
+        counts = None if bars.counts is None else [[cell or None for cell in row] for row in told.tolist()]
+        n_rows = self.shown(bars.n_rows or 0)
+        return msgspec.structs.replace(
+            bars, n_rows=n_rows, shares=shares, counts=counts, rows=rows, low=low, high=high
+        )
+
+    def statement(self, one: Statement, data: Dataset) -> dict[str, Any]:
+        """Return a statement as plain values, its counts and figures as they may be told."""
+        plain = one.to_dict(tables=False)
+        if not self.min_cell:
+            return plain
+        small = [self._is_small(one.pair, side, data) for side in one.evidence]
+        coarse = any(small)
+        plain["evidence"] = [
+            self._side(side, is_small) for side, is_small in zip(plain["evidence"], small, strict=True)
+        ]
+        plain["sentence"] = self._sentence(one, coarse)
+        plain["n_rows"] = self.shown(one.n_rows)
+        plain["n_broken"] = self.shown(one.n_broken) if one.n_broken else 0
+        plain["bound"] = _limit(plain["bound"], coarse)
+        plain["more_rows"] = _significant(plain["more_rows"], 1)
+        plain["support"] = _decimals(plain["support"], 2)
+        plain["confidence"] = _decimals(plain["confidence"], 3)
+        return plain
+
+    def _side(self, side: dict[str, Any], is_small: bool) -> dict[str, Any]:
+        told = {**side, "n_rows": self.shown(side["n_rows"])}
+        for name, digits in (("statistic", 3), ("p", 1), ("q", 1), ("information", 2)):
+            told[name] = None if is_small else _significant(side[name], digits)
+        told["cramers_v"] = _decimals(side["cramers_v"], 1 if is_small else 2)
+        told["cramers_v_limit"] = _limit(side["cramers_v_limit"], is_small)
+        told["more_rows"] = _significant(side["more_rows"], 1)
+        contrast = side["contrast"]
+        if contrast is not None:
+            shares = {name: _decimals(contrast[name], 2) for name in ("high", "low")}
+            told["contrast"] = None if is_small else {**contrast, **shares}
+        if side.get("trend") is not None:
+            told["trend"] = {**side["trend"], "tau": _decimals(side["trend"]["tau"], 1 if is_small else 2)}
+        return told
+
+    def _sentence(self, one: Statement, coarse: bool) -> str:
+        said = one.sentence
+        for side in one.evidence:
+            if coarse and side.contrast is not None:
+                said = said.replace(f"{contrast_text(side.contrast)}; ", "")
+            said = said.replace(rows_text(side.n_rows, one.n_rows), self._rows(side.n_rows, one.n_rows))
+        if one.n_broken:
+            said = said.replace(rows_text(one.n_broken, one.n_rows), self._rows(one.n_broken, one.n_rows))
+        said = _BOTH_MISSING.sub(
+            lambda found: f"both missing in {self._rows(_number(found[1]), _number(found[2]))}", said
+        )
+        for more in {one.more_rows, *(side.more_rows for side in one.evidence)} - {None}:
+            rounded = _significant(more, 1)
+            said = said.replace(more_rows_text(int(more or 0), ""), more_rows_text(int(rounded or 0), ""))
+        if not coarse:
+            return said
+        said = _V.sub(lambda found: f"V {found[1]} {_coarse_v(found)}", said)
+        said = _TAU.sub(lambda found: f"tau = {found[1]}{_tenth(round(10 * float(found[2])))}", said)
+        return _P.sub("", said)
+
+    def _rows(self, n_rows: int, whole: int) -> str:
+        if n_rows == whole:
+            return f"{self.words(n_rows)} rows"
+        return f"{self.words(n_rows)} of {self.words(whole)} rows"
+
+    def _is_small(self, pair: tuple[str, str], side: PairEvidence, data: Dataset) -> bool:
+        """Tell whether a count of the pair on this side is too small to be told, levels not seen left out."""
+        table = pair_table(data, pair, side)
+        seen = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+        return bool((seen < self.min_cell).any())
+
+
+def pair_table(data: Dataset, pair: tuple[str, str], side: PairEvidence) -> Integers:
+    """Count the levels of a pair in the rows of one side."""
+    a, b = (data.domain.index(name) for name in pair)
+    inside = np.ones(len(data.counts), dtype=np.bool_)
+    if side.where:
+        inside = np.logical_or.reduce([region.holds(data.domain, data.rows) for region in side.where])
+    shape = int(data.domain.n_levels[a]), int(data.domain.n_levels[b])
+    table = np.zeros(shape, dtype=np.int64)
+    np.add.at(table, (data.rows[inside, a], data.rows[inside, b]), data.counts[inside])
+    return table
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _decimals(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _significant(value: float | None, digits: int) -> float | int | None:
+    if value is None or not value or not isfinite(value):
+        return value
+    rounded = round(value, digits - 1 - floor(log10(abs(value))))
+    return int(rounded) if isinstance(value, int) else rounded
+
+
+def _limit(value: float | None, coarse: bool) -> float | None:
+    """Round a bound up, so that it stays one."""
+    if value is None:
+        return None
+    places = 10 if coarse else 100
+    return min(1.0, ceil(round(places * value, 9)) / places) if coarse else round(value, 2)
+
+
+def _coarse_v(found: re.Match[str]) -> str:
+    value = 10 * float(found[2])
+    return _tenth(round(value) if found[1] == "=" else ceil(round(value, 6)))
+
+
+def _tenth(tenths: int) -> str:
+    return "1" if tenths >= 10 else f".{tenths}"
