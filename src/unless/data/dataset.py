@@ -1,9 +1,9 @@
 """The first narrow waist: a table of categories as distinct rows and counts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from unless.data.domain import Code, Domain
 from unless.data.ordering import code_order
 from unless.data.showing import html_table
 from unless.errors import DataError
+
+if TYPE_CHECKING:
+    from unless.data.plan import Plan
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
@@ -23,13 +26,15 @@ MOST_ROWS = 2**53
 class Dataset:
     """Distinct rows of level codes with their counts, sorted: the order of the table's rows is forgotten.
 
-    Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table.
+    Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table;
+    `plan`, if there is one, what it does with each column, so that another table can be read the same way.
     """
 
     domain: Domain
     rows: Rows
     counts: Counts
     notes: tuple[str, ...] = ()
+    plan: "Plan | None" = None
 
     @classmethod
     def from_codes(
@@ -81,9 +86,10 @@ class Dataset:
         """Keep these columns, in this order, and collapse again."""
         wanted = tuple(names)
         positions = [self.domain.index(name) for name in wanted]
-        return Dataset.from_codes(
+        chosen = Dataset.from_codes(
             self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes
         )
+        return replace(chosen, plan=self.plan)
 
     def __len__(self) -> int:
         return self.n_rows

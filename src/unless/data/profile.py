@@ -1,0 +1,356 @@
+"""What every column of a table holds, in few passes: how many values, which ones, numbers, dates or words."""
+
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from unless.data.cutting import Numbers
+from unless.data.domain import Kind
+from unless.data.duck import Workshop
+from unless.data.levels import kind_of_labels, label_values
+from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
+from unless.data.settings import Settings
+from unless.data.source import Field, Source
+from unless.data.survey import missing_sql, number_sql, text_sql
+
+# Values of a column are listed with their counts where they are about this many or fewer.
+LISTED = 1000
+# Rows looked at first: what they show not to be a number or a date needs no closer look.
+HEAD = 1000
+# Quantiles that stand for the numbers of a column with more values than are listed.
+QUANTILES = 400
+# Columns in one query: each of its sums takes some memory, and each pass over a text file much time.
+_BLOCK, _QUANTILE_BLOCK = 200, 16
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# A code, such as 01234, whose zeros mean something.
+_CODE = re.compile(r"[+-]?0\d+", re.ASCII)
+
+
+@dataclass
+class Dates:
+    """The moments of a column: how they are written, the first and last, and how often each part occurs."""
+
+    written: str
+    first: datetime
+    last: datetime
+    n_days: int
+    n_moments: int
+    parts: dict[str, dict[int, int]]
+
+
+@dataclass
+class Profile:
+    """What one column holds.
+
+    `labels` are its values with their counts where they are few, else None; `n_values` is then about right
+    unless `n_exact` says it. Missing values are no values.
+    """
+
+    field: Field
+    n_rows: int
+    n_present: int = 0
+    n_values: int = 0
+    n_exact: int | None = None
+    labels: dict[str, int] | None = None
+    kind: Kind | None = None
+    is_number: bool = False
+    is_whole: bool = False
+    is_code: bool = False
+    low: float = inf
+    high: float = -inf
+    numbers: Numbers | None = None
+    dates: Dates | None = None
+    n_letters: int = 0
+    n_words: int = 0
+    formats: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+        return self.field.name
+
+    @property
+    def n_missing(self) -> int:
+        """How many rows have no value."""
+        return self.n_rows - self.n_present
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether each row has a value, and none has that of another."""
+        return self.n_exact == self.n_rows == self.n_present
+
+
+def profile(
+    source: Source, fields: Sequence[Field], how: Settings, shop: Workshop, weight: str
+) -> dict[str, Profile]:
+    """Look at all columns; `weight` is the SQL of how many rows a row of the relation stands for."""
+    usable = [one for one in fields if one.form != "unusable"]
+    n_rows = int(shop.value(f"select coalesce(sum({weight}), 0)::BIGINT from {source.relation}"))
+    found = {one.name: Profile(one, n_rows) for one in fields}
+    stored = [one for one in usable if one.form != "code"]
+    for one in usable:
+        if one.form == "code":
+            _take_labels(found[one.name], _code_counts(source, one, weight, shop), how)
+    for start in range(0, len(stored), _BLOCK):
+        block = [found[one.name] for one in stored[start : start + _BLOCK]]
+        _first_pass(source, block, how, shop, weight)
+        few = [one for one in block if one.n_values <= LISTED]
+        for one, counts in zip(few, _histograms(source, few, weight, shop), strict=True):
+            _take_labels(one, counts, how)
+        many = [one for one in block if one.labels is None]
+        _count_exactly(source, many, how, shop)
+        _find_quantiles(source, [one for one in many if one.is_number], how, shop, weight)
+        _look_at_dates(source, [one for one in many if one.formats], how, shop, weight)
+    return found
+
+
+def _code_counts(source: Source, one: Field, weight: str, shop: Workshop) -> dict[str, int]:
+    rows = shop.rows(
+        f"select {one.column}, sum({weight})::BIGINT from {source.relation} where {one.column} >= 0 group by 1"
+    )
+    return {str(code): int(n) for code, n in sorted(rows)}
+
+
+def text_or_null(one: Field, how: Settings) -> str:
+    """Write a column's value as text, null where it is missing."""
+    return f"case when {missing_sql(one, how)} then null else {text_sql(one)} end"
+
+
+def number_or_null(one: Field, how: Settings) -> str:
+    """Write a column's value as a number, null where it is missing or none."""
+    return f"case when {missing_sql(one, how)} then null else {number_sql(one)} end"
+
+
+def _is_typed(one: Field) -> bool:
+    return one.form in ("integer", "float", "decimal")
+
+
+def _first_pass(source: Source, block: list[Profile], how: Settings, shop: Workshop, weight: str) -> None:
+    """Count values in all columns, and numbers and dates where the first rows do not refute them."""
+    heads = _heads(source, block, how, shop)
+    inner, outer = [], []
+    for place, one in enumerate(block):
+        head = heads[place]
+        one.is_number = _is_typed(one.field) or all(map(_is_plain_number, head))
+        text = one.field.form not in ("integer", "float", "decimal", "boolean")
+        one.formats = formats_of(head) if text and head else []
+        value = number_or_null if _is_typed(one.field) else text_or_null
+        inner.append(f"{value(one.field, how)} as t{place}")
+        outer.append(_sums(place, one, weight))
+    wanted = ", ".join(outer)
+    found = iter(
+        shop.row(f"select {wanted} from (select {', '.join(inner)}, {weight} as w from {source.relation})")
+    )
+    for one in block:
+        _take_sums(one, found)
+
+
+def _heads(source: Source, block: list[Profile], how: Settings, shop: Workshop) -> list[list[str]]:
+    wanted = ", ".join(f"{text_or_null(one.field, how)} as h{place}" for place, one in enumerate(block))
+    rows = shop.rows(f"select {wanted} from {source.relation} limit {HEAD}")
+    return [[row[place] for row in rows if row[place] is not None] for place in range(len(block))]
+
+
+def _is_plain_number(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text.strip())) and isfinite(float(text))
+
+
+def _sums(place: int, one: Profile, weight: str) -> str:
+    value = f"t{place}"
+    rows = f"count({value})" if weight == "1" else f"coalesce(sum(w) filter (where {value} is not null), 0)"
+    sums = [f"{rows}::BIGINT", f"approx_count_distinct({value})"]
+    if not _is_typed(one.field):
+        sums += [
+            f"coalesce(sum(length({value})), 0)::BIGINT",
+            f"coalesce(sum(length({value}) - length(replace({value}, ' ', '')) + 1), 0)::BIGINT",
+        ]
+    if one.is_number:
+        number = value if _is_typed(one.field) else f"try_cast({value} as DOUBLE)"
+        sums += [
+            f"count(*) filter (where {value} is not null and coalesce(not isfinite({number}), true))",
+            f"min({number})",
+            f"max({number})",
+            f"count(*) filter (where {number} <> floor({number}))",
+        ]
+        if not _is_typed(one.field):
+            sums.append(f"count(*) filter (where regexp_full_match({value}, '[+-]?0[0-9]+'))")
+    sums += [
+        f"count(*) filter (where {value} is not null and {moment_sql(value, written)} is null)"
+        for written in one.formats
+    ]
+    return ", ".join(sums)
+
+
+def _take_sums(one: Profile, found: Iterable[Any]) -> None:
+    numbers = iter(found)
+    one.n_present, one.n_values = int(next(numbers)), int(next(numbers))
+    if not _is_typed(one.field):
+        one.n_letters, one.n_words = int(next(numbers)), int(next(numbers))
+    if one.is_number:
+        n_strange, low, high, n_broken = (next(numbers) for _ in range(4))
+        n_codes = 0 if _is_typed(one.field) else next(numbers)
+        one.is_code = n_codes > 0
+        one.is_number = bool(one.n_present) and not n_strange and not n_codes
+        one.is_whole = one.is_number and not n_broken
+        if one.is_number:
+            one.low, one.high = float(low), float(high)
+    one.formats = [written for written in one.formats if next(numbers) == 0]
+    one.kind = one.field.kind
+
+
+def _histograms(
+    source: Source, few: Sequence[Profile], weight: str, shop: Workshop
+) -> list[Mapping[str, int]]:
+    if not few:
+        return []
+    if weight == "1":
+        wanted = ", ".join(f"histogram({one.field.column}::VARCHAR)" for one in few)
+        return [_as_dict(one) for one in shop.row(f"select {wanted} from {source.relation}")]
+    return [
+        dict(
+            shop.rows(
+                f"select {one.field.column}::VARCHAR as v, sum({weight})::BIGINT from {source.relation} "
+                "group by 1 having v is not null order by 1"
+            )
+        )
+        for one in few
+    ]
+
+
+def _as_dict(found: Any) -> dict[str, int]:
+    if found is None:
+        return {}
+    # Older versions of the database give a map as two lists.
+    if isinstance(found, dict) and set(found) == {"key", "value"} and isinstance(found["key"], list):
+        return dict(zip(found["key"], found["value"], strict=True))
+    return {str(key): int(n) for key, n in found.items()}
+
+
+def _take_labels(one: Profile, counts: Mapping[str, int], how: Settings) -> None:
+    """Learn all of a column from its values, each with the rows that have it."""
+    values = sorted(counts)
+    labels, _ = label_values(one.field, values, how) if not _is_nested(one.field, values) else ([], ())
+    totals: Counter[str] = Counter()
+    for value, label in zip(values, labels, strict=False):
+        if label is not None:
+            totals[label] += counts[value]
+    one.kind = one.field.kind or kind_of_labels(one.field, values, labels)
+    one.n_present, one.n_values = sum(totals.values()), len(totals)
+    one.n_exact = len(totals)
+    one.labels = dict(totals) if len(totals) <= LISTED else None
+    one.n_letters = sum(len(label) * n for label, n in totals.items())
+    one.n_words = sum((label.count(" ") + 1) * n for label, n in totals.items())
+    one.is_code = any(map(_CODE.fullmatch, totals))
+    numeric = bool(totals) and one.kind != "boolean" and all(map(_is_plain_number, totals))
+    one.is_number = numeric and not one.is_code
+    if one.is_number:
+        _take_numbers(one, totals)
+    one.formats = [] if one.is_number or one.kind in ("integer", "float", "boolean") else _formats(totals)
+    if one.formats:
+        one.dates = _dates(totals, one.formats[0])
+
+
+def _is_nested(one: Field, values: Sequence[str]) -> bool:
+    return one.form == "json" and any(value[:1] in ("[", "{") for value in values)
+
+
+def _formats(totals: Mapping[str, int]) -> list[str]:
+    return formats_of(totals) if totals else []
+
+
+def _take_numbers(one: Profile, totals: Mapping[str, int]) -> None:
+    numbers: Counter[float] = Counter()
+    for label, n in totals.items():
+        numbers[float(label)] += n
+    values = np.array(sorted(numbers))
+    weights = np.array([numbers[value] for value in values.tolist()], dtype=np.float64)
+    one.is_whole = bool((values == np.floor(values)).all())
+    one.low, one.high = float(values[0]), float(values[-1])
+    one.numbers = Numbers(values, weights, one.is_whole)
+
+
+def _dates(totals: Mapping[str, int], written: str) -> Dates:
+    parts: dict[str, Counter[int]] = {part: Counter() for part in ("year", "month", "weekday")}
+    moments = []
+    for label, n in totals.items():
+        moment = parse_moment(label, written)
+        if moment is not None:
+            moments.append(moment)
+            for part, counted in parts.items():
+                counted[part_of(moment, part)] += n
+    days = {moment.date() for moment in moments}
+    counted = {part: dict(sorted(one.items())) for part, one in parts.items()}
+    return Dates(written, min(moments), max(moments), len(days), len(totals), counted)
+
+
+def _count_exactly(source: Source, many: Sequence[Profile], how: Settings, shop: Workshop) -> None:
+    """Count the values of columns that may have a different one in each row."""
+    near = [
+        one
+        for one in many
+        # The approximate count is seldom off by more than a tenth.
+        if one.n_values >= 0.8 * one.n_present
+        and (not one.is_number or (one.is_whole and one.high - one.low < 2 * one.n_present))
+    ]
+    for start in range(0, len(near), _QUANTILE_BLOCK):
+        block = near[start : start + _QUANTILE_BLOCK]
+        wanted = ", ".join(f"count(distinct {text_or_null(one.field, how)})" for one in block)
+        found = shop.row(f"select {wanted} from {source.relation}")
+        for one, n_values in zip(block, found, strict=True):
+            one.n_exact = one.n_values = int(n_values)
+
+
+def _find_quantiles(
+    source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
+) -> None:
+    shares = ", ".join(f"{(step + 0.5) / QUANTILES:.5f}" for step in range(QUANTILES))
+    for start in range(0, len(many), _QUANTILE_BLOCK):
+        block = many[start : start + _QUANTILE_BLOCK]
+        if weight == "1":
+            wanted = ", ".join(
+                f"quantile_disc({number_or_null(one.field, how)}, [{shares}])" for one in block
+            )
+            for one, listed in zip(block, shop.row(f"select {wanted} from {source.relation}"), strict=True):
+                values, repeats = np.unique(np.array(listed, dtype=np.float64), return_counts=True)
+                one.numbers = Numbers(values, repeats * (one.n_present / QUANTILES), one.is_whole)
+            continue
+        for one in block:
+            rows = shop.arrays(
+                f"select {number_or_null(one.field, how)} as v, sum({weight})::DOUBLE as w "
+                f"from {source.relation} group by 1 having v is not null order by 1"
+            )
+            one.numbers = Numbers(np.asarray(rows["v"], float), np.asarray(rows["w"], float), one.is_whole)
+
+
+def _look_at_dates(
+    source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
+) -> None:
+    for one in many:
+        if one.is_number:
+            continue
+        written = next(known for known in FORMATS if known in one.formats)
+        moment = moment_sql("v", written)
+        relation = f"(select {text_or_null(one.field, how)} as v, {weight} as w from {source.relation})"
+        first, last, n_days, n_moments = shop.row(
+            f"select min({moment}), max({moment}), count(distinct {moment}::DATE), count(distinct {moment}) "
+            f"from {relation}"
+        )
+        parts = {
+            part: {
+                int(number): int(n)
+                for number, n in shop.rows(
+                    f"select {part_sql(moment, part)} as p, sum(w)::BIGINT from {relation} "
+                    "group by 1 having p is not null order by 1"
+                )
+            }
+            for part in ("year", "month", "weekday")
+        }
+        one.dates = Dates(written, first, last, int(n_days), int(n_moments), parts)
