@@ -11,7 +11,7 @@ from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings
-from unless.data.source import Field, Source, aliased, form_of, nested, outer_names
+from unless.data.source import Field, Source, aliased, form_of, outer_names
 from unless.errors import DataError
 from unless.runtime.memory import check_columns
 
@@ -84,7 +84,7 @@ def _encode_series(name: str, column: str, series: Any, *, numeric: bool) -> tup
     try:
         codes, distinct = nw.get_native_namespace(nw.from_native(series, series_only=True)).factorize(series)
     except TypeError:
-        raise nested(name) from None
+        return Field(name, column, "unusable"), np.zeros(len(series))
     return encode_codes(name, column, np.asarray(codes), list(distinct), numeric=numeric)
 
 

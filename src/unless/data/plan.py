@@ -35,6 +35,8 @@ Role = Literal[
     "excluded",
 ]
 ROLES: tuple[str, ...] = get_args(Role)
+# Reasons for columns that every reading leaves out, and tells.
+ROW_NUMBERS, BLANK = "row numbers of pandas", "neither a name nor a value"
 Part = Literal["year", "month", "weekday"]
 
 
@@ -92,8 +94,8 @@ class PlanLine:
     @property
     def is_plain(self) -> bool:
         """Whether the column is read as it stands, as a category."""
-        shaped = self.cuts or self.rare or self.parts or self.missing or self.role == "function"
-        return self.kept and not shaped and self.role in ("category", "ordered")
+        shaped = self.cuts or self.rare or self.parts or self.missing
+        return self.kept and not shaped and self.role in ("category", "ordered", "number")
 
     @property
     def done(self) -> str:
@@ -174,7 +176,9 @@ class Plan:
 
     def sentences(self) -> list[str]:
         """Return what was done, without the columns that are read as they stand."""
-        told = [f"{one}." for one in self.lines if not one.is_plain]
+        told = [
+            f"{one}." for one in self.lines if not one.is_plain and one.why not in (ROW_NUMBERS, BLANK)
+        ]
         return [*told, *self.notes, *([self.missing] if self.missing else [])]
 
     def without_levels(self) -> "Plan":

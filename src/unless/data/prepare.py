@@ -10,8 +10,8 @@ from unless.data.cutting import n_groups, spoken_cut
 from unless.data.dataset import Dataset
 from unless.data.duck import Workshop
 from unless.data.holes import Holes, decide_holes, told
-from unless.data.opening import open_source, row_numbers
-from unless.data.plan import Plan, PlanLine, shown_names
+from unless.data.opening import choose_columns, open_source, row_numbers
+from unless.data.plan import BLANK, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, profile
 from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
@@ -24,7 +24,7 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.settings import Bins, Missing, Settings, Shape, check_names, make_settings
+from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.source import Field, Source
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
@@ -49,7 +49,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     levels: Mapping[str, Iterable[object]] | None = None,
     bins: Mapping[str, Bins] | None = None,
     rare: int | Mapping[str, int] | None = None,
-    max_levels: int = 256,
+    max_levels: int = DEFAULT_LEVELS,
     max_memory: int | str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -108,6 +108,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
 
 def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
     """Make the plan of an open table; one that the database refuses is made again from a cleaned copy."""
+    _check_names(source, how)
+    choose_columns(source, how, usable=False)
     try:
         return source, *_make_plan(source, shop, how)
     except DataError:
@@ -118,7 +120,6 @@ def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Pl
 
 
 def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dict[str, Profile]]:
-    _check_names(source, how)
     asked = [name for name in how.columns or source.names if name != how.count_column]
     fields = [source.field(name) for name in asked]
     shop.stage("looking at the columns")
@@ -127,6 +128,9 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dic
     count = how.count_column or next((name for name, role in how.roles.items() if role == "count"), None)
     weight = source.times if count is None else _count_sql(source, source.field(count))
     found = profile(source, looked, how, shop, weight)
+    if not any(one.n_rows for one in found.values()):
+        # Said in one sentence where the rows are read.
+        return Plan(tuple(PlanLine(name=one.name, role="category") for one in fields)), found
     if count is None and (name := _find_count(source, found, how, shop)) is not None:
         count = name
         others = [one for one in looked if one.name != name]
@@ -169,7 +173,7 @@ def _line(
     if one.name in how.exclude:
         return PlanLine(name=one.name, role="excluded", kept=False, why="as asked")
     if one.name in numbers:
-        return PlanLine(name=one.name, role="identifier", kept=False, why="row numbers of pandas")
+        return PlanLine(name=one.name, role="identifier", kept=False, why=ROW_NUMBERS)
     if one.name == count:
         return PlanLine(name=one.name, role="count", kept=False)
     return decide_role(found[one.name], how)
@@ -393,8 +397,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         if one.role == "ordered" and not one.cuts and (not is_new or one.why == "as asked"):
             ordered.setdefault(one.name, None)
     left_out = [one for one in plan.lines if not one.kept and one.role != "count"]
-    native = {"row numbers of pandas"}
-    same = not any(one.parts for one in plan.lines) and all(one.why in native for one in left_out)
+    same = not any(one.parts for one in plan.lines) and all(one.why in (ROW_NUMBERS, BLANK) for one in left_out)
     columns = how.columns if same and (is_new or how.columns is not None) else tuple(kept)
     if how.columns is not None:
         columns = _in_order(how.columns, plan)

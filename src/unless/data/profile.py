@@ -92,8 +92,10 @@ def profile(
     source: Source, fields: Sequence[Field], how: Settings, shop: Workshop, weight: str
 ) -> dict[str, Profile]:
     """Look at all columns; `weight` is the SQL of how many rows a row of the relation stands for."""
+    n_rows = int(shop.value(f"select coalesce(try_cast(sum({weight}) as BIGINT), 0) from {source.relation}"))
+    if not n_rows:
+        return {one.name: Profile(one, 0) for one in fields}
     usable = [one for one in fields if one.form != "unusable"]
-    n_rows = int(shop.value(f"select coalesce(sum({weight}), 0)::BIGINT from {source.relation}"))
     found = {one.name: Profile(one, n_rows) for one in fields}
     stored = [one for one in usable if one.form != "code"]
     for one in usable:

@@ -19,7 +19,7 @@ from unless.data.prepare import check_plan, follow, make_plan
 from unless.data.profile import Profile
 from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.rare import merge_rare
-from unless.data.settings import Bins, Missing, Settings, check_names, make_settings
+from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
 from unless.data.shaping import with_shapes
 from unless.data.source import Source
 from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
@@ -37,7 +37,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     levels: Mapping[str, Iterable[object]] | Domain | None = None,
     bins: Mapping[str, Bins] | None = None,
     rare: int | Mapping[str, int] | None = None,
-    max_levels: int = 256,
+    max_levels: int = DEFAULT_LEVELS,
     max_memory: int | str | None = None,
     delimiter: str | None = None,
     header: bool = True,

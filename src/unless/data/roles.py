@@ -8,9 +8,9 @@ from math import isclose
 from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
 from unless.data.labels import sort_labels
 from unless.data.moments import part_label
-from unless.data.plan import DatePart, Part, PlanLine, Role
+from unless.data.plan import BLANK, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
-from unless.data.settings import Settings
+from unless.data.settings import DEFAULT_LEVELS, Settings
 from unless.errors import DataError
 
 # A table of fewer rows is read as it stands: too little is known of its columns to decide anything.
@@ -73,8 +73,6 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
         return PlanLine(name=name, role="excluded", kept=False, why="as asked")
     if one.field.form == "unusable" or (one.kind is None and one.field.form == "json"):
         return PlanLine(name=name, role="nested", kept=False, why="its cells hold lists, records or bytes")
-    if not one.n_present:
-        return PlanLine(name=name, role="empty", kept=False, why="no row has a value")
     if name in how.roles:
         return _as_asked(one, how.roles[name])
     if name in how.bins:
@@ -82,6 +80,13 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     if name in how.ordered or name in how.levels:
         role: Role = "ordered" if name in how.ordered else "category"
         return PlanLine(name=name, role=role, levels=how.levels.get(name, levels_of(one)))
+    merged = isinstance(how.rare, dict) and name in how.rare
+    if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
+        return PlanLine(name=name, role="category", why="as asked")
+    if not one.n_present:
+        why = BLANK if re.fullmatch(r"column \d+", name) else "no row has a value"
+        small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
+        return PlanLine(name=name, role="empty", kept=small, why=why)
     is_asked = how.columns is not None
     if (line := _left_out(one, is_asked)) is not None:
         return line
@@ -129,8 +134,7 @@ def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:
     if one.n_values == 1 and one.n_rows >= FEW_ROWS and not is_asked and not one.n_missing:
         label = next(iter(one.labels or ("",)))
         return PlanLine(name=name, role="constant", kept=False, why=f"every row has {label!r}")
-    few = one.n_values <= 256
-    if is_asked and few:
+    if is_asked and one.n_values <= DEFAULT_LEVELS:
         return None
     if (why := _identifier(one)) is not None:
         return PlanLine(name=name, role="identifier", kept=False, why=why)
@@ -271,7 +275,7 @@ def _category(one: Profile, how: Settings) -> PlanLine:
     name = one.name
     # A column that is checked or not shows a single label.
     missing = one.n_values == 1 and one.n_missing > 0 and one.n_rows >= FEW_ROWS
-    if one.n_values <= MANY_LEVELS or one.n_rows < FEW_ROWS or how.max_levels != 256 or how.rare_below(name):
+    if one.n_values <= MANY_LEVELS or one.n_rows < FEW_ROWS or how.rare_below(name):
         ordered = one.field.is_ordered
         role: Role = "ordered" if ordered else "category"
         return PlanLine(name=name, role=role, levels=levels_of(one), missing=missing)

@@ -16,6 +16,8 @@ from unless.runtime.memory import parse_memory
 Missing = Literal["error", "drop", "level"]
 # A column made of the dates of another.
 _PART = re.compile(r"(.+) \((year|month|weekday)\)", re.DOTALL)
+# More levels than this are refused unless somebody says otherwise.
+DEFAULT_LEVELS = 256
 # The roles that somebody may give to a column (`data/plan.py` has them all).
 CHOICES = (
     "category", "ordered", "number", "date", "count", "weight", "identifier", "text", "excluded",
