@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from unless.data.cutting import n_groups, spoken_cut
 from unless.data.dataset import Dataset
+from unless.data.domain import Domain
 from unless.data.duck import Workshop
 from unless.data.holes import Holes, decide_holes, told
 from unless.data.opening import choose_columns, open_source, row_numbers
@@ -427,6 +428,21 @@ def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
         elif plan[name].kept:
             wanted += _made(plan[name])
     return tuple(wanted)
+
+
+def cut_alike(plan: Plan, domain: Domain) -> Plan:
+    """Cut numbers and dates where another table was cut; categories may show other levels than here."""
+    lines = []
+    for line in plan.without_levels().lines:
+        other = domain[line.name] if line.name in domain else None
+        if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
+            groups = other.levels[: len(other.cuts) + 1]
+            line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
+        elif other is not None and line.cuts:
+            # There every number is a level.
+            line = replace(line, role="ordered", cuts=(), levels=())
+        lines.append(line)
+    return replace(plan, lines=tuple(lines))
 
 
 def check_plan(plan: Plan, source: Source) -> None:

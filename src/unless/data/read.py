@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from unless.data.levels import Codes, Draft, draft_column, make_variable, order_
 from unless.data.missing import apply_policy
 from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import Plan
-from unless.data.prepare import check_plan, follow, make_plan
+from unless.data.prepare import check_plan, cut_alike, follow, make_plan
 from unless.data.profile import Profile
 from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.rare import merge_rare
@@ -46,7 +47,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     exclude: Iterable[str] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
-    plan: Plan | str | os.PathLike[str] | None = None,
+    plan: "Plan | Beside | str | os.PathLike[str] | None" = None,
     strict: bool = False,
 ) -> Dataset:
     r"""Read a table and collapse it to distinct rows with counts.
@@ -127,28 +128,64 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     )
     if isinstance(source, Dataset):
         return _read_again(source, how)
-    known = plan if plan is None or isinstance(plan, Plan) else Plan.load(plan)
-    decides = known is None and not strict and not isinstance(levels, Domain)
+    if plan is None or isinstance(plan, Beside):
+        decides = not strict and not isinstance(levels, Domain)
+        return _read(source, how, None, plan, decides, show_progress)
+    known = plan if isinstance(plan, Plan) else Plan.load(plan)
+    return _read(source, how, known, None, False, show_progress)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Stands for a plan of a table of its own, but for numbers, which are cut as in another table."""
+
+    domain: Domain
+
+
+def read_beside(source: object, domain: Domain, **settings: Any) -> Dataset:
+    """Read a table to be compared with another one: numbers that were cut there are cut here alike."""
+    return read(source, **settings) if "plan" in settings else read(source, **settings, plan=Beside(domain))
+
+
+def _read(
+    source: object,
+    how: Settings,
+    plan: Plan | None,
+    beside: Beside | None,
+    decides: bool,
+    show_progress: bool | None,
+) -> Dataset:
     with memory_errors_told(), progress("Reading", show_progress, after=PATIENCE) as bar:
         with Workshop(how.max_memory, bar) as shop:
             opened = open_source(source, shop, how)
             profiles: Mapping[str, Profile] = {}
             if decides:
-                opened, known, profiles = make_plan(opened, shop, how)
-            if known is not None:
-                check_plan(known, opened)
-                how = follow(known, how, is_new=decides)
+                opened, plan, profiles = make_plan(opened, shop, how)
+            if plan is not None and beside is not None:
+                plan, profiles = cut_alike(plan, beside.domain), {}
+            if plan is not None:
+                check_plan(plan, opened)
+                how = follow(plan, how, is_new=decides and beside is None)
             elif how.exclude:
                 how = _without(opened, how)
             drafts, counts, notes = _collapse(opened, shop, how, profiles)
         # Made of the drafts once the database has given its memory back.
-        told = known.sentences() if known is not None else []
-        if decides and known is not None and known.missing:
-            notes = [one for one in notes if not one.startswith(("Dropped ", "Made missing "))]
-        elif known is not None:
-            told = [one for one in told if one != known.missing and one not in known.notes]
-        data = _assemble(drafts, counts, [*told, *notes], how, bar)
-        return replace(data, plan=known)
+        data = _assemble(drafts, counts, [*_told(plan, decides), *_other(notes, plan, decides)], how, bar)
+        return replace(data, plan=plan)
+
+
+def _told(plan: Plan | None, is_new: bool) -> list[str]:
+    """Return what a plan says; of one made for another table, what it does with columns."""
+    if plan is None or is_new:
+        return [] if plan is None else plan.sentences()
+    return [one for one in plan.sentences() if one != plan.missing and one not in plan.notes]
+
+
+def _other(notes: list[str], plan: Plan | None, is_new: bool) -> list[str]:
+    """Return the notes that a plan does not tell already."""
+    if plan is None or not is_new or not plan.missing:
+        return notes
+    return [one for one in notes if not one.startswith(("Dropped ", "Made missing "))]
 
 
 def _without(source: Source, how: Settings) -> Settings:

@@ -1,13 +1,14 @@
 """Tables row by row: codes of a domain, holes where a row shows nothing, and holes filled in place."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
-from unless.data.collapse import Plan, fetch_codes
+from unless.data.collapse import Plan, fetch_codes, plan_shape
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
 from unless.data.duck import Workshop
@@ -16,6 +17,7 @@ from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
 from unless.data.progress import PATIENCE, progress
 from unless.data.settings import Settings, made_up_names, make_settings
+from unless.data.shaping import with_shapes
 from unless.data.source import Field, nested
 from unless.errors import DataError, UnknownLevel, UnknownName
 from unless.inference.frames import values
@@ -34,11 +36,14 @@ def read_cells(domain: Domain, table: object, show_progress: bool | None = None)
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
     with progress("Reading", show_progress, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
-        source = open_source(_without_blank(table), shop, how)
+        source, how = with_shapes(open_source(_without_blank(table), shop, how), how, shop)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
-        plans = [Plan(one, _expression(one)) for one in fields]
+        plans = [
+            plan_shape(one, how) if one.name in how.shapes else Plan(one, _expression(one)) for one in fields
+        ]
+        fields = [plan.field for plan in plans]
         listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
         # Every name in the SQL is our own; the database keeps the order of rows it does not group.
         shop.run(f"create temp table collapsed as select {listed}, 1 as n from {source.relation}")  # noqa: S608
@@ -61,12 +66,12 @@ def _without_blank(table: Any) -> Any:
 
 
 def _settings(domain: Domain) -> Settings:
-    return make_settings(
+    how = make_settings(
         columns=domain.names,
         count_column=None,
         missing="level",
         missing_values=None,
-        levels=None,
+        levels=domain,
         bins=None,
         rare=None,
         max_levels=MAX_LEVELS,
@@ -75,6 +80,8 @@ def _settings(domain: Domain) -> Settings:
         header=True,
         encoding=None,
     )
+    # Levels are looked up here, row by row; only cuts and parts of dates are the reader's.
+    return replace(how, levels={})
 
 
 def _expression(one: Field) -> str:
