@@ -13,6 +13,7 @@ from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
 from unless.data.domain import Kind
 from unless.data.moments import moment_sql, part_label, part_sql
+from unless.data.profile import number_or_null
 from unless.data.settings import Settings, Shape
 from unless.data.source import Field, Source, nested, quoted
 from unless.data.survey import (
@@ -100,9 +101,11 @@ def plan_shape(one: Field, how: Settings) -> Plan:
         number = f"{part_sql(moment, shape.part)}::DOUBLE"
         kind = "integer" if shape.part == "year" and not shape.cuts else kind
         text = f"coalesce({text}, '')"
-    if shape.known and shape.cuts:
+    if shape.known and shape.cuts and not shape.part:
         cut = replace(one, form="code", kind=kind, labels=shape.levels, levels=shape.levels)
-        return Plan(cut, f"case when {missing} then null else {_group_sql(number, shape.cuts)} end", "", shape.cuts)
+        known = number_or_null(one, how)
+        group = f"case when ({known}) is null then null else {_group_sql(f'({known})', shape.cuts)} end"
+        return Plan(cut, group, "", shape.cuts)
     made = names.replace("?", f"({number})")
     strange = f"({number}) is null or not isfinite({number})"
     cut = replace(one, form="text", kind=kind, levels=shape.levels or None)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from unless.data.domain import Code, Domain
 from unless.data.ordering import code_order
 from unless.data.showing import html_table
-from unless.errors import DataError
+from unless.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
     from unless.data.plan import Plan
@@ -81,6 +81,15 @@ class Dataset:
             return self.names
         still = (self.rows == self.rows[0]).all(axis=0)
         return tuple(name for name, constant in zip(self.names, still, strict=True) if constant)
+
+    def index(self, name: str) -> int:
+        """Return the position of a column; one that was left out when the table was read is refused with why."""
+        if self.plan is not None and name not in self.domain and name in self.plan:
+            line = self.plan[name]
+            made = [part.name_of(name) for part in line.parts]
+            way = f"name {made[0]!r}" if made else "say what it is with roles= (--as) to keep it"
+            raise UnknownName(f"Column {name!r} is not in the table as it was read: {line.told}; {way}.")
+        return self.domain.index(name)
 
     def select(self, names: Iterable[str]) -> "Dataset":
         """Keep these columns, in this order, and collapse again."""

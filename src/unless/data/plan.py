@@ -35,6 +35,7 @@ Role = Literal[
     "excluded",
 ]
 ROLES: tuple[str, ...] = get_args(Role)
+AS_ASKED = "as asked"
 # Reasons for columns that every reading leaves out, and tells.
 ROW_NUMBERS, BLANK = "row numbers of pandas", "neither a name nor a value"
 Part = Literal["year", "month", "weekday"]
@@ -94,8 +95,10 @@ class PlanLine:
     @property
     def is_plain(self) -> bool:
         """Whether the column is read as it stands, as a category."""
+        if self.role == "count" or not self.kept:
+            return self.role == "count" and self.why == AS_ASKED
         shaped = self.cuts or self.rare or self.parts or self.missing
-        return self.kept and not shaped and self.role in ("category", "ordered", "number")
+        return not shaped and self.role in ("category", "ordered", "number")
 
     @property
     def done(self) -> str:
@@ -121,8 +124,13 @@ class PlanLine:
             done += f", those in fewer than {self.rare:,} rows merged"
         return done + (", missing is a level" if self.missing else "")
 
+    @property
+    def told(self) -> str:
+        """What is done with the column, and why."""
+        return f"{self.done}{f' ({self.why})' if self.why else ''}"
+
     def __str__(self) -> str:
-        return f"{self.name}: {self.done}{f' ({self.why})' if self.why else ''}"
+        return f"{self.name}: {self.told}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +185,9 @@ class Plan:
     def sentences(self) -> list[str]:
         """Return what was done, without the columns that are read as they stand."""
         told = [
-            f"{one}." for one in self.lines if not one.is_plain and one.why not in (ROW_NUMBERS, BLANK)
+            f"{one.name!r}: {one.told}."
+            for one in self.lines
+            if not one.is_plain and one.why not in (ROW_NUMBERS, BLANK)
         ]
         return [*told, *self.notes, *([self.missing] if self.missing else [])]
 

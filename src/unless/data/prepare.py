@@ -12,8 +12,8 @@ from unless.data.domain import Domain
 from unless.data.duck import Workshop
 from unless.data.holes import Holes, decide_holes, told
 from unless.data.opening import choose_columns, open_source, row_numbers
-from unless.data.plan import BLANK, ROW_NUMBERS, Plan, PlanLine, shown_names
-from unless.data.profile import Profile, profile
+from unless.data.plan import AS_ASKED, BLANK, ROW_NUMBERS, Plan, PlanLine, shown_names
+from unless.data.profile import Profile, number_or_null, profile
 from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
@@ -138,7 +138,7 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dic
         found |= profile(source, others, how, shop, _count_sql(source, source.field(name)))
     lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
     if how.count_column is not None:
-        lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False)
+        lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
     _keep_apart(source, lines, found, how, shop)
     lines = _at_least_two(lines, found)
     missing, lines = _missing(source, lines, found, how, shop, count)
@@ -172,7 +172,7 @@ def _line(
     one: Field, found: Mapping[str, Profile], count: str | None, numbers: Sequence[str], how: Settings
 ) -> PlanLine:
     if one.name in how.exclude:
-        return PlanLine(name=one.name, role="excluded", kept=False, why="as asked")
+        return PlanLine(name=one.name, role="excluded", kept=False, why=AS_ASKED)
     if one.name in numbers:
         return PlanLine(name=one.name, role="identifier", kept=False, why=ROW_NUMBERS)
     if one.name == count:
@@ -300,9 +300,9 @@ def _patterns(
     """Count the rows by the columns that they lack; beyond the first sixteen, the rest count as the last."""
     ranked = sorted(holed, key=lambda one: (-one.n_missing, one.name))
     tracked, rest = ranked[:_TRACKED], ranked[_TRACKED:]
-    flags = [missing_sql(one.field, how) for one in tracked]
+    flags = [_hole_sql(one, how) for one in tracked]
     if rest:
-        flags.append(" or ".join(missing_sql(one.field, how) for one in rest))
+        flags.append(" or ".join(_hole_sql(one, how) for one in rest))
     names = [one.name for one in [*tracked, *rest[:1]]]
     listed = ", ".join(f"({flag}) as m{place}" for place, flag in enumerate(flags))
     weight = source.times if count is None else _count_sql(source, source.field(count))
@@ -311,6 +311,12 @@ def _patterns(
     for *lacks, n in rows:
         patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
     return Holes(patterns)
+
+
+def _hole_sql(one: Profile, how: Settings) -> str:
+    if one.is_number and one.field.form != "code":
+        return f"({number_or_null(one.field, how)}) is null"
+    return missing_sql(one.field, how)
 
 
 def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[str]:
@@ -395,7 +401,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
             rare[one.name] = one.rare
         if not is_new and one.levels and not one.rare:
             levels[one.name] = one.levels
-        if one.role == "ordered" and not one.cuts and (not is_new or one.why == "as asked"):
+        if one.role == "ordered" and not one.cuts and (not is_new or one.why == AS_ASKED):
             ordered.setdefault(one.name, None)
     left_out = [one for one in plan.lines if not one.kept and one.role != "count"]
     same = not any(one.parts for one in plan.lines) and all(one.why in (ROW_NUMBERS, BLANK) for one in left_out)

@@ -15,10 +15,10 @@ import numpy as np
 from unless.data.cutting import Numbers
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
-from unless.data.levels import kind_of_labels, label_values
+from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
 from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
 from unless.data.settings import Settings
-from unless.data.source import Field, Source
+from unless.data.source import Field, Source, quoted
 from unless.data.survey import missing_sql, number_sql, text_sql
 
 # Values of a column are listed with their counts where they are about this many or fewer.
@@ -26,9 +26,11 @@ LISTED = 1000
 # Rows looked at first: what they show not to be a number or a date needs no closer look.
 HEAD = 1000
 # Quantiles that stand for the numbers of a column with more values than are listed.
-QUANTILES = 400
-# Columns in one query: each of its sums takes some memory, and each pass over a text file much time.
-_BLOCK, _QUANTILE_BLOCK = 200, 16
+QUANTILES = 200
+# Columns in one query: each pass over a text file takes much time, and each of its sums some memory.
+_BLOCK = 200
+# Numbers that one query sorts, and distinct values that it counts.
+_CELLS = 2**25
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # A code, such as 01234, whose zeros mean something.
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
@@ -92,26 +94,46 @@ def profile(
     source: Source, fields: Sequence[Field], how: Settings, shop: Workshop, weight: str
 ) -> dict[str, Profile]:
     """Look at all columns; `weight` is the SQL of how many rows a row of the relation stands for."""
-    n_rows = int(shop.value(f"select coalesce(try_cast(sum({weight}) as BIGINT), 0) from {source.relation}"))
-    if not n_rows:
-        return {one.name: Profile(one, 0) for one in fields}
-    usable = [one for one in fields if one.form != "unusable"]
+    stored = [one for one in fields if one.form not in ("code", "unusable")]
+    n_rows, about = _count_values(source, stored, shop, weight)
     found = {one.name: Profile(one, n_rows) for one in fields}
-    stored = [one for one in usable if one.form != "code"]
-    for one in usable:
+    if not n_rows:
+        return found
+    for one in fields:
         if one.form == "code":
             _take_labels(found[one.name], _code_counts(source, one, weight, shop), how)
     for start in range(0, len(stored), _BLOCK):
         block = [found[one.name] for one in stored[start : start + _BLOCK]]
-        _first_pass(source, block, how, shop, weight)
-        few = [one for one in block if one.n_values <= LISTED]
+        few = [one for one in block if about[one.name] <= LISTED]
         for one, counts in zip(few, _histograms(source, few, weight, shop), strict=True):
             _take_labels(one, counts, how)
-        many = [one for one in block if one.labels is None]
-        _count_exactly(source, many, how, shop)
-        _find_quantiles(source, [one for one in many if one.is_number], how, shop, weight)
-        _look_at_dates(source, [one for one in many if one.formats], how, shop, weight)
+        many = [one for one in block if one.labels is None and one.kind is None]
+        if many:
+            _look_closer(source, many, about, how, shop, weight)
     return found
+
+
+def _count_values(
+    source: Source, stored: Sequence[Field], shop: Workshop, weight: str
+) -> tuple[int, dict[str, int]]:
+    """Count the rows, and about how many values each column has."""
+    wanted = [f"coalesce(try_cast(sum({weight}) as BIGINT), 0)"]
+    wanted += [f"approx_count_distinct({one.column})" for one in stored]
+    n_rows, *about = shop.row(f"select {', '.join(wanted)} from {source.relation}")
+    return int(n_rows), {one.name: int(n) for one, n in zip(stored, about, strict=True)}
+
+
+def _look_closer(
+    source: Source, many: list[Profile], about: Mapping[str, int], how: Settings, shop: Workshop, weight: str
+) -> None:
+    """Look at columns whose values are too many to be listed."""
+    for one in many:
+        one.n_values = about[one.name]
+    _sum_up(source, many, how, shop, weight)
+    _count_exactly(source, many, how, shop)
+    _find_quantiles(source, [one for one in many if one.is_number and not _numbers_rows(one, how)], how, shop, weight)
+    dated = [one for one in many if one.formats and not one.is_number]
+    _look_at_dates(source, dated, how, shop, weight)
 
 
 def _code_counts(source: Source, one: Field, weight: str, shop: Workshop) -> dict[str, int]:
@@ -121,36 +143,65 @@ def _code_counts(source: Source, one: Field, weight: str, shop: Workshop) -> dic
     return {str(code): int(n) for code, n in sorted(rows)}
 
 
-def text_or_null(one: Field, how: Settings) -> str:
-    """Write a column's value as text, null where it is missing."""
-    return f"case when {missing_sql(one, how)} then null else {text_sql(one)} end"
+def text_or_null(one: Field, how: Settings, value: str | None = None) -> str:
+    """Write a column's value as text, null where it is missing; `value` is its text if it is at hand."""
+    if one.form != "words":
+        text = text_sql(one) if value is None else value
+        missing = missing_sql(one, how) if value is None else f"{text} is null or trim({text}) in ({_holes(one, how)})"
+        return f"case when {missing} then null else {text} end"
+    # Blanks are nearly always all that stands around a label; other layout is seen where labels are made.
+    text = f"trim({one.column if value is None else value})"
+    return f"case when {text} in ({_holes(one, how)}) then null else {text} end"
+
+
+def _holes(one: Field, how: Settings) -> str:
+    words = how.missing_values
+    if words is None:
+        words = MISSING_WORDS if one.form == "words" else frozenset()
+    return ", ".join(quoted(word) for word in sorted(words | {""}))
 
 
 def number_or_null(one: Field, how: Settings) -> str:
-    """Write a column's value as a number, null where it is missing or none."""
-    return f"case when {missing_sql(one, how)} then null else {number_sql(one)} end"
+    """Write the value of a column known to hold numbers, null where it is missing."""
+    number = number_sql(one)
+    if one.form == "words":
+        # The database reads numbers with blanks around them.
+        number = f"try_cast({one.column} as DOUBLE)"
+    if how.missing_values is None:
+        # No word for missing is a number but NaN.
+        return number if one.form == "integer" else f"case when isnan({number}) then null else {number} end"
+    return f"case when {missing_sql(one, how)} then null else {number} end"
 
 
 def _is_typed(one: Field) -> bool:
     return one.form in ("integer", "float", "decimal")
 
 
-def _first_pass(source: Source, block: list[Profile], how: Settings, shop: Workshop, weight: str) -> None:
-    """Count values in all columns, and numbers and dates where the first rows do not refute them."""
+def _sum_up(source: Source, block: list[Profile], how: Settings, shop: Workshop, weight: str) -> None:
+    """Count values, numbers and dates, in columns where the first rows do not refute them."""
     heads = _heads(source, block, how, shop)
-    inner, outer = [], []
+    raw, inner, outer = [], [], []
     for place, one in enumerate(block):
         head = heads[place]
         one.is_number = _is_typed(one.field) or all(map(_is_plain_number, head))
         text = one.field.form not in ("integer", "float", "decimal", "boolean")
         one.formats = formats_of(head) if text and head else []
-        value = number_or_null if _is_typed(one.field) else text_or_null
-        inner.append(f"{value(one.field, how)} as t{place}")
+        # In steps, so that each is worked out once; a number is no word for missing.
+        if _is_typed(one.field):
+            raw.append(f"{number_or_null(one.field, how)} as r{place}")
+            inner.append(f"r{place} as t{place}, r{place} as n{place}")
+        elif one.is_number:
+            given = one.field.column if one.field.form == "words" else text_sql(one.field)
+            raw.append(f"try_cast({given} as DOUBLE) as n{place}, {given} as r{place}")
+            plain = f"isfinite(n{place})" if how.missing_values is None else "false"
+            value = f"case when {plain} then r{place} else {text_or_null(one.field, how, f'r{place}')} end"
+            inner.append(f"{value} as t{place}, n{place}")
+        else:
+            raw.append(f"{text_or_null(one.field, how)} as t{place}")
+            inner.append(f"t{place}")
         outer.append(_sums(place, one, weight))
-    wanted = ", ".join(outer)
-    found = iter(
-        shop.row(f"select {wanted} from (select {', '.join(inner)}, {weight} as w from {source.relation})")
-    )
+    table = f"(select {', '.join(raw)}, {weight} as w from {source.relation})"
+    found = iter(shop.row(f"select {', '.join(outer)} from (select {', '.join(inner)}, w from {table})"))
     for one in block:
         _take_sums(one, found)
 
@@ -168,14 +219,13 @@ def _is_plain_number(text: str) -> bool:
 def _sums(place: int, one: Profile, weight: str) -> str:
     value = f"t{place}"
     rows = f"count({value})" if weight == "1" else f"coalesce(sum(w) filter (where {value} is not null), 0)"
-    sums = [f"{rows}::BIGINT", f"approx_count_distinct({value})"]
-    if not _is_typed(one.field):
-        sums += [
-            f"coalesce(sum(length({value})), 0)::BIGINT",
-            f"coalesce(sum(length({value}) - length(replace({value}, ' ', '')) + 1), 0)::BIGINT",
-        ]
+    sums = [f"{rows}::BIGINT"]
+    if not one.is_number:
+        # They tell free text from labels.
+        spaces = f"length({value}) - length(replace({value}, ' ', ''))"
+        sums += [f"coalesce(sum({count} * w), 0)::BIGINT" for count in (f"length({value})", f"({spaces} + 1)")]
     if one.is_number:
-        number = value if _is_typed(one.field) else f"try_cast({value} as DOUBLE)"
+        number = f"n{place}"
         sums += [
             f"count(*) filter (where {value} is not null and coalesce(not isfinite({number}), true))",
             f"min({number})",
@@ -183,7 +233,8 @@ def _sums(place: int, one: Profile, weight: str) -> str:
             f"count(*) filter (where {number} <> floor({number}))",
         ]
         if not _is_typed(one.field):
-            sums.append(f"count(*) filter (where regexp_full_match({value}, '[+-]?0[0-9]+'))")
+            # Between 00 and 0 with the letter after 9.
+            sums.append(f"count(*) filter (where {value} >= '00' and {value} < '0:')")
     sums += [
         f"count(*) filter (where {value} is not null and {moment_sql(value, written)} is null)"
         for written in one.formats
@@ -193,10 +244,10 @@ def _sums(place: int, one: Profile, weight: str) -> str:
 
 def _take_sums(one: Profile, found: Iterable[Any]) -> None:
     numbers = iter(found)
-    one.n_present, one.n_values = int(next(numbers)), int(next(numbers))
-    if not _is_typed(one.field):
+    one.n_present = int(next(numbers))
+    if not one.is_number:
         one.n_letters, one.n_words = int(next(numbers)), int(next(numbers))
-    if one.is_number:
+    else:
         n_strange, low, high, n_broken = (next(numbers) for _ in range(4))
         n_codes = 0 if _is_typed(one.field) else next(numbers)
         one.is_code = n_codes > 0
@@ -302,20 +353,30 @@ def _count_exactly(source: Source, many: Sequence[Profile], how: Settings, shop:
         if one.n_values >= 0.8 * one.n_present
         and (not one.is_number or (one.is_whole and one.high - one.low < 2 * one.n_present))
     ]
-    for start in range(0, len(near), _QUANTILE_BLOCK):
-        block = near[start : start + _QUANTILE_BLOCK]
+    width = _at_once(near)
+    for start in range(0, len(near), width):
+        block = near[start : start + width]
         wanted = ", ".join(f"count(distinct {text_or_null(one.field, how)})" for one in block)
         found = shop.row(f"select {wanted} from {source.relation}")
         for one, n_values in zip(block, found, strict=True):
             one.n_exact = one.n_values = int(n_values)
 
 
+def _numbers_rows(one: Profile, how: Settings) -> bool:
+    return one.is_unique and one.high - one.low + 1 == one.n_rows and one.name not in how.roles
+
+
+def _at_once(columns: Sequence[Profile]) -> int:
+    return max(1, _CELLS // max([1, *(one.n_rows for one in columns)]))
+
+
 def _find_quantiles(
     source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
 ) -> None:
     shares = ", ".join(f"{(step + 0.5) / QUANTILES:.5f}" for step in range(QUANTILES))
-    for start in range(0, len(many), _QUANTILE_BLOCK):
-        block = many[start : start + _QUANTILE_BLOCK]
+    width = _at_once(many)
+    for start in range(0, len(many), width):
+        block = many[start : start + width]
         if weight == "1":
             wanted = ", ".join(
                 f"quantile_disc({number_or_null(one.field, how)}, [{shares}])" for one in block
@@ -336,23 +397,25 @@ def _look_at_dates(
     source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
 ) -> None:
     for one in many:
-        if one.is_number:
-            continue
         written = next(known for known in FORMATS if known in one.formats)
-        moment = moment_sql("v", written)
-        relation = f"(select {text_or_null(one.field, how)} as v, {weight} as w from {source.relation})"
-        first, last, n_days, n_moments = shop.row(
-            f"select min({moment}), max({moment}), count(distinct {moment}::DATE), count(distinct {moment}) "
-            f"from {relation}"
+        moment = moment_sql(text_or_null(one.field, how), written)
+        relation = f"(select {moment} as m, {weight} as w from {source.relation})"
+        parts = ("year", "month", "weekday")
+        counted = ", ".join(f"histogram({part_sql('m', part)})" for part in parts)
+        first, last, n_days, n_moments, *counts = shop.row(
+            f"select min(m), max(m), count(distinct m::DATE), count(distinct m), {counted} from {relation}"
         )
-        parts = {
-            part: {
-                int(number): int(n)
-                for number, n in shop.rows(
-                    f"select {part_sql(moment, part)} as p, sum(w)::BIGINT from {relation} "
-                    "group by 1 having p is not null order by 1"
-                )
-            }
-            for part in ("year", "month", "weekday")
+        if weight != "1":
+            counts = [
+                dict(shop.rows(f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1"))
+                for part in parts
+            ]
+        seen = {
+            part: dict(sorted(_plain_keys(one_part).items()))
+            for part, one_part in zip(parts, counts, strict=True)
         }
-        one.dates = Dates(written, first, last, int(n_days), int(n_moments), parts)
+        one.dates = Dates(written, first, last, int(n_days), int(n_moments), seen)
+
+
+def _plain_keys(counted: dict[Any, int]) -> dict[int, int]:
+    return {int(number): int(n) for number, n in counted.items() if number is not None}

@@ -19,7 +19,7 @@ from unless.data.source import Source
 
 Floats = npt.NDArray[np.float64]
 # Rows that refute most pairs, and those that refute nearly all; what is left is checked on every row.
-FIRST_ROWS, MORE_ROWS = 500, 20_000
+FIRST_ROWS, MORE_ROWS = 500, 5_000
 # A function of a number with more steps than this is told by the statements about it.
 MOST_STEPS = 8
 # Two columns of fewer different numbers may rise together by chance.
@@ -198,13 +198,14 @@ class _Checker:
             return None
         self.n_checks += 1
         sign = "-" if falls else ""
-        broken, torn, flat, alone, n = self.shop.row(
-            "select count(*) filter (where x <> lx and y < ly), count(*) filter (where x = lx and y <> ly), "
-            "count(*) filter (where x <> lx and y = ly), any_value(alone), count(*) from "
-            "(select x, y, lag(x) over w as lx, lag(y) over w as ly, alone from "
-            f"(select {x} as x, {sign}({y}) as y, count(*) filter (where ({x}) is null and ({y}) is not null) "
-            f"over () as alone from {self.source.relation}) where x is not null and y is not null "
-            "window w as (order by x, y))"
+        pair = f"(select {x} as x, {sign}({y}) as y from {self.source.relation})"
+        torn, broken, flat, alone, n = self.shop.row(
+            "select count(*) filter (where x is not null and low <> high), "
+            "count(*) filter (where x is not null and low < before), "
+            "count(*) filter (where x is not null and low = before), "
+            "coalesce(sum(n) filter (where x is null), 0), sum(n) from (select x, n, low, high, "
+            "lag(high) over (order by x nulls last) as before from (select x, count(*) as n, min(y) as low, "
+            f"max(y) as high from {pair} where y is not null group by x))"
         )
         if broken or torn or (alone or 0) > MOST_ALONE * max(1, n):
             return None

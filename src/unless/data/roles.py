@@ -8,7 +8,7 @@ from math import isclose
 from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
 from unless.data.labels import sort_labels
 from unless.data.moments import part_label
-from unless.data.plan import BLANK, DatePart, Part, PlanLine, Role
+from unless.data.plan import AS_ASKED, BLANK, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
 from unless.data.settings import DEFAULT_LEVELS, Settings
 from unless.errors import DataError
@@ -70,7 +70,7 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     """Give a column its role, and what follows from it."""
     name = one.name
     if name in how.exclude:
-        return PlanLine(name=name, role="excluded", kept=False, why="as asked")
+        return PlanLine(name=name, role="excluded", kept=False, why=AS_ASKED)
     if one.field.form == "unusable" or (one.kind is None and one.field.form == "json"):
         return PlanLine(name=name, role="nested", kept=False, why="its cells hold lists, records or bytes")
     if name in how.roles:
@@ -82,7 +82,7 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
         return PlanLine(name=name, role=role, levels=how.levels.get(name, levels_of(one)))
     merged = isinstance(how.rare, dict) and name in how.rare
     if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
-        return PlanLine(name=name, role="category", why="as asked")
+        return PlanLine(name=name, role="category", why=AS_ASKED)
     if not one.n_present:
         why = BLANK if re.fullmatch(r"column \d+", name) else "no row has a value"
         small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
@@ -111,7 +111,7 @@ def levels_of(one: Profile) -> tuple[str, ...]:
 
 def _as_asked(one: Profile, role: str) -> PlanLine:
     """Follow what somebody said of a column, or say why that cannot be."""
-    name, why = one.name, "as asked"
+    name, why = one.name, AS_ASKED
     if role == "number":
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")

@@ -235,7 +235,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     """
     settings = _settings(fdr, effect)
     table = _read(data)
-    place = table.domain.index(by)
+    place = table.index(by)
     if len(np.unique(table.rows[:, place])) < 2:
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
     ordered = table.select(sorted(table.names))
