@@ -9,9 +9,9 @@ import numpy as np
 
 from unless.data.bins import find_cutting
 from unless.data.dataset import Counts, Rows
+from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
-from unless.data.domain import Kind
 from unless.data.moments import moment_sql, part_label, part_sql
 from unless.data.profile import number_or_null
 from unless.data.settings import Settings, Shape
@@ -109,7 +109,9 @@ def plan_shape(one: Field, how: Settings) -> Plan:
     made = names.replace("?", f"({number})")
     strange = f"({number}) is null or not isfinite({number})"
     cut = replace(one, form="text", kind=kind, levels=shape.levels or None)
-    return Plan(cut, f"case when {missing} then null when {strange} then {text} else {made} end", "", shape.cuts)
+    return Plan(
+        cut, f"case when {missing} then null when {strange} then {text} else {made} end", "", shape.cuts
+    )
 
 
 def _group_sql(number: str, cuts: Sequence[float]) -> str:
@@ -127,7 +129,9 @@ def _names_sql(shape: Shape) -> str:
         return f"case {steps} else {quoted(shape.levels[len(shape.cuts)])} end"
     if shape.part == "year":
         return "(?::BIGINT)::VARCHAR"
-    listed = ", ".join(quoted(part_label(n, shape.part)) for n in range(1, 13 if shape.part == "month" else 8))
+    listed = ", ".join(
+        quoted(part_label(n, shape.part)) for n in range(1, 13 if shape.part == "month" else 8)
+    )
     return f"list_extract([{listed}], (?)::BIGINT)"
 
 

@@ -1,4 +1,4 @@
-"""Where a column of numbers is cut when nobody said where: how many groups, at which numbers, by which names."""
+"""Where numbers are cut when nobody said where: how many groups, at which numbers, by which names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def n_groups(n_rows: float) -> int:
     >>> [n_groups(n) for n in (50, 344, 2_700, 1_000_000)]
     [3, 4, 6, 8]
     """
-    return min(MOST_GROUPS, max(FEWEST_GROUPS, round((n_rows / ROWS_A_CUBE) ** (1 / 3) + 1)))
+    return min(MOST_GROUPS, max(FEWEST_GROUPS, int((n_rows / ROWS_A_CUBE) ** (1 / 3) + 1.5)))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def roundest(low: float, high: float, whole: bool) -> float:
 
 
 def _readable(low: float, high: float, wanted: float, whole: bool) -> float:
-    """Return the roundest number above `low` and not above `high`; of several, the one nearest to `wanted`."""
+    """Return the roundest number above `low`, at most `high`; of several, the one nearest to `wanted`."""
     largest = max(abs(low), abs(high))
     if largest == 0 or not low < high:
         return high
@@ -166,29 +166,35 @@ def group_labels(cuts: Sequence[float], whole: bool, low: float, high: float) ->
 def _label(start: float, end: float, whole: bool, low: float, high: float) -> str:
     if whole:
         # A single number needs no words around it.
-        if start == -inf and low == end - 1:
-            return to_label(low)
-        if end == inf and high == start:
-            return to_label(high)
-        if end == inf:
-            return f"{to_label(start)} or more"
-        if start == -inf:
-            return f"under {to_label(end)}"
-        return to_label(start) if start == end - 1 else f"{to_label(start)} to {to_label(end - 1)}"
-    at, open_start = _edge(start)
-    to, closed_end = _edge(end)
-    if start == -inf:
-        alone = low == to or (closed_end and low == nextafter(end, -inf))
-        words = f"{to_label(to)} or less" if closed_end else f"under {to_label(to)}"
-        return to_label(to) if closed_end and alone else words
-    if end == inf:
-        if high == at and not open_start:
-            return to_label(at)
-        return f"over {to_label(at)}" if open_start else f"{to_label(at)} or more"
-    if closed_end and at == to and not open_start:
-        return to_label(at)
-    begin = f"over {to_label(at)}" if open_start else to_label(at)
-    return f"{begin} to {'' if closed_end else 'under '}{to_label(to)}"
+        first = low if start == -inf and low == end - 1 else start
+        last = high if end == inf and high == start else end - 1
+        return _named(first, last, "", "")
+    at, is_above = _edge(start)
+    to, is_closed = _edge(end)
+    if is_closed and low == to and start == -inf:
+        at = to
+    if end == inf and high == at and not is_above:
+        to, is_closed = at, True
+    if at == to:
+        return to_label(to)
+    if start == -inf and is_closed:
+        return f"{to_label(to)} or less"
+    return (
+        f"over {to_label(at)}"
+        if is_above and end == inf
+        else _named(at, to, "over " if is_above else "", "" if is_closed else "under ")
+    )
+
+
+def _named(first: float, last: float, before: str, until: str) -> str:
+    if first == -inf:
+        # The last whole number of a group is not where the next one begins.
+        return f"under {to_label(last if until else last + 1)}"
+    if last == inf:
+        return f"{to_label(first)} or more"
+    if first == last:
+        return to_label(first)
+    return f"{before}{to_label(first)} to {until}{to_label(last)}"
 
 
 def _edge(cut: float) -> tuple[float, bool]:

@@ -83,7 +83,7 @@ class Dataset:
         return tuple(name for name, constant in zip(self.names, still, strict=True) if constant)
 
     def index(self, name: str) -> int:
-        """Return the position of a column; one that was left out when the table was read is refused with why."""
+        """Return the position of a column; for one that was left out in reading, say why it was."""
         if self.plan is not None and name not in self.domain and name in self.plan:
             line = self.plan[name]
             made = [part.name_of(name) for part in line.parts]

@@ -50,8 +50,9 @@ def decide_holes(names: Iterable[str], holes: Holes, forced: Iterable[str] = ())
 
     1. Few rows lack anything: they are left out.
     2. A column that lacks much gets a level, unless it is missing together with another such column.
-    3. Rows that lack any of the others are left out, as long as half of the rows remain; until then the column
-       with the most holes gets a level, or, if it is missing together with one that has a level, is left out.
+    3. Rows that lack any of the others are left out, as long as half of the rows remain; until then the
+       column with the most holes gets a level, or, if it is missing together with one that has a level, is
+       left out.
     """
     levels = list(forced)
     open_ = [name for name in names if name not in levels and holes.lacking(name)]

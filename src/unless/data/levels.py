@@ -76,9 +76,7 @@ def draft_column(one: Field, values: Sequence[str], codes: Codes, how: Settings)
     return Draft(one, distinct, lookup[codes], kind, raw, words, trimmed)
 
 
-def label_values(
-    one: Field, values: Sequence[str], how: Settings
-) -> tuple[list[str | None], frozenset[str]]:
+def label_values(one: Field, values: Sequence[str], how: Settings) -> tuple[list[str | None], frozenset[str]]:
     """Return the label of each value as the database writes it, None where missing; and words for missing."""
     label = _LABELLERS.get(one.form, str)
     if one.form == "code":

@@ -23,13 +23,13 @@ def parse_moment(text: str, written: str) -> datetime | None:
     """Read a date, perhaps with a time of day; None if it is none. The zone is left out."""
     try:
         if written:
-            return datetime.strptime(text, written)  # noqa: DTZ007 (a day has no zone)
+            return datetime.strptime(text, written)
         if not _ISO.fullmatch(text):
             return None
         day, _, time = text.replace("/", "-").replace("T", " ").partition(" ")
         year, month, date = (int(number) for number in day.split("-"))
         hour, minute = (int(number) for number in time.split(":")[:2]) if time else (0, 0)
-        return datetime(year, month, date, hour, minute)  # noqa: DTZ001
+        return datetime(year, month, date, hour, minute)
     except ValueError:
         return None
 

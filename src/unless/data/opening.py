@@ -79,9 +79,7 @@ def row_numbers(source: Source) -> list[str]:
     return [name for name in source.names if re.fullmatch(r"__index_level_\d+__", name)]
 
 
-def choose_columns(
-    source: Source, how: Settings, *, usable: bool = True
-) -> tuple[list[Field], Field | None]:
+def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tuple[list[Field], Field | None]:
     """Return the columns to relate and the column of counts; only `usable` ones, or all."""
     check_names(how.columns or (), source.names, "columns=")
     for argument, named in (("bins=", how.bins), ("levels=", how.levels), ("rare=", how.rare)):

@@ -230,7 +230,9 @@ class Plan:
             with Path(path).open("rb") as stream:
                 text = stream.read(_MOST_BYTES + 1)
         except OSError as error:
-            raise DataError(f"The plan {title} cannot be opened ({error.strerror}); check its name.") from None
+            raise DataError(
+                f"The plan {title} cannot be opened ({error.strerror}); check its name."
+            ) from None
         if len(text) > _MOST_BYTES:
             raise FileFormatError(f"{title} is larger than any plan; name a file that a plan was saved in.")
         try:
@@ -254,7 +256,12 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [(one.name, one.done, one.why) for one in self.lines]
-        return html_table(repr(self)[1:-1], ("column", "what is done", "why"), rows, [*self.notes, self.missing] if self.missing else self.notes)
+        return html_table(
+            repr(self)[1:-1],
+            ("column", "what is done", "why"),
+            rows,
+            [*self.notes, self.missing] if self.missing else self.notes,
+        )
 
 
 def _plain(value: Any) -> Any:

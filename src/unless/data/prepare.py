@@ -102,9 +102,12 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     )
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
-    with memory_errors_told(), progress("Preparing", show_progress, after=PATIENCE) as bar:
-        with Workshop(how.max_memory, bar) as shop:
-            return make_plan(open_source(source, shop, how), shop, how)[1]
+    with (
+        memory_errors_told(),
+        progress("Preparing", show_progress, after=PATIENCE) as bar,
+        Workshop(how.max_memory, bar) as shop,
+    ):
+        return make_plan(open_source(source, shop, how), shop, how)[1]
 
 
 def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
@@ -180,9 +183,7 @@ def _line(
     return decide_role(found[one.name], how)
 
 
-def _find_count(
-    source: Source, found: Mapping[str, Profile], how: Settings, shop: Workshop
-) -> str | None:
+def _find_count(source: Source, found: Mapping[str, Profile], how: Settings, shop: Workshop) -> str | None:
     """Find the column that counts the rows of a contingency table.
 
     It is called so, it holds whole numbers, and the other columns, categories all, differ in every row.
@@ -225,7 +226,9 @@ def _keep_apart(
         name, tells = relation.column, relation.source
         if not relation.steps:
             role = "copy" if relation.is_copy else "function"
-            why = "the same order of rows" if relation.is_copy else f"each value of {tells} has one value of it"
+            why = (
+                "the same order of rows" if relation.is_copy else f"each value of {tells} has one value of it"
+            )
             lines[name] = PlanLine(name=name, role=role, kept=False, source=tells, why=why)  # type: ignore[arg-type]
             continue
         at = thresholds(relation, found[tells].is_whole, lines[tells].cuts)
@@ -323,18 +326,18 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
     notes = []
     again = [name for name, line in lines.items() if "come again" in line.why]
     if again:
-        notes.append(
-            f"Rows with the same {' or '.join(map(repr, again[:3]))} may not be independent, and are taken to be."
-        )
-    moments = [
-        name for name, line in lines.items() if line.role == "date" and is_sequence(found[name])
-    ]
+        listed = " or ".join(map(repr, again[:3]))
+        notes.append(f"Rows with the same {listed} may not be independent, and are taken to be.")
+    moments = [name for name, line in lines.items() if line.role == "date" and is_sequence(found[name])]
     if moments:
-        notes.append(f"Rows in sequence of time ({shown_names(moments)}) are not independent, and are taken to be.")
+        notes.append(
+            f"Rows in sequence of time ({shown_names(moments)}) are not independent, and are taken to be."
+        )
     several = [name for name in lines if name in found and _holds_several(found[name])]
     if several:
         notes.append(
-            f"Cells of {shown_names(several)} hold several answers at once; split them into columns of their own."
+            f"Cells of {shown_names(several)} hold several answers at once; split them into columns of their "
+            "own."
         )
     return notes
 
@@ -404,7 +407,9 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         if one.role == "ordered" and not one.cuts and (not is_new or one.why == AS_ASKED):
             ordered.setdefault(one.name, None)
     left_out = [one for one in plan.lines if not one.kept and one.role != "count"]
-    same = not any(one.parts for one in plan.lines) and all(one.why in (ROW_NUMBERS, BLANK) for one in left_out)
+    same = not any(one.parts for one in plan.lines) and all(
+        one.why in (ROW_NUMBERS, BLANK) for one in left_out
+    )
     columns = how.columns if same and (is_new or how.columns is not None) else tuple(kept)
     if how.columns is not None:
         columns = _in_order(how.columns, plan)
@@ -440,7 +445,7 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
     """Cut numbers and dates where another table was cut; categories may show other levels than here."""
     lines = []
     for line in plan.without_levels().lines:
-        other = domain[line.name] if line.name in domain else None
+        other = next((one for one in domain if one.name == line.name), None)
         if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
             groups = other.levels[: len(other.cuts) + 1]
             line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
@@ -459,4 +464,3 @@ def check_plan(plan: Plan, source: Source) -> None:
         raise DataError(
             f"The table has no column {shown_names(gone)}, which the plan needs; make a plan of this table."
         )
-

@@ -5,7 +5,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from datetime import datetime
 from math import inf, isfinite
 from typing import Any
@@ -72,7 +73,7 @@ class Profile:
     dates: Dates | None = None
     n_letters: int = 0
     n_words: int = 0
-    formats: list[str] = field(default_factory=list)
+    formats: list[str] = attribute(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -104,10 +105,10 @@ def profile(
             _take_labels(found[one.name], _code_counts(source, one, weight, shop), how)
     for start in range(0, len(stored), _BLOCK):
         block = [found[one.name] for one in stored[start : start + _BLOCK]]
-        few = [one for one in block if about[one.name] <= LISTED]
-        for one, counts in zip(few, _histograms(source, few, weight, shop), strict=True):
-            _take_labels(one, counts, how)
-        many = [one for one in block if one.labels is None and one.kind is None]
+        few = [each for each in block if about[each.name] <= LISTED]
+        for each, counts in zip(few, _histograms(source, few, weight, shop), strict=True):
+            _take_labels(each, counts, how)
+        many = [each for each in block if about[each.name] > LISTED]
         if many:
             _look_closer(source, many, about, how, shop, weight)
     return found
@@ -131,14 +132,17 @@ def _look_closer(
         one.n_values = about[one.name]
     _sum_up(source, many, how, shop, weight)
     _count_exactly(source, many, how, shop)
-    _find_quantiles(source, [one for one in many if one.is_number and not _numbers_rows(one, how)], how, shop, weight)
+    _find_quantiles(
+        source, [one for one in many if one.is_number and not _numbers_rows(one, how)], how, shop, weight
+    )
     dated = [one for one in many if one.formats and not one.is_number]
     _look_at_dates(source, dated, how, shop, weight)
 
 
 def _code_counts(source: Source, one: Field, weight: str, shop: Workshop) -> dict[str, int]:
     rows = shop.rows(
-        f"select {one.column}, sum({weight})::BIGINT from {source.relation} where {one.column} >= 0 group by 1"
+        f"select {one.column}, sum({weight})::BIGINT from {source.relation} where {one.column} >= 0 "
+        "group by 1"
     )
     return {str(code): int(n) for code, n in sorted(rows)}
 
@@ -147,7 +151,11 @@ def text_or_null(one: Field, how: Settings, value: str | None = None) -> str:
     """Write a column's value as text, null where it is missing; `value` is its text if it is at hand."""
     if one.form != "words":
         text = text_sql(one) if value is None else value
-        missing = missing_sql(one, how) if value is None else f"{text} is null or trim({text}) in ({_holes(one, how)})"
+        missing = (
+            missing_sql(one, how)
+            if value is None
+            else f"{text} is null or trim({text}) in ({_holes(one, how)})"
+        )
         return f"case when {missing} then null else {text} end"
     # Blanks are nearly always all that stands around a label; other layout is seen where labels are made.
     text = f"trim({one.column if value is None else value})"
@@ -223,7 +231,9 @@ def _sums(place: int, one: Profile, weight: str) -> str:
     if not one.is_number:
         # They tell free text from labels.
         spaces = f"length({value}) - length(replace({value}, ' ', ''))"
-        sums += [f"coalesce(sum({count} * w), 0)::BIGINT" for count in (f"length({value})", f"({spaces} + 1)")]
+        sums += [
+            f"coalesce(sum({count} * w), 0)::BIGINT" for count in (f"length({value})", f"({spaces} + 1)")
+        ]
     if one.is_number:
         number = f"n{place}"
         sums += [
@@ -340,8 +350,8 @@ def _dates(totals: Mapping[str, int], written: str) -> Dates:
             for part, counted in parts.items():
                 counted[part_of(moment, part)] += n
     days = {moment.date() for moment in moments}
-    counted = {part: dict(sorted(one.items())) for part, one in parts.items()}
-    return Dates(written, min(moments), max(moments), len(days), len(totals), counted)
+    found = {part: dict(sorted(one.items())) for part, one in parts.items()}
+    return Dates(written, min(moments), max(moments), len(days), len(totals), found)
 
 
 def _count_exactly(source: Source, many: Sequence[Profile], how: Settings, shop: Workshop) -> None:
@@ -383,7 +393,8 @@ def _find_quantiles(
             )
             for one, listed in zip(block, shop.row(f"select {wanted} from {source.relation}"), strict=True):
                 values, repeats = np.unique(np.array(listed, dtype=np.float64), return_counts=True)
-                one.numbers = Numbers(values, repeats * (one.n_present / QUANTILES), one.is_whole)
+                share = one.n_present / QUANTILES
+                one.numbers = Numbers(values, repeats.astype(np.float64) * share, one.is_whole)
             continue
         for one in block:
             rows = shop.arrays(
@@ -407,7 +418,9 @@ def _look_at_dates(
         )
         if weight != "1":
             counts = [
-                dict(shop.rows(f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1"))
+                dict(
+                    shop.rows(f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1")
+                )
                 for part in parts
             ]
         seen = {

@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -36,8 +37,8 @@ MOST_CHECKS = 300
 class Relation:
     """A column that another one tells: `is_copy` where each tells the other.
 
-    `steps` are, of a column of few levels, the levels in the order of the numbers of the source, each with the
-    largest number below it and the smallest number at it.
+    `steps` are, of a column of few levels, the levels in the order of the numbers of the source, each with
+    the largest number below it and the smallest number at it.
     """
 
     source: str
@@ -76,9 +77,9 @@ def find_relations(
             if relation is not None:
                 found.append(relation)
                 told.add(other)
-    for other in few:
+    for column in few:
         for one in numbers:
-            if one.name not in told and (relation := checker.steps(one, other)) is not None:
+            if one.name not in told and (relation := checker.steps(one, column)) is not None:
                 found.append(relation)
                 break
     return found
@@ -142,7 +143,9 @@ def _rising(one: Profile, others: Sequence[Profile], table: Mapping[str, Floats]
     values = np.column_stack([table[other.name][:FIRST_ROWS][order] for other in others])
     steps = np.diff(values, axis=0)
     apart = (np.diff(x[order]) > 0)[:, None]
-    both = ((steps > 0) & apart).any(axis=0) & ((steps < 0) & apart).any(axis=0)
+    both: list[bool] = np.atleast_1d(
+        ((steps > 0) & apart).any(axis=0) & ((steps < 0) & apart).any(axis=0)
+    ).tolist()
     return [other.name for other, refuted in zip(others, both, strict=True) if not refuted]
 
 
@@ -176,7 +179,7 @@ class _Checker:
         x, y = self.table[source], self.table[column]
         present = ~np.isnan(x) & ~np.isnan(y)
         alone = np.count_nonzero(~np.isnan(y) & np.isnan(x))
-        if alone > MOST_ALONE * max(1, np.count_nonzero(~np.isnan(y))):
+        if alone > MOST_ALONE * max(1, int(np.count_nonzero(~np.isnan(y)))):
             return None
         x, y = x[present], y[present]
         if len(np.unique(y)) < LEAST_VALUES or len(np.unique(x)) < LEAST_VALUES:
@@ -263,9 +266,7 @@ class _Pair:
 
 def _apart(ranges: Sequence[tuple[float, float, int]]) -> bool:
     ordered = sorted(ranges)
-    return len(ordered) > 1 and all(
-        first[1] < second[0] for first, second in zip(ordered, ordered[1:], strict=False)
-    )
+    return len(ordered) > 1 and all(first[1] < second[0] for first, second in pairwise(ordered))
 
 
 def thresholds(relation: Relation, whole: bool, cuts: Sequence[float]) -> tuple[float, ...]:

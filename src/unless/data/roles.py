@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import isclose
 
+import numpy as np
+
 from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
 from unless.data.labels import sort_labels
 from unless.data.moments import part_label
@@ -31,7 +33,8 @@ MANY_IDS = 50
 DAILY = 0.8
 
 _ID_NAME = re.compile(
-    r"(row[ _.-]?(names?|id|no|num|number|index)?|rows|unnamed: ?\d+|index|idx|level_0|ids?|uuid|guid|column 1"
+    r"(row[ _.-]?(names?|id|no|num|number|index)?|rows|unnamed: ?\d+|index|idx|level_0|ids?|uuid|guid"
+    r"|column 1"
     r"|(case|record|obs|observation|serial)[ _.-]?(id|no|nr|num|number)"
     r"|(respondent|subject|patient|person|participant|customer|user)([ _.-]?(id|no|nr|num|number))?"
     r"|.+[ _.-](id|uuid|guid)|(id|uuid|guid)[ _.-].+)",
@@ -40,7 +43,9 @@ _ID_NAME = re.compile(
 _CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 # Names of row numbers, which are left out of small tables, too.
 _ROW_NUMBER = re.compile(r"row[ _.-]?names?|unnamed: ?\d+|index|column 1|level_0|rowid", re.IGNORECASE)
-_COUNT_NAME = re.compile(r"freq|freqs|frequency|frequencies|count|counts|n|n_obs|nobs|cases|n_cases", re.IGNORECASE)
+_COUNT_NAME = re.compile(
+    r"freq|freqs|frequency|frequencies|count|counts|n|n_obs|nobs|cases|n_cases", re.IGNORECASE
+)
 # Names that surveys give to weights; of others a mean of 1 must say it.
 _WEIGHT_NAME = re.compile(
     r"(fnl|final|fin|p|per|person|hh|house|household|sample|sampling|survey|design|post|base|rep|cal)[ _.-]?"
@@ -68,11 +73,25 @@ def may_count(one: Profile) -> bool:
 
 def decide_role(one: Profile, how: Settings) -> PlanLine:
     """Give a column its role, and what follows from it."""
+    if one.field.form == "unusable" or (one.kind is None and one.labels == {} and one.field.form == "json"):
+        return PlanLine(
+            name=one.name, role="nested", kept=False, why="its cells hold lists, records or bytes"
+        )
+    line = _said(one, how)
+    if line is None and not one.n_present:
+        line = _empty(one, how)
+    if line is None:
+        line = _left_out(one, how.columns is not None)
+    if line is None and one.numbers is not None:
+        line = _number(one, one.numbers, how)
+    if line is None and one.dates is not None:
+        line = _date(one, one.dates)
+    return _category(one, how) if line is None else line
+
+
+def _said(one: Profile, how: Settings) -> PlanLine | None:
+    """Follow what the arguments say of a column."""
     name = one.name
-    if name in how.exclude:
-        return PlanLine(name=name, role="excluded", kept=False, why=AS_ASKED)
-    if one.field.form == "unusable" or (one.kind is None and one.field.form == "json"):
-        return PlanLine(name=name, role="nested", kept=False, why="its cells hold lists, records or bytes")
     if name in how.roles:
         return _as_asked(one, how.roles[name])
     if name in how.bins:
@@ -83,18 +102,13 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     merged = isinstance(how.rare, dict) and name in how.rare
     if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
         return PlanLine(name=name, role="category", why=AS_ASKED)
-    if not one.n_present:
-        why = BLANK if re.fullmatch(r"column \d+", name) else "no row has a value"
-        small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
-        return PlanLine(name=name, role="empty", kept=small, why=why)
-    is_asked = how.columns is not None
-    if (line := _left_out(one, is_asked)) is not None:
-        return line
-    if one.is_number:
-        return _number(one, how)
-    if one.dates is not None and (line := _date(one)) is not None:
-        return line
-    return _category(one, how)
+    return None
+
+
+def _empty(one: Profile, how: Settings) -> PlanLine:
+    why = BLANK if re.fullmatch(r"column \d+", one.name) else "no row has a value"
+    is_small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
+    return PlanLine(name=one.name, role="empty", kept=is_small, why=why)
 
 
 def levels_of(one: Profile) -> tuple[str, ...]:
@@ -115,9 +129,9 @@ def _as_asked(one: Profile, role: str) -> PlanLine:
     if role == "number":
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
-        return _cut(one, why)
+        return _cut(one, one.numbers, why)
     if role == "date":
-        line = None if one.dates is None else _date(one)
+        line = None if one.dates is None else _date(one, one.dates)
         if line is None:
             raise DataError(f"Column {name!r} holds no dates with parts that repeat; give it another role.")
         return replace(line, why=why)
@@ -129,7 +143,7 @@ def _as_asked(one: Profile, role: str) -> PlanLine:
 
 
 def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:
-    """Return the line of a column that tells nothing of others; one that was asked for is kept if it can be."""
+    """Return the line of a column that tells nothing of others; one asked for is kept if it can be."""
     name = one.name
     if one.n_values == 1 and one.n_rows >= FEW_ROWS and not is_asked and not one.n_missing:
         label = next(iter(one.labels or ("",)))
@@ -166,7 +180,11 @@ def _identifier(one: Profile) -> str | None:
     if one.dates is not None and not called:
         return None
     if not one.is_number and one.n_values >= NEARLY_ALL * one.n_present and not _is_free_text(one):
-        return "nearly every row has a value of its own" if not one.is_unique else "a different value in each row"
+        return (
+            "nearly every row has a value of its own"
+            if not one.is_unique
+            else "a different value in each row"
+        )
     if called and (one.n_values > MANY_IDS or one.n_values > one.n_present / 2):
         return f"{one.n_values:,} identifiers that come again"
     return None
@@ -185,34 +203,29 @@ def _is_weight(one: Profile) -> bool:
     return bool(_MAYBE_WEIGHT.fullmatch(one.name)) and not one.is_whole and isclose(mean, 1, abs_tol=0.1)
 
 
-def _number(one: Profile, how: Settings) -> PlanLine:
+def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
     small = one.n_rows < FEW_ROWS and one.n_values <= how.max_levels
     declared = one.kind in ("category", "boolean")
     if one.n_values > NATURAL_VALUES and not small and not declared:
-        return _cut(one)
+        return _cut(one, numbers)
     role: Role = "category" if one.n_values <= 2 or declared else "ordered"
     levels = levels_of(one)
     # 1 and 1.0 may be two labels of one number: then the column is text to the reader.
-    thin = one.numbers is not None and (one.numbers.weights < LEAST_ROWS).any()
-    if small or declared or not thin or one.n_values <= 2 or one.numbers is None:
-        return PlanLine(name=one.name, role=role, levels=levels)
-    cuts = cuts_between(one.numbers)
+    thin = bool((numbers.weights < LEAST_ROWS).any())
+    cuts = cuts_between(numbers) if thin and not small and not declared and one.n_values > 2 else ()
     if not cuts:
         return PlanLine(name=one.name, role=role, levels=levels)
-    names = _value_labels(one.numbers, cuts)
+    names = group_labels(cuts, numbers.whole, one.low, one.high)
     return PlanLine(name=one.name, role="ordered", levels=names, cuts=cuts, why="seldom values are merged")
 
 
-def _value_labels(numbers: Numbers, cuts: tuple[float, ...]) -> tuple[str, ...]:
-    return group_labels(cuts, numbers.whole, float(numbers.values[0]), float(numbers.values[-1]))
-
-
-def _cut(one: Profile, why: str = "") -> PlanLine:
+def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:
     """Cut numbers into groups; where nearly all are one number there is nothing to cut."""
-    assert one.numbers is not None
-    cuts = find_cuts(one.numbers)
+    cuts = find_cuts(numbers)
     if not cuts:
-        return PlanLine(name=one.name, role="constant", kept=False, why="nearly every row has the same number")
+        return PlanLine(
+            name=one.name, role="constant", kept=False, why="nearly every row has the same number"
+        )
     levels = group_labels(cuts, one.is_whole, one.low, one.high)
     return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why)
 
@@ -222,10 +235,8 @@ def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine
     return replace(line, cuts=cuts, levels=group_labels(cuts, one.is_whole, one.low, one.high))
 
 
-def _date(one: Profile) -> PlanLine | None:
+def _date(one: Profile, dates: Dates) -> PlanLine | None:
     """Keep the parts of dates that come again: months, years, days of the week."""
-    dates = one.dates
-    assert dates is not None
     if one.n_rows < FEW_ROWS:
         return None
     parts = tuple(part for name in _parts_of(dates) if (part := _part(dates, name)) is not None)
@@ -256,8 +267,6 @@ def _part(dates: Dates, part: Part) -> DatePart | None:
     if len(counts) < 2:
         return None
     if part == "year" and len(counts) > NATURAL_VALUES:
-        import numpy as np
-
         numbers = Numbers(np.array(list(counts), float), np.array(list(counts.values()), float), whole=True)
         cuts = find_cuts(numbers)
         if not cuts:
@@ -280,8 +289,10 @@ def _category(one: Profile, how: Settings) -> PlanLine:
         role: Role = "ordered" if ordered else "category"
         return PlanLine(name=name, role=role, levels=levels_of(one), missing=missing)
     if one.labels is None:
-        why = f"about {one.n_values:,} levels, too many to relate" if one.n_exact is None else (
-            f"{one.n_values:,} levels, too many to relate"
+        why = (
+            f"about {one.n_values:,} levels, too many to relate"
+            if one.n_exact is None
+            else (f"{one.n_values:,} levels, too many to relate")
         )
         return PlanLine(name=name, role="text", kept=False, why=why)
     return merge_seldom(one, one.labels)

@@ -9,6 +9,7 @@ from math import isfinite
 
 import numpy as np
 
+from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
@@ -58,7 +59,7 @@ def _recoded(source: Source, made: Field, shape: Shape, column: str) -> tuple[Fi
     places = {label: place for place, label in enumerate(labels)}
     lookup = np.array([*(places[group] for group in groups), -1], dtype=np.int32)
     codes = source.held[0][made.column]  # type: ignore[index]
-    kind = "integer" if shape.part == "year" and not shape.cuts else "category"
+    kind: Kind = "integer" if shape.part == "year" and not shape.cuts else "category"
     field = replace(made, column=column, kind=kind, labels=labels, levels=shape.levels or None)
     return field, lookup[codes]
 

@@ -58,6 +58,7 @@ def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: 
     else:
         say(str(plan))
         kept = sum(one.kept for one in plan.lines)
-        say(f"\n{count(plan.n_rows, 'row')}, {count(len(plan.lines), 'column')}, {kept:,} of them learned from.")
+        size = f"{count(plan.n_rows, 'row')}, {count(len(plan.lines), 'column')}"
+        say(f"\n{size}, {kept:,} of them learned from.")
     if save is not None:
         note(f"Saved as {visible(save)}.")

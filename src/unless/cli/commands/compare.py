@@ -116,7 +116,9 @@ def _of_two(
         if table or any(one is None for one in tables):
             return _as_structures(files, records, table, options)
     else:
-        tables = [_rows_of_one(path) if is_model else None for path, is_model in zip(files, are_models, strict=True)]
+        tables = [
+            _rows_of_one(path) if is_model else None for path, is_model in zip(files, are_models, strict=True)
+        ]
         for place, path in enumerate(files):
             if tables[place] is None:
                 # Numbers of both are cut at the same places.
