@@ -220,7 +220,10 @@ def _keep_apart(
     few = [
         found[name]
         for name, line in lines.items()
-        if line.is_plain and found[name].labels is not None and name not in {**how.roles, **how.levels}
+        if line.kept
+        and line.is_plain
+        and found[name].labels is not None
+        and name not in {**how.roles, **how.levels}
     ]
     for relation in find_relations(source, numbers, few, how, shop):
         name, tells = relation.column, relation.source
