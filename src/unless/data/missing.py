@@ -18,13 +18,13 @@ def apply_policy(drafts: Sequence[Draft], counts: Counts, how: Settings) -> tupl
     if not holes:
         return counts, []
     written = _written(drafts, holes)
-    if how.missing == "error":
-        raise MissingValues(_refusal(holes, written))
-    done = [f"Read {written} as missing."] if written else []
     named = {name: n for name, n in holes.items() if how.missing == "level" or name in how.missing_levels}
+    rest = {name: n for name, n in holes.items() if name not in named}
+    if rest and how.missing == "error":
+        raise MissingValues(_refusal(rest, written))
+    done = [f"Read {written} as missing."] if written else []
     if named:
         done.append(_name_holes(drafts, named, how))
-    rest = {name: n for name, n in holes.items() if name not in named}
     if rest:
         counts, note = _drop(drafts, counts, rest)
         done.append(note)

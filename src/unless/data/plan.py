@@ -151,9 +151,10 @@ class Plan:
     Examples
     --------
     >>> import unless
-    >>> plan = unless.prepare({"id": range(1, 101), "sex": ["f", "m"] * 50, "age": range(20, 120)})
+    >>> table = {"id": range(1, 101), "sex": ["f", "m"] * 50, "age": [*range(20, 70), *range(20, 70)]}
+    >>> plan = unless.prepare(table)
     >>> print(plan["age"])
-    age: number, cut at 50, 80
+    age: number, cut at 40, 50
     >>> print(plan["id"])
     id: identifier, left out (a name of identifiers and a different value in each row)
     """

@@ -133,6 +133,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         roles=_roles(roles),
         ordered=orders,
         shapes=_shapes(levels) if isinstance(levels, Domain) else {},
+        missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
     )
 
 
@@ -140,6 +141,13 @@ def part_of_column(name: str) -> str | None:
     """Return the column of dates that another is made of, by the way it is called."""
     match = _PART.fullmatch(name)
     return match[1] if match else None
+
+
+def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> frozenset[str]:
+    """Return the variables of a model that have a level for missing values."""
+    if not isinstance(levels, Domain):
+        return frozenset()
+    return frozenset(one.name for one in levels if {"missing", "(missing)"} & {*one.levels})
 
 
 def _shapes(domain: Domain) -> dict[str, Shape]:
