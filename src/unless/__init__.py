@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from unless.data.domain import Context as Context
     from unless.data.domain import Domain as Domain
     from unless.data.domain import Variable as Variable
+    from unless.data.plan import Plan as Plan
+    from unless.data.prepare import prepare as prepare
     from unless.data.read import read as read
     from unless.evaluation.comparison import compare_structures as compare_structures
     from unless.evaluation.divergence import kl_divergence as kl_divergence
@@ -87,6 +89,7 @@ _HOMES = {
     "Link": "unless.structures.labelled",
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.pearson",
+    "Plan": "unless.data.plan",
     "Region": "unless.structures.regions",
     "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
@@ -109,6 +112,7 @@ _HOMES = {
     "plot_evidence": "unless.report.plotting",
     "plot_links": "unless.report.plotting",
     "plot_network": "unless.report.plotting",
+    "prepare": "unless.data.prepare",
     "read": "unless.data.read",
     "read_model": "unless.formats.catalogue",
     "save": "unless.learners.files",

@@ -11,7 +11,7 @@ BAD = {
     "duplicate names": (b"a,b,a\n1,2,3\n4,5,6\n", [], "'a'"),
     "ragged rows": (b"a,b\n1,2\n1,2,3\n1\n", [], "Line 3"),
     "mixed encodings": ("a,b\né,1\n".encode() + "è,2\n".encode("latin-1"), [], "UTF-8"),
-    "holes": (b"a,b\nx,\ny,1\nx,NA\n", [], "'b'"),
+    "holes": (b"a,b\nx,\ny,1\nx,NA\n", ["--strict"], "'b'"),
     "holes, as asked": (b"a,b\nx,\ny,1\nx,NA\n", ["--missing", "error"], "--missing 'drop'"),
     "negative counts": (b"a,b,n\nx,y,3\ny,x,-1\n", ["--count-column", "n"], "-1"),
     "fractional counts": (b"a,b,n\nx,y,3\ny,x,1.5\n", ["--count-column", "n"], "1.5"),
@@ -19,7 +19,7 @@ BAD = {
     "unknown level": (b"a,b\nx,y\nz,y\n", ["--levels", "a=x,y"], "'z'"),
     "identifiers": (
         b"id,a,b\n" + b"".join(b"p%d,%d,%d\n" % (i, i % 2, i % 3) for i in range(50_000)),
-        [],
+        ["--strict"],
         "'id'",
     ),
     "too many columns": (

@@ -111,7 +111,9 @@ def test_what_cannot_be_compared_gets_one_sentence(unless, berkeley_csv, model, 
         assert sentence in result.stderr
         assert result.stderr.count("\n") == 1
     (tmp_path / "one.csv").write_text("a,b,c\n" + "0,0,x\n1,1,x\n" * 20)
-    assert "makes one group" in unless("compare", tmp_path / "one.csv", "--by", "c").stderr
+    assert "constant, left out" in unless("compare", tmp_path / "one.csv", "--by", "c").stderr
+    alone = unless("compare", tmp_path / "one.csv", "--by", "c", "--strict")
+    assert "makes one group" in alone.stderr
 
 
 def test_options_that_read_are_refused_where_nothing_is_read(unless, model):

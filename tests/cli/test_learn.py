@@ -144,6 +144,7 @@ def test_json_is_what_show_prints(unless, berkeley_csv, tmp_path):
     learned = unless("learn", berkeley_csv, "-o", model, "--json", "--require", "Admit:Gender")
     told = json.loads(learned.stdout)
     assert told.pop("model") == str(model)
+    assert {one["role"] for one in told.pop("plan")["columns"]} == {"category"}
     assert told == json.loads(unless("show", model, "--json").stdout)
 
 
@@ -170,3 +171,53 @@ def test_a_target_is_told_kept_and_checked_before_the_work(unless, berkeley_csv,
     assert wrong.exit_code == 2
     assert "did you mean 'Admit'?" in wrong.stderr
     assert not (tmp_path / "n.unless").exists()
+
+
+MESSY = "id,age,sex,grade\n" + "".join(
+    f"{i},{18 + (11 * i) % 70},{'fm'[i % 2]},{['low', 'mid', '', 'high'][i % 4 if i % 40 else 2]}\n"
+    for i in range(1, 241)
+)
+
+
+def test_any_table_is_learned_from_and_the_plan_is_told(unless, tmp_path):
+    (tmp_path / "t.csv").write_text(MESSY)
+    done = unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m.unless")
+    assert done.exit_code == 0
+    assert "id     identifier, left out" in done.stderr
+    assert "age    number, cut at" in done.stderr
+    told = json.loads(unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m.unless", "--json").stdout)
+    assert [one["name"] for one in told["plan"]["columns"]] == ["id", "age", "sex", "grade"]
+    strict = unless("learn", tmp_path / "t.csv", "-o", tmp_path / "m.unless", "--strict")
+    assert (strict.exit_code, strict.stderr.count("\n")) == (2, 1)
+
+
+def test_the_plan_is_shown_saved_and_used(unless, tmp_path):
+    (tmp_path / "t.csv").write_text(MESSY)
+    options = ["--exclude", "id", "--as", "age=category", "--ordered", "grade=low,mid,high"]
+    shown = unless("check", tmp_path / "t.csv", *options, "--save", tmp_path / "plan.json")
+    assert "age    category, 70 levels" in shown.stdout
+    assert "240 rows, 4 columns, 3 of them learned from." in shown.stdout
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert json.loads(unless("check", tmp_path / "t.csv", *options, "--json").stdout) == plan
+    assert plan["columns"][3]["levels"] == ["low", "mid", "high"]
+    words = ["learn", tmp_path / "t.csv", "-o", tmp_path / "m.unless"]
+    done = unless(*words, "--plan", tmp_path / "plan.json", "--json")
+    assert json.loads(done.stdout)["plan"] == plan
+    wrong = unless("check", tmp_path / "t.csv", "--as", "age=nonsense")
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+    (tmp_path / "plan.json").write_text("{}")
+    refused = unless(*words, "--plan", tmp_path / "plan.json")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_a_second_table_is_cut_like_the_first(unless, tmp_path):
+    (tmp_path / "t.csv").write_text(MESSY)
+    lines = MESSY.splitlines(keepends=True)
+    (tmp_path / "next.csv").write_text("".join([lines[0], "1,5,f,low\n", "2,110,m,high\n", *lines[2:20]]))
+    model, fitted = tmp_path / "m.unless", tmp_path / "f.unless"
+    assert unless("learn", tmp_path / "t.csv", "-o", model).exit_code == 0
+    assert unless("fit", model, tmp_path / "t.csv", "-o", fitted).exit_code == 0
+    assert unless("score", fitted, tmp_path / "next.csv").exit_code == 0
+    assert unless("query", fitted, "sex", "--given", "age=37").exit_code == 0
+    assert unless("report", model, "-o", tmp_path / "r.html").exit_code == 0
+    assert "identifier, left out" in (tmp_path / "r.html").read_text()

@@ -231,7 +231,8 @@ def test_missing_values_need_a_policy(learner):
     frame = chain(4)
     frame.loc[::7, "v01"] = None
     with pytest.raises(MissingValues, match="v01"):
-        quick(learner).fit(frame)
+        quick(learner).fit(unless.read(frame, strict=True))
+    assert any("'v01'" in note for note in quick(learner).fit(frame).notes_)
     est = quick(learner).fit(unless.read(frame, missing="level"))
     assert ("v00", "v01") in linked(est.structure_)
     assert quick(learner).fit(unless.read(frame, missing="drop")).n_features_in_ == 4

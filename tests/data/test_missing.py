@@ -8,9 +8,9 @@ from unless.errors import DataError, MissingValues, SettingError
 FRAME = pd.DataFrame({"a": ["x", None, "y", "x"], "b": [1.0, 2.0, None, 1.0], "c": list("pqpq")})
 
 
-def test_missing_values_are_refused_by_default_with_their_columns_and_counts():
+def test_missing_values_are_refused_when_strict_with_their_columns_and_counts():
     with pytest.raises(MissingValues) as caught:
-        read(FRAME)
+        read(FRAME, strict=True)
     assert str(caught.value) == (
         "There are missing values in 'a' (1), 'b' (1); drop those rows with missing='drop' or make them a "
         "level with missing='level'."
@@ -43,7 +43,7 @@ def test_levels_given_by_hand_may_have_a_place_for_it():
 def test_words_stand_for_missing_in_text_files_and_are_named(tmp_path):
     path = write(tmp_path / "t.csv", "a,b\nx,1\nNA,2\n?,3\n,4\n None ,5\n-,6\n")
     with pytest.raises(MissingValues, match=r"some written as '\?', 'NA', in 'a' \(3\).*missing_values="):
-        read(path)
+        read(path, strict=True)
     data = read(path, missing="level")
     assert levels_of(data)["a"] == ("-", "None", "x", "missing")
     assert "Read '?', 'NA' as missing." in data.notes
@@ -65,7 +65,7 @@ def test_a_category_that_stands_for_missing_is_no_level():
 
 def test_missing_values_are_counted_by_their_counts():
     with pytest.raises(MissingValues, match=r"'a' \(5\)"):
-        read({"a": ["x", None], "b": [1, 2], "n": [1, 5]}, count_column="n")
+        read({"a": ["x", None], "b": [1, 2], "n": [1, 5]}, count_column="n", strict=True)
 
 
 def test_a_missing_value_in_a_row_counted_zero_times_is_none():

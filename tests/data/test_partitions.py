@@ -130,7 +130,7 @@ def test_what_is_refused_here_is_refused_in_the_same_words(settings, error):
     there = spread(many_kinds(), 4)
     for table in (there.compute(), there):
         with pytest.raises(error) as told:
-            unless.read(table, **settings)
+            unless.read(table, **settings, strict=True)
         said.append(str(told.value))
     assert said[0] == said[1]
 

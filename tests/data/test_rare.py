@@ -62,11 +62,11 @@ def test_a_column_of_very_many_values_can_be_merged(source, tmp_path):
         table = pd.DataFrame(table)
     elif source in ("numbers", "floats"):
         table["a"] = list(map(int if source == "numbers" else float, table["a"]))
-    data = read(table, rare=5)
+    data = read(table, rare=5, strict=True)
     assert rows_of(data) == {("-5", "q"): 30, ("other", "p"): 2000}
     assert data.notes == ("Merged the levels of 'a' seen fewer than 5 times into 'other'.",)
 
 
 def test_more_values_than_can_be_coded_can_be_merged():
     table = {"a": [f"u{number}" for number in range(70_000)] + ["often"] * 9, "b": [1, 2] * 35_004 + [1]}
-    assert levels_of(read(table, rare=9))["a"] == ("often", "other")
+    assert levels_of(read(table, rare=9, strict=True))["a"] == ("often", "other")

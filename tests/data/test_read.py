@@ -48,7 +48,7 @@ def test_the_collapse_equals_counting_in_plain_python(table, missing):
         pd.DataFrame(columns, dtype=object),
         pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)),
     ):
-        data = read(source, missing=missing)
+        data = read(source, missing=missing, strict=True)
         assert rows_of(data) == expected
         assert data.rows.tolist() == sorted(data.rows.tolist())
 
@@ -58,10 +58,11 @@ def test_the_collapse_equals_counting_in_plain_python(table, missing):
 def test_neither_shuffling_nor_counting_the_rows_before_changes_anything(table, rng):
     names, rows = table
     shuffled = rng.sample(rows, len(rows))
-    data = read([dict(zip(names, row, strict=True)) for row in rows], missing="level")
-    assert read([dict(zip(names, row, strict=True)) for row in shuffled], missing="level") == data
+    data = read([dict(zip(names, row, strict=True)) for row in rows], missing="level", strict=True)
+    again = [dict(zip(names, row, strict=True)) for row in shuffled]
+    assert read(again, missing="level", strict=True) == data
     counted = [{**dict(zip(names, row, strict=True)), "n": n} for row, n in Counter(shuffled).items()]
-    assert read(counted, missing="level", count_column="n") == data
+    assert read(counted, missing="level", count_column="n", strict=True) == data
 
 
 def test_columns_choose_and_order():

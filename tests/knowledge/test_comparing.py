@@ -153,6 +153,8 @@ def test_what_cannot_be_compared_gets_one_sentence():
     with pytest.raises(UnknownName, match="did you mean 'Age'"):
         compare_groups(table, "Agee")
     with pytest.raises(SettingError, match="makes one group"):
+        compare_groups(unless.read({**table, "one": ["x"] * 100}, strict=True), "one")
+    with pytest.raises(UnknownName, match="'one' is not in the table as it was read: constant, left out"):
         compare_groups({**table, "one": ["x"] * 100}, "one")
     for wrong in ({"fdr": 0}, {"fdr": True}, {"effect": -1}):
         with pytest.raises(SettingError):

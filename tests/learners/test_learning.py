@@ -63,7 +63,7 @@ def test_a_target_keeps_statements_to_one_column(tmp_path):
         ({"learner": dict}, SettingError, "is no learner; give a name such as 'GGS'"),
         ({"target": "agee", "missing": "drop"}, UnknownName, "did you mean 'age'"),
         ({"fdr": 2, "missing": "drop"}, SettingError, "fdr=2"),
-        ({}, DataError, "city"),
+        ({"strict": True}, DataError, "city"),
     ],
 )
 def test_bad_input_gets_one_sentence(settings, error, words):

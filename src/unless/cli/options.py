@@ -75,6 +75,14 @@ def levels(text: str) -> tuple[str, list[str]]:
     return name, names(rest)
 
 
+def ordered(text: str) -> tuple[str, list[str] | None]:
+    """Read "grade=low,mid,high", or "grade" alone."""
+    name, rest = take(text, "=")
+    if not name or rest == "":
+        raise ValueError(f"{text!r} orders no levels; write NAME, or NAME=LEVEL,LEVEL,...")
+    return name, None if rest is None else names(rest)
+
+
 def bins(text: str) -> tuple[str, int | tuple[str, int] | list[float]]:
     """Read "age=4", "age=width:4" or "age=0,18,65"."""
     name, rest = take(text, "=")

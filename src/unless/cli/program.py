@@ -13,7 +13,8 @@ from unless.runtime.memory import check_process
 # What `unless --help` lists: written here, because looking into the commands would import them.
 COMMANDS = {
     "demo": "Learn from two small tables and say what is linked, and when.",
-    "learn": "Learn from a table of categories and keep what was learned in a file.",
+    "check": "Show what would be done with each column of a table, before it is learned from.",
+    "learn": "Learn from a table and keep what was learned in a file.",
     "show": "Say what is linked in a saved model, and when, everywhere or in a context.",
     "ask": "Ask the rows of a saved model about two columns, given others or in a context.",
     "compare": "Say which links differ between two tables, or between the groups of one.",
@@ -83,6 +84,7 @@ class Program(Answering, click.Group):
     \b
     Examples:
       unless demo
+      unless check table.csv
       unless learn table.csv -o model.unless
       unless show model.unless --context Dept=A
       unless ask model.unless Admit Gender --given Dept

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import Written, bins, delimiter, gathered, levels, names, rare, stacked
+from unless.cli.options import (
+    Written,
+    assignment,
+    bins,
+    delimiter,
+    gathered,
+    levels,
+    names,
+    ordered,
+    rare,
+    stacked,
+)
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -21,10 +32,26 @@ _OPTIONS = {
     "count_column": click.option(
         "--count-column", metavar="NAME", help="The column that says how often each row occurs."
     ),
+    "exclude": click.option(
+        "--exclude", type=Written("A,B,...", names), multiple=True, help="Leave these columns out."
+    ),
+    "roles": click.option(
+        "--as",
+        "roles",
+        type=Written("NAME=ROLE", assignment),
+        multiple=True,
+        help="What a column is: category, ordered, number, date, count, identifier, text, weight, excluded.",
+    ),
+    "ordered": click.option(
+        "--ordered",
+        type=Written("NAME=A,B,...", ordered),
+        multiple=True,
+        help="The levels of a column have this order; NAME alone keeps the order they have.",
+    ),
     "missing": click.option(
         "--missing",
         type=click.Choice(["error", "drop", "level"]),
-        help="Refuse missing values (the default), drop their rows, or make them a level.",
+        help="Refuse missing values, drop their rows, or make them a level (as the plan says).",
     ),
     "missing_values": click.option(
         "--missing-value",
@@ -61,24 +88,47 @@ _OPTIONS = {
         "--no-header", "header", flag_value=False, default=None, help="The first line is data."
     ),
     "encoding": click.option("--encoding", metavar="NAME", help="How a text file is written (UTF-8)."),
+    "plan": click.option(
+        "--plan", metavar="FILE", type=click.Path(), help="Read as this plan says, saved by `unless check`."
+    ),
+    "strict": click.option(
+        "--strict",
+        is_flag=True,
+        default=None,
+        help="Decide nothing: refuse a table with too many levels or missing values.",
+    ),
     "max_memory": click.option(
         "--max-memory",
         metavar="SIZE",
         help="Memory to use, such as '2 GB' (60 % of what the process may take, at most 4 GB).",
     ),
 }
+_GATHERED = {
+    "levels": "--levels", "bins": "--bins", "rare": "--rare", "roles": "--as", "ordered": "--ordered",
+}  # fmt: skip
 reading_options = stacked(*_OPTIONS.values())
 READING = tuple(_OPTIONS)
-# A model brings its columns and their levels along.
-MATCHING = tuple(name for name in READING if name not in ("columns", "levels"))
+preparing_options = stacked(*(one for name, one in _OPTIONS.items() if name not in ("plan", "strict")))
+# A model brings its columns along, their levels, and how they are read.
+_PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "plan", "strict")
+MATCHING = tuple(name for name in READING if name not in _PLANNING)
 matching_options = stacked(*(_OPTIONS[name] for name in MATCHING))
 
 
-def read_files(files: Sequence[str], options: dict[str, Any], *, quiet: bool = False) -> "Dataset":
-    """Read one table from a file, or from several of the same columns."""
-    from unless.data.read import read
+def read_files(
+    files: Sequence[str],
+    options: dict[str, Any],
+    *,
+    quiet: bool = False,
+    beside: "Domain | None" = None,
+) -> "Dataset":
+    """Read one table from a file, or from several of the same columns; cut as another is, `beside` it."""
+    from unless.data.read import read, read_beside
 
-    return read(found_files(files), **_settings(options), show_progress=_shown(quiet))
+    given = {**settings_of(options), "show_progress": _shown(quiet)}
+    if beside is None:
+        return read(found_files(files), **given)
+    return read_beside(found_files(files), beside, **given)
 
 
 def _shown(quiet: bool) -> bool | None:
@@ -97,7 +147,7 @@ def read_like(
     from unless.data.read import read
     from unless.inference.rows import of_the_model, read_rows
 
-    given = _settings({"columns": (), "levels": (), **options})
+    given = settings_of({**dict.fromkeys(_PLANNING), **options})
     if given.keys() <= {"missing", "header", "max_memory"} and _is_libra(domain, files, model):
         return _read_libra(domain, files, given.get("missing", "error"))
     if len(domain) == 1 and not given:
@@ -105,7 +155,7 @@ def read_like(
     rare = given.get("rare", {})
     # Labels that are about to be merged are no levels yet.
     merged = set(domain.names if isinstance(rare, int) else rare)
-    levels = {one.name: one.levels for one in domain if one.name not in merged}
+    levels = domain.select(one.name for one in domain if one.name not in merged)
     with of_the_model():
         matched = {**given, "columns": domain.names, "levels": levels}
         data = read(found_files(files), **matched, show_progress=_shown(quiet))
@@ -149,6 +199,19 @@ def _read_libra(domain: "Domain", files: Sequence[str], missing: Any) -> "Datase
     return Dataset.from_codes(domain, rows, counts, [note for table in tables for note in table.notes])
 
 
+def say_plan(data: "Dataset") -> None:
+    """Tell what was done with each column, unless all are read as they stand, and what else was done."""
+    from unless.cli.display import note
+    from unless.cli.wording import visible
+
+    told = [] if data.plan is None else data.plan.sentences()
+    if data.plan is not None and not data.plan.is_plain:
+        note(str(data.plan))
+    for line in data.notes:
+        if line not in told:
+            note(visible(line))
+
+
 def say_notes(data: "Dataset") -> None:
     """Tell what was done to a table that is compared with a model."""
     from unless.cli.display import note
@@ -173,13 +236,20 @@ def found_files(patterns: Sequence[str]) -> list[Path]:
     return found
 
 
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
+def settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """Keep what was asked for; the rest is left to the defaults of `read`."""
-    given = {name: options[name] for name in READING if options[name] not in (None, ())}
-    if "columns" in given:
-        given["columns"] = [name for listed in given["columns"] for name in listed]
-    for name in {"levels", "bins", "rare"} & given.keys():
-        given[name] = gathered(f"--{name}", given[name])
+    given = {name: options[name] for name in READING if options.get(name) not in (None, (), False)}
+    if options.get("header") is False:
+        given["header"] = False
+    for name in {"columns", "exclude"} & given.keys():
+        given[name] = [one for listed in given[name] for one in listed]
+    for name, option in _GATHERED.items():
+        if name in given:
+            given[name] = gathered(option, given[name])
+    if "ordered" in given:
+        # Names without levels keep the order they have, which `levels` cannot say.
+        given["levels"] = {**given.get("levels", {}), **{k: v for k, v in given["ordered"].items() if v}}
+        given["ordered"] = list(given["ordered"])
     if None in given.get("rare", ()):
         if len(given["rare"]) > 1:
             raise click.UsageError("--rare is given for all columns and for one")

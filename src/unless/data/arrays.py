@@ -116,7 +116,11 @@ def encode(name: str, column: str, values: Any, *, numeric: bool = False) -> tup
         return encode_codes(name, column, codes, distinct.tolist(), numeric=numeric)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise DataError(f"Column {name!r} holds {values!r}, which is no column; give a list of values.")
-    codes, objects = factorize(name, values if array is None else array)
+    listed = list(values) if array is None else array
+    try:
+        codes, objects = factorize(name, listed)
+    except DataError:
+        return Field(name, column, "unusable"), np.zeros(len(listed))
     return encode_codes(name, column, codes, objects, numeric=numeric)
 
 

@@ -9,11 +9,22 @@ import numpy as np
 
 from unless.data.bins import find_cutting
 from unless.data.dataset import Counts, Rows
+from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
-from unless.data.settings import Settings
-from unless.data.source import Field, Source, quoted
-from unless.data.survey import Survey, check_levels, check_numbers, missing_sql, refuse_levels, text_sql
+from unless.data.moments import moment_sql, part_label, part_sql
+from unless.data.profile import number_or_null
+from unless.data.settings import Settings, Shape
+from unless.data.source import Field, Source, nested, quoted
+from unless.data.survey import (
+    Survey,
+    check_levels,
+    check_numbers,
+    missing_sql,
+    number_sql,
+    refuse_levels,
+    text_sql,
+)
 from unless.errors import TooManyLevels
 from unless.runtime.memory import check_rows
 
@@ -30,27 +41,98 @@ class Plan:
     field: Field
     expression: str
     note: str = ""
+    # Where numbers were cut.
+    cuts: tuple[float, ...] = ()
 
 
 def plan_columns(
     source: Source, fields: Sequence[Field], weight: str, how: Settings, found: Survey, shop: Workshop
 ) -> list[Plan]:
     """Decide for every column how its value is written, refusing those with too many."""
-    return [_plan(source, one, weight, how, found, shop) for one in fields]
+    plans: list[Plan] = []
+    refused: list[TooManyLevels] = []
+    for one in fields:
+        try:
+            plans.append(_plan(source, one, weight, how, found, shop))
+        except TooManyLevels as error:
+            refused.append(error)
+    if refused:
+        raise _all_at_once(refused)
+    return plans
+
+
+def _all_at_once(refused: Sequence[TooManyLevels]) -> TooManyLevels:
+    """Say all that is wrong with a table in one message."""
+    if len(refused) == 1:
+        return refused[0]
+    told = " ".join(map(str, refused))
+    return TooManyLevels(f"{len(refused):,} columns cannot be read as they are. {told}")
 
 
 def _plan(source: Source, one: Field, weight: str, how: Settings, found: Survey, shop: Workshop) -> Plan:
+    if one.name in how.shapes:
+        return plan_shape(one, how)
     if one.name in how.bins:
         value = check_numbers(source, one, how, shop)
         cutting = find_cutting(one.name, how.bins[one.name], value, weight, source.relation, shop)
         groups = cutting.labels()
         cut = replace(one, form="code", kind="category", labels=groups, levels=groups)
-        return Plan(cut, cutting.expression(f"({value})"), cutting.note(one.name))
+        return Plan(cut, cutting.expression(f"({value})"), cutting.note(one.name), cutting.cuts)
     threshold = how.rare_below(one.name)
     if threshold > 1 and one.name not in how.levels and found.n_values[one.name] > how.max_levels:
         return _without_rare(source, one, threshold, weight, how, shop)
     check_levels(source, one, how, found, shop)
     return Plan(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
+
+
+def plan_shape(one: Field, how: Settings) -> Plan:
+    """Write the group of a number, or the part of a date, in SQL; anything else stays as it is."""
+    shape = how.shapes[one.name]
+    if one.form == "code":
+        # Their labels were given other names before.
+        return Plan(one, f"nullif({one.column}, -1)", "", shape.cuts)
+    if one.form == "unusable":
+        raise nested(one.name)
+    missing, text = missing_sql(one, how), text_sql(one)
+    number, names = number_sql(one), _names_sql(shape)
+    kind: Kind = "category"
+    if shape.part:
+        moment = moment_sql(text if one.form != "moment" else one.column, shape.written or "")
+        number = f"{part_sql(moment, shape.part)}::DOUBLE"
+        kind = "integer" if shape.part == "year" and not shape.cuts else kind
+        text = f"coalesce({text}, '')"
+    if shape.known and shape.cuts and not shape.part:
+        cut = replace(one, form="code", kind=kind, labels=shape.levels, levels=shape.levels)
+        known = number_or_null(one, how)
+        group = f"case when ({known}) is null then null else {_group_sql(f'({known})', shape.cuts)} end"
+        return Plan(cut, group, "", shape.cuts)
+    made = names.replace("?", f"({number})")
+    strange = f"({number}) is null or not isfinite({number})"
+    cut = replace(one, form="text", kind=kind, levels=shape.levels or None)
+    return Plan(
+        cut, f"case when {missing} then null when {strange} then {text} else {made} end", "", shape.cuts
+    )
+
+
+def _group_sql(number: str, cuts: Sequence[float]) -> str:
+    steps = " ".join(f"when {number} < {cut!r}::DOUBLE then {place}" for place, cut in enumerate(cuts))
+    return f"case {steps} else {len(cuts)} end"
+
+
+def _names_sql(shape: Shape) -> str:
+    """Write the name of a group, or of a part, of the number that stands for ? in SQL."""
+    if shape.cuts:
+        steps = " ".join(
+            f"when ? < {cut!r}::DOUBLE then {quoted(level)}"
+            for cut, level in zip(shape.cuts, shape.levels, strict=False)
+        )
+        return f"case {steps} else {quoted(shape.levels[len(shape.cuts)])} end"
+    if shape.part == "year":
+        return "(?::BIGINT)::VARCHAR"
+    listed = ", ".join(
+        quoted(part_label(n, shape.part)) for n in range(1, 13 if shape.part == "month" else 8)
+    )
+    return f"list_extract([{listed}], (?)::BIGINT)"
 
 
 def _without_rare(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,10 @@ import numpy.typing as npt
 from unless.data.domain import Code, Domain
 from unless.data.ordering import code_order
 from unless.data.showing import html_table
-from unless.errors import DataError
+from unless.errors import DataError, UnknownName
+
+if TYPE_CHECKING:
+    from unless.data.plan import Plan
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
@@ -66,7 +69,8 @@ class Detail:
 class Dataset:
     """Distinct rows of level codes with their counts, sorted: the order of the table's rows is forgotten.
 
-    Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table.
+    Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table;
+    `plan`, if there is one, what it does with each column, so that another table can be read the same way.
     `detail` has the rows as tests read them, where numbers were cut or values are missing.
     """
 
@@ -75,6 +79,7 @@ class Dataset:
     counts: Counts
     notes: tuple[str, ...] = ()
     detail: Detail | None = None
+    plan: "Plan | None" = None
 
     @classmethod
     def from_codes(
@@ -122,6 +127,15 @@ class Dataset:
         still = (self.rows == self.rows[0]).all(axis=0)
         return tuple(name for name, constant in zip(self.names, still, strict=True) if constant)
 
+    def index(self, name: str) -> int:
+        """Return the position of a column; for one that was left out in reading, say why it was."""
+        if self.plan is not None and name not in self.domain and name in self.plan:
+            line = self.plan[name]
+            made = [part.name_of(name) for part in line.parts]
+            way = f"name {made[0]!r}" if made else "say what it is with roles= (--as) to keep it"
+            raise UnknownName(f"Column {name!r} is not in the table as it was read: {line.told}; {way}.")
+        return self.domain.index(name)
+
     def select(self, names: Iterable[str]) -> "Dataset":
         """Keep these columns, in this order, and collapse again."""
         wanted = tuple(names)
@@ -129,7 +143,8 @@ class Dataset:
         chosen = Dataset.from_codes(
             self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes
         )
-        return replace(chosen, detail=self.detail and self.detail.select(positions, wanted))
+        detail = self.detail and self.detail.select(positions, wanted)
+        return replace(chosen, plan=self.plan, detail=detail)
 
     def __len__(self) -> int:
         return self.n_rows

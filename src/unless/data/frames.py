@@ -11,7 +11,7 @@ from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings
-from unless.data.source import Field, Source, aliased, form_of, nested, outer_names
+from unless.data.source import Field, Source, aliased, form_of, outer_names
 from unless.errors import DataError
 from unless.runtime.memory import check_columns
 
@@ -84,7 +84,7 @@ def _encode_series(name: str, column: str, series: Any, *, numeric: bool) -> tup
     try:
         codes, distinct = nw.get_native_namespace(nw.from_native(series, series_only=True)).factorize(series)
     except TypeError:
-        raise nested(name) from None
+        return Field(name, column, "unusable"), np.zeros(len(series))
     return encode_codes(name, column, np.asarray(codes), list(distinct), numeric=numeric)
 
 
@@ -99,7 +99,8 @@ def _encode_category(name: str, column: str, series: Any, *, numeric: bool) -> t
     if numeric:
         return Field(name, column, "words"), np.array([*labels, None], dtype=object)[codes]
     levels = tuple(dict.fromkeys(labels))
-    return Field(name, column, "code", "category", labels, levels), codes
+    said = bool(series.dtype.ordered)
+    return Field(name, column, "code", "category", labels, levels, is_ordered=said), codes
 
 
 class _Stream:
@@ -128,18 +129,18 @@ def _open_stream(table: Any, shop: Workshop, how: Settings) -> Source:
     names = outer_names([row[0] for row in described], "the table")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     shop.run("create temp table given as select * from stream")
-    return _typed("given", names, [(None, False)] * len(names), shop, ())
+    return _typed("given", names, [(None, False, False)] * len(names), shop, ())
 
 
 def _names(table: Any) -> Iterable[object]:
     return table.columns if hasattr(table, "get_columns") else table.column_names  # type: ignore[no-any-return]
 
 
-Declared = tuple[tuple[str, ...] | None, bool]
+Declared = tuple[tuple[str, ...] | None, bool, bool]
 
 
 def _declared(table: Any, position: int) -> Declared:
-    """Return the levels a column declares, and whether their order is meant.
+    """Return the levels a column declares, whether they are in order, and whether that order is a scale.
 
     A polars Categorical and an Arrow dictionary that is not marked as ordered list their values as they
     came: the values may be levels, but their order says nothing.
@@ -147,14 +148,14 @@ def _declared(table: Any, position: int) -> Declared:
     if hasattr(table, "get_columns"):
         kind = table.dtypes[position]
         if type(kind).__name__ == "Enum":
-            return tuple(kind.categories), True
-        return None, False
+            return tuple(kind.categories), True, False
+        return None, False, False
     kind = table.schema.field(position).type
     if not hasattr(kind, "dictionary") and not hasattr(kind, "index_type"):
-        return None, False
+        return None, False, False
     chunks = table.column(position).chunks
     values = (value for chunk in chunks for value in chunk.dictionary.to_pylist() if value is not None)
-    return tuple(dict.fromkeys(map(to_label, values))), bool(kind.ordered)
+    return tuple(dict.fromkeys(map(to_label, values))), bool(kind.ordered), bool(kind.ordered)
 
 
 def _typed(
@@ -162,10 +163,12 @@ def _typed(
 ) -> Source:
     types = [row[1] for row in shop.rows(f"describe {relation}")]
     fields = []
-    for position, (name, kind, (levels, ordered)) in enumerate(zip(names, types, declared, strict=True)):
+    for position, (name, kind, (levels, ordered, said)) in enumerate(
+        zip(names, types, declared, strict=True)
+    ):
         form, made = form_of(kind)
         if levels is None:
             fields.append(Field(name, f"c{position}", form, made))
         else:
-            fields.append(Field(name, f"c{position}", form, "category", (), levels, ordered))
+            fields.append(Field(name, f"c{position}", form, "category", (), levels, ordered, said))
     return Source("The table", aliased(relation, len(names)), names, tuple(fields), held=held)

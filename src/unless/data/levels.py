@@ -39,6 +39,7 @@ class Draft:
     missing_words: frozenset[str] = frozenset()
     trimmed: bool = False
     missing_label: str | None = None
+    cuts: tuple[float, ...] = ()
     notes: list[str] = attribute(default_factory=list)
 
     @property
@@ -61,8 +62,8 @@ class Draft:
 
 def draft_column(one: Field, values: Sequence[str], codes: Codes, how: Settings) -> Draft:
     """Label the distinct values of a column; values that read alike become one."""
-    labels, words = _labels(one, values, how)
-    kind = one.kind or _kind(one, values, labels)
+    labels, words = label_values(one, values, how)
+    kind = one.kind or kind_of_labels(one, values, labels)
     distinct = list(dict.fromkeys(label for label in labels if label is not None))
     places = {label: place for place, label in enumerate(distinct)}
     lookup = np.full(NOTHING + 1, NOTHING, dtype=np.uint16)
@@ -75,7 +76,8 @@ def draft_column(one: Field, values: Sequence[str], codes: Codes, how: Settings)
     return Draft(one, distinct, lookup[codes], kind, raw, words, trimmed)
 
 
-def _labels(one: Field, values: Sequence[str], how: Settings) -> tuple[list[str | None], frozenset[str]]:
+def label_values(one: Field, values: Sequence[str], how: Settings) -> tuple[list[str | None], frozenset[str]]:
+    """Return the label of each value as the database writes it, None where missing; and words for missing."""
     label = _LABELLERS.get(one.form, str)
     if one.form == "code":
         label = _of_code(one.labels)
@@ -130,7 +132,7 @@ _LABELLERS: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def _kind(one: Field, values: Sequence[str], labels: Sequence[str | None]) -> Kind:
+def kind_of_labels(one: Field, values: Sequence[str], labels: Sequence[str | None]) -> Kind:
     """Guess what a column without a type holds, by the way its labels are written."""
     known = [label for label in labels if label is not None]
     if one.form == "json" and any(value.startswith('"') for value in values):
@@ -173,7 +175,8 @@ def make_variable(draft: Draft, levels: tuple[str, ...], merged: dict[str, str])
     if draft.missing_label is not None:
         lookup[NOTHING] = places[draft.missing_label]
     kind = "category" if extra and draft.kind != "text" else draft.kind
-    return Variable(draft.name, levels, kind), lookup[draft.codes]
+    ordered = draft.field.is_ordered and not extra
+    return Variable(draft.name, levels, kind, ordered, draft.cuts), lookup[draft.codes]
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -18,14 +18,17 @@ def apply_policy(drafts: Sequence[Draft], counts: Counts, how: Settings) -> tupl
     if not holes:
         return counts, []
     written = _written(drafts, holes)
-    if how.missing == "error":
-        raise MissingValues(_refusal(holes, written))
-    words = [f"Read {written} as missing."] if written else []
-    if how.missing == "drop":
-        counts, note = _drop(drafts, counts, holes)
-    else:
-        note = _name_holes(drafts, holes, how)
-    return counts, [*words, note]
+    named = {name: n for name, n in holes.items() if how.missing == "level" or name in how.missing_levels}
+    rest = {name: n for name, n in holes.items() if name not in named}
+    if rest and how.missing == "error":
+        raise MissingValues(_refusal(rest, written))
+    done = [f"Read {written} as missing."] if written else []
+    if named:
+        done.append(_name_holes(drafts, named, how))
+    if rest:
+        counts, note = _drop(drafts, counts, rest)
+        done.append(note)
+    return counts, done
 
 
 def _forget_empty_holes(drafts: Sequence[Draft], counts: Counts) -> Counts:
@@ -39,7 +42,8 @@ def _forget_empty_holes(drafts: Sequence[Draft], counts: Counts) -> Counts:
 def _drop(drafts: Sequence[Draft], counts: Counts, holes: dict[str, int]) -> tuple[Counts, str]:
     whole = np.ones(len(counts), dtype=bool)
     for draft in drafts:
-        whole &= draft.codes != NOTHING
+        if draft.missing_label is None:
+            whole &= draft.codes != NOTHING
     before = int(counts.sum())
     kept = _keep(drafts, counts, whole)
     if not kept.sum():

@@ -85,8 +85,8 @@ def row_numbers(source: Source) -> list[str]:
     return [name for name in source.names if re.fullmatch(r"__index_level_\d+__", name)]
 
 
-def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | None]:
-    """Return the columns to relate and the column of counts."""
+def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tuple[list[Field], Field | None]:
+    """Return the columns to relate and the column of counts; only `usable` ones, or all."""
     check_names(how.columns or (), source.names, "columns=")
     for argument, named in (("bins=", how.bins), ("levels=", how.levels), ("rare=", how.rare)):
         check_names(named if isinstance(named, dict) else (), source.names, argument)
@@ -107,7 +107,7 @@ def choose_columns(source: Source, how: Settings) -> tuple[list[Field], Field | 
         raise DataError(f"The table has {have} to look at, so there is nothing to relate; {_more(source)}.")
     fields = [source.field(name) for name in names]
     for one in [*fields, *([count] if count else [])]:
-        if one.form == "unusable":
+        if usable and one.form == "unusable":
             raise nested(one.name)
     return fields, count
 

@@ -1,8 +1,10 @@
 """Read a table of categories from anywhere into a Dataset."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +15,13 @@ from unless.data.duck import Workshop
 from unless.data.levels import Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
 from unless.data.opening import choose_columns, open_source, row_numbers
+from unless.data.plan import Plan
+from unless.data.prepare import check_plan, cut_alike, follow, make_plan
+from unless.data.profile import Profile
 from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.rare import merge_rare
-from unless.data.settings import Bins, Missing, Settings, make_settings
+from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
+from unless.data.shaping import with_shapes
 from unless.data.source import Source
 from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
 from unless.errors import DataError, SettingError, UnknownLevel
@@ -27,19 +33,27 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     *,
     columns: Iterable[str] | None = None,
     count_column: str | None = None,
-    missing: Missing = "error",
+    missing: Missing | None = None,
     missing_values: Iterable[object] | None = None,
     levels: Mapping[str, Iterable[object]] | Domain | None = None,
     bins: Mapping[str, Bins] | None = None,
     rare: int | Mapping[str, int] | None = None,
-    max_levels: int = 256,
+    max_levels: int = DEFAULT_LEVELS,
     max_memory: int | str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     encoding: str | None = None,
     show_progress: bool | None = None,
+    exclude: Iterable[str] | None = None,
+    roles: Mapping[str, str] | None = None,
+    ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
+    plan: "Plan | Beside | str | os.PathLike[str] | None" = None,
+    strict: bool = False,
 ) -> Dataset:
-    r"""Read a table of categories and collapse it to distinct rows with counts.
+    r"""Read a table and collapse it to distinct rows with counts.
+
+    What is not said is decided by a plan (`unless.prepare`): numbers are cut into groups, identifiers and
+    free text are left out, and so on. The plan is kept as `plan`, and told in `notes`.
 
     Parameters
     ----------
@@ -53,7 +67,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     count_column
         The column that says how often each row occurs, as in a contingency table.
     missing
-        What to do with missing values: "error", "drop" the rows, or make them a "level".
+        What to do with missing values: "error", "drop" the rows, or make them a "level"; by default as the
+        plan says, and with `strict` "error".
     missing_values
         What stands for a missing value besides an empty cell. By default, in files without types (text and
         Excel): ?, NA, N/A, n/a, #N/A, NaN, nan, NULL, null and <NA>; elsewhere nothing else. ``[]`` makes
@@ -78,6 +93,14 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     show_progress
         Whether to show how far reading is, once it has taken a second; by default on a terminal or in a
         notebook.
+    exclude, roles, ordered
+        Columns to leave out; what some columns are; columns whose levels have an order (`unless.prepare`).
+    plan
+        A plan, or the file of one, made of this table or of another that is read in the same way. What the
+        other arguments say comes before it.
+    strict
+        Decide nothing: refuse a table with too many levels or with missing values, unless it is said what to
+        do with them.
 
     Examples
     --------
@@ -90,7 +113,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     how = make_settings(
         columns=columns,
         count_column=count_column,
-        missing=missing,
+        missing=missing or ("error" if strict or isinstance(levels, Domain) else "auto"),
         missing_values=missing_values,
         levels=levels,
         bins=bins,
@@ -100,14 +123,76 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         delimiter=delimiter,
         header=header,
         encoding=encoding,
+        exclude=exclude,
+        roles=roles,
+        ordered=ordered,
     )
     if isinstance(source, Dataset):
         return _read_again(source, how)
+    if plan is None or isinstance(plan, Beside):
+        decides = not strict and not isinstance(levels, Domain)
+        return _read(source, how, None, plan, decides, show_progress)
+    known = plan if isinstance(plan, Plan) else Plan.load(plan)
+    return _read(source, how, known, None, False, show_progress)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Stands for a plan of a table of its own, but for numbers, which are cut as in another table."""
+
+    domain: Domain
+
+
+def read_beside(source: object, domain: Domain, **settings: Any) -> Dataset:
+    """Read a table to be compared with another one: numbers that were cut there are cut here alike."""
+    return read(source, **settings) if "plan" in settings else read(source, **settings, plan=Beside(domain))
+
+
+def _read(
+    source: object,
+    how: Settings,
+    plan: Plan | None,
+    beside: Beside | None,
+    decides: bool,
+    show_progress: bool | None,
+) -> Dataset:
     with memory_errors_told(), progress("Reading", show_progress, after=PATIENCE) as bar:
         with Workshop(how.max_memory, bar) as shop, shop.unchanged():
-            drafts, counts, notes = _collapse(open_source(source, shop, how), shop, how)
+            opened = open_source(source, shop, how)
+            profiles: Mapping[str, Profile] = {}
+            if decides:
+                opened, plan, profiles = make_plan(opened, shop, how)
+            if plan is not None and beside is not None:
+                plan, profiles = cut_alike(plan, beside.domain), {}
+            if plan is not None:
+                check_plan(plan, opened)
+                how = follow(plan, how, is_new=decides and beside is None)
+            elif how.exclude:
+                how = _without(opened, how)
+            drafts, counts, notes = _collapse(opened, shop, how, profiles)
         # Made of the drafts once the database has given its memory back.
-        return _assemble(drafts, counts, notes, how, bar)
+        data = _assemble(drafts, counts, [*_told(plan, decides), *_other(notes, plan, decides)], how, bar)
+        return replace(data, plan=plan)
+
+
+def _told(plan: Plan | None, is_new: bool) -> list[str]:
+    """Return what a plan says; of one made for another table, what it does with columns."""
+    if plan is None or is_new:
+        return [] if plan is None else plan.sentences()
+    return [one for one in plan.sentences() if one != plan.missing and one not in plan.notes]
+
+
+def _other(notes: list[str], plan: Plan | None, is_new: bool) -> list[str]:
+    """Return the notes that a plan does not tell already."""
+    if plan is None or not is_new or not plan.missing:
+        return notes
+    return [one for one in notes if not one.startswith(("Dropped ", "Made missing "))]
+
+
+def _without(source: Source, how: Settings) -> Settings:
+    check_names(how.exclude, source.names, "exclude=")
+    asked = how.columns or [name for name in source.names if name not in row_numbers(source)]
+    return replace(how, columns=tuple(name for name in asked if name not in how.exclude))
 
 
 def _read_again(data: Dataset, how: Settings) -> Dataset:
@@ -116,16 +201,22 @@ def _read_again(data: Dataset, how: Settings) -> Dataset:
     return data if how.columns is None else data.select(how.columns)
 
 
-def _collapse(source: Source, shop: Workshop, how: Settings) -> tuple[list[Draft], Counts, list[str]]:
+def _collapse(
+    source: Source, shop: Workshop, how: Settings, profiles: Mapping[str, Profile]
+) -> tuple[list[Draft], Counts, list[str]]:
+    source, how = with_shapes(source, how, shop)
     fields, count = choose_columns(source, how)
     shop.stage("looking at the values")
+    # What a plan was made of need not be counted again.
+    unknown = [one for one in fields if one.name not in profiles]
     try:
-        found = survey(source, fields, count, shop)
+        found = survey(source, unknown, count, shop)
     except DataError:
         if source.repair is None:
             raise
-        source = source.repair()
-        found = survey(source, fields, count, shop)
+        source, how = with_shapes(source.repair(), how, shop)
+        found = survey(source, unknown, count, shop)
+    found.n_values.update({one.name: one.n_values for one in profiles.values()})
     if not found.n_rows:
         raise DataError(f"{source.title} has columns but no rows; give at least one row.")
     weight = source.times
@@ -142,7 +233,7 @@ def _collapse(source: Source, shop: Workshop, how: Settings) -> tuple[list[Draft
     if (counts == 0).any():
         notes.append("Left out rows that are counted 0 times; their levels are kept.")
     drafts = [
-        draft_column(plan.field, listed, table[:, place], how)
+        replace(draft_column(plan.field, listed, table[:, place], how), cuts=plan.cuts)
         for place, (plan, listed) in enumerate(zip(plans, values, strict=True))
     ]
     if how.columns is None:
@@ -176,7 +267,8 @@ def _assemble(drafts: list[Draft], counts: Counts, notes: list[str], how: Settin
         if len(kept) > how.max_levels and draft.name not in how.levels:
             numeric = draft.kind in ("integer", "float")
             refuse_levels(draft.name, len(kept), how.max_levels, numeric=numeric, unique=False)
-        made.append(make_variable(draft, kept, merged))
+        variable, codes = make_variable(draft, kept, merged)
+        made.append((replace(variable, ordered=variable.ordered or draft.name in how.ordered), codes))
         notes += draft.notes
     domain = Domain(tuple(variable for variable, _ in made))
     data = Dataset.from_codes(domain, np.column_stack([codes for _, codes in made]), counts)

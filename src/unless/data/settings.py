@@ -1,8 +1,9 @@
 """The arguments of `read`, checked once at the door."""
 
 import codecs
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Literal, TypeVar
@@ -13,13 +14,37 @@ from unless.errors import SettingError, UnknownName
 from unless.runtime.memory import parse_memory
 
 Missing = Literal["error", "drop", "level"]
+# A column made of the dates of another.
+_PART = re.compile(r"(.+) \((year|month|weekday)\)", re.DOTALL)
+# More levels than this are refused unless somebody says otherwise.
+DEFAULT_LEVELS = 256
+# The roles that somebody may give to a column (`data/plan.py` has them all).
+CHOICES = (
+    "category", "ordered", "number", "date", "count", "weight", "identifier", "text", "excluded",
+)  # fmt: skip
 T = TypeVar("T")
 Bins = int | tuple[str, int] | Sequence[float]
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What makes a variable of a column: cuts of its numbers, or a part of its dates.
+
+    `levels` are named by the groups; without a way in which dates are `written`, it is found out. A column
+    that is `known` to hold nothing else is cut faster.
+    """
+
+    column: str
+    levels: tuple[str, ...] = ()
+    cuts: tuple[float, ...] = ()
+    part: str = ""
+    written: str | None = None
+    known: bool = False
+
+
+@dataclass(frozen=True)
 class Settings:
-    """What the caller asked for."""
+    """What the caller asked for, and what a plan adds to it."""
 
     columns: tuple[str, ...] | None
     count_column: str | None
@@ -33,10 +58,23 @@ class Settings:
     delimiter: str | None
     header: bool
     encoding: str | None
+    exclude: tuple[str, ...] = ()
+    roles: dict[str, str] = field(default_factory=dict)
+    ordered: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    # Made of the numbers and dates of columns, by the names of what is made.
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    # The columns of which missing values are a level, whatever is done with the others.
+    missing_levels: frozenset[str] = frozenset()
 
     def wants(self, name: str) -> bool:
         """Tell whether a column of the table is needed at all."""
-        return self.columns is None or name in self.columns or name == self.count_column
+        if self.columns is None or name in self.columns or name == self.count_column:
+            return True
+        return any(part_of_column(one) == name for one in self.columns)
+
+    def ordered_levels(self, name: str) -> bool:
+        """Tell whether the order of the levels of a column was said to mean something."""
+        return name in self.ordered
 
     def rare_below(self, name: str) -> int:
         """Return the count below which a level of this column is rare."""
@@ -52,7 +90,8 @@ class Settings:
     @property
     def reshapes(self) -> bool:
         """Whether anything but a choice of columns was asked for."""
-        return bool(self.count_column or self.levels or self.bins or self.rare)
+        asked = self.count_column or self.levels or self.bins or self.rare or self.roles or self.ordered
+        return bool(asked or self.exclude)
 
 
 def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
@@ -69,14 +108,20 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
     delimiter: str | None,
     header: bool,
     encoding: str | None,
+    exclude: Iterable[object] | None = None,
+    roles: Mapping[str, str] | None = None,
+    ordered: Mapping[str, Iterable[object]] | Iterable[object] | None = None,
 ) -> Settings:
     """Check every argument that can be checked without the table."""
+    orders = _ordered(ordered)
+    orders |= {one.name: None for one in levels if one.ordered} if isinstance(levels, Domain) else {}
+    given = {name: listed for name, listed in orders.items() if listed is not None}
     return Settings(
         columns=_names(columns),
         count_column=None if count_column is None else str(count_column),
-        missing=_one_of("missing", missing, ("error", "drop", "level")),
+        missing="auto" if missing == "auto" else _one_of("missing", missing, ("error", "drop", "level")),
         missing_values=_words(missing_values),
-        levels=_levels(levels),
+        levels=_levels(levels) | given,
         bins=_mapping("bins", bins),
         rare=_rare(rare),
         max_levels=_whole("max_levels", max_levels, 2, MAX_LEVELS),
@@ -84,7 +129,55 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         delimiter=_delimiter(delimiter),
         header=bool(header),
         encoding=_encoding(encoding),
+        exclude=_names(exclude, "exclude") or (),
+        roles=_roles(roles),
+        ordered=orders,
+        shapes=_shapes(levels) if isinstance(levels, Domain) else {},
+        missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
     )
+
+
+def part_of_column(name: str) -> str | None:
+    """Return the column of dates that another is made of, by the way it is called."""
+    match = _PART.fullmatch(name)
+    return match[1] if match else None
+
+
+def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> frozenset[str]:
+    """Return the variables of a model that have a level for missing values."""
+    if not isinstance(levels, Domain):
+        return frozenset()
+    return frozenset(one.name for one in levels if {"missing", "(missing)"} & {*one.levels})
+
+
+def _shapes(domain: Domain) -> dict[str, Shape]:
+    """Read a second table as the first one was read: numbers are cut where they were, dates have parts."""
+    made = {}
+    for one in domain:
+        groups = one.levels[: len(one.cuts) + 1]
+        match = _PART.fullmatch(one.name)
+        if match:
+            made[one.name] = Shape(match[1], groups if one.cuts else one.levels, one.cuts, match[2])
+        elif one.cuts:
+            made[one.name] = Shape(one.name, groups, one.cuts)
+    return made
+
+
+def _roles(roles: Mapping[str, str] | None) -> dict[str, str]:
+    given = _mapping("roles", roles)
+    for name, role in given.items():
+        _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
+    return given
+
+
+def _ordered(
+    ordered: Mapping[str, Iterable[object]] | Iterable[object] | None,
+) -> dict[str, tuple[str, ...] | None]:
+    if ordered is None:
+        return {}
+    if isinstance(ordered, Mapping):
+        return {name: tuple(listed) for name, listed in _levels(ordered).items()}
+    return dict.fromkeys(_names(ordered, "ordered") or ())
 
 
 def made_up_names(n_columns: int, how: Settings) -> tuple[str, ...]:
@@ -104,17 +197,17 @@ def check_names(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
             raise UnknownName(f"{argument} names {name!r}, which is not a column of the table; {hint}")
 
 
-def _names(columns: Iterable[object] | None) -> tuple[str, ...] | None:
+def _names(columns: Iterable[object] | None, argument: str = "columns") -> tuple[str, ...] | None:
     if columns is None:
         return None
     if isinstance(columns, str):
         raise SettingError(
-            f"columns={columns!r} is a text; give a list of names, such as columns=[{columns!r}, ...]."
+            f"{argument}={columns!r} is a text; give a list of names, such as {argument}=[{columns!r}, ...]."
         )
     names = tuple(str(name) for name in columns)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise SettingError(f"columns= names {twice!r} twice; name each column once.")
+        raise SettingError(f"{argument}= names {twice!r} twice; name each column once.")
     return names
 
 

@@ -34,6 +34,8 @@ class Field:
     labels: tuple[str, ...] = ()
     levels: tuple[str, ...] | None = None
     levels_are_ordered: bool = True
+    # Whether the table itself says that the order of the levels means something.
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True)

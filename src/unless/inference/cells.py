@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import inf
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
-from unless.data.bins import Cutting
-from unless.data.collapse import Plan, fetch_codes
+from unless.data.collapse import Plan, fetch_codes, plan_shape
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
 from unless.data.duck import Workshop
@@ -19,8 +17,8 @@ from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
 from unless.data.progress import PATIENCE, progress
 from unless.data.settings import Settings, made_up_names, make_settings
+from unless.data.shaping import with_shapes
 from unless.data.source import Field, nested
-from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.inference.rows import read_rows
@@ -48,11 +46,13 @@ def read_cells(
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
     with progress("Reading", show_progress, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
-        source = open_source(_without_blank(table), shop, how)
+        source, how = with_shapes(open_source(_without_blank(table), shop, how), how, shop)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
-        plans = [_plan(one, domain[one.name], how) for one in fields]
+        plans = [
+            plan_shape(one, how) if one.name in how.shapes else Plan(one, _expression(one)) for one in fields
+        ]
         fields = [plan.field for plan in plans]
         listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
         # Every name in the SQL is our own; the database keeps the order of rows it does not group.
@@ -76,12 +76,12 @@ def _without_blank(table: Any) -> Any:
 
 
 def _settings(domain: Domain) -> Settings:
-    return make_settings(
+    how = make_settings(
         columns=domain.names,
         count_column=None,
         missing="level",
         missing_values=None,
-        levels=None,
+        levels=domain,
         bins=None,
         rare=None,
         max_levels=MAX_LEVELS,
@@ -90,19 +90,14 @@ def _settings(domain: Domain) -> Settings:
         header=True,
         encoding=None,
     )
+    # Levels are looked up here, row by row; only cuts and parts of dates are the reader's.
+    return replace(how, levels={})
 
 
-def _plan(one: Field, variable: Variable, how: Settings) -> Plan:
+def _expression(one: Field) -> str:
     if one.form == "unusable":
         raise nested(one.name)
-    if not variable.cuts or one.form not in ("integer", "float", "decimal"):
-        return Plan(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
-    # Cut in the database: there may be more different numbers than a column can have levels.
-    groups = variable.levels[: len(variable.cuts) + 1]
-    cutting = Cutting(-inf, variable.cuts, inf, False, "")
-    value = f"(case when {missing_sql(one, how)} then null else {number_sql(one)} end)"
-    field = replace(one, form="code", kind="category", labels=groups, levels=groups)
-    return Plan(field, cutting.expression(value))
+    return f"nullif({one.column}, -1)" if one.form == "code" else one.column
 
 
 def _recoded(domain: Domain, data: Dataset) -> Cells:

@@ -204,7 +204,12 @@ def compare_tables(
     settings = _settings(fdr, effect)
     if names[0] == names[1]:
         raise SettingError(f"names={names!r} calls both tables the same; give two names.")
-    tables = [_read(one) for one in (first, second)]
+    given = isinstance(second, Dataset) and not isinstance(first, Dataset)
+    tables = [_read(second if given else first)]
+    # Numbers of both are cut at the same places.
+    tables.append(_read(first if given else second, tables[0].domain))
+    if given:
+        tables.reverse()
     shared = sorted(set(tables[0].names) & set(tables[1].names))
     if len(shared) < 2:
         raise SettingError("The two tables share fewer than two columns; give tables of the same columns.")
@@ -248,7 +253,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     """
     settings = _settings(fdr, effect)
     table = _read(data)
-    place = table.domain.index(by)
+    place = table.index(by)
     if len(np.unique(table.rows[:, place])) < 2:
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
     ordered = table.select(sorted(table.names))
@@ -305,12 +310,12 @@ class _Writer:
         return replace(evidence, where=()) if self.are_tables else evidence
 
 
-def _read(source: object) -> Dataset:
+def _read(source: object, beside: Domain | None = None) -> Dataset:
     if isinstance(source, Dataset):
         return source
-    from unless.data.read import read
+    from unless.data.read import read, read_beside
 
-    return read(source)
+    return read(source) if beside is None else read_beside(source, beside)
 
 
 def _stacked(tables: Sequence[Dataset], group: str, names: tuple[str, str]) -> Dataset:

@@ -51,7 +51,7 @@ def learn(
     data = read(source, **{name: value for name, value in settings.items() if name in reads})
     if target is not None:
         # Before the work begins, a name that is not there is refused.
-        data.domain.index(target)
+        data.index(target)
     estimator.fit(data)
     estimator.target_ = target
     return estimator

@@ -120,9 +120,13 @@ def _of_two(
             return _as_structures(files, records, table, options)
     else:
         tables = [
-            _rows_of_one(path) if is_model else read_files([path], options)
-            for path, is_model in zip(files, are_models, strict=True)
+            _rows_of_one(path) if is_model else None for path, is_model in zip(files, are_models, strict=True)
         ]
+        for place, path in enumerate(files):
+            if tables[place] is None:
+                # Numbers of both are cut at the same places.
+                other = tables[1 - place]
+                tables[place] = read_files([path], options, beside=None if other is None else other.domain)
     return compare_tables(*tables, names=_names(*files), **_testing(options))
 
 

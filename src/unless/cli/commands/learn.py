@@ -130,7 +130,7 @@ def _value(text: str) -> Any:
 
 @click.command(
     "learn",
-    short_help="Learn from a table of categories and keep what was learned in a file.",
+    short_help="Learn from a table and keep what was learned in a file.",
     epilog=f"""
     {QUOTING}
 
@@ -138,12 +138,15 @@ def _value(text: str) -> Any:
     is asked of it later needs no table. A new file with rows is readable by its owner alone; --no-rows
     leaves rows out.
 
-    What was done to the table is told on stderr, the summary on stdout. The output is replaced only when all
-    went well.
+    Any table will do: numbers are cut into groups, identifiers and free text left out, rows with missing
+    values left out or missing made a level. What is done with each column is told on stderr, unless all are
+    plain categories; `unless check` shows it alone, and options change it. The summary goes to stdout. The
+    output is replaced only when all went well.
 
     \b
     Examples:
       unless learn table.csv -o model.unless
+      unless learn survey.csv -o model.unless --as zip=category --exclude name
       unless learn survey.csv -o model.unless --missing level --bins age=4
       unless learn counts.csv -o model.unless --count-column Freq
       unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
@@ -173,7 +176,7 @@ def _value(text: str) -> Any:
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the statements as `unless show --json` does, and MODEL as model.",
+    help="Print the statements as `unless show --json` does, MODEL as model, and the plan.",
 )
 def command(
     files: tuple[str, ...],
@@ -190,7 +193,7 @@ def command(
     standard input.
     """
     from unless.cli.display import busy, note, say_json
-    from unless.cli.reading import found_files, read_files
+    from unless.cli.reading import found_files, read_files, say_plan
     from unless.cli.wording import visible
     from unless.cli.writing import check_output
     from unless.learners.files import save
@@ -203,8 +206,7 @@ def command(
         data = read_files(files, options, quiet=quiet)
         beside = _judge(options, data, quiet)
     if not quiet:
-        for line in data.notes:
-            note(visible(line))
+        say_plan(data)
     if target is not None:
         # Before the work begins, a name that is not there is refused.
         data.domain.index(target)
@@ -212,7 +214,8 @@ def command(
     learner.target_ = target
     save(learner, output, rows=not no_rows)
     if as_json:
-        say_json({"model": output, **_document(learner)})
+        plan = None if data.plan is None else data.plan.to_dict()
+        say_json({"model": output, "plan": plan, **_document(learner)})
     elif not quiet:
         _tell(learner)
         note(f"\nSaved. See more of it with: unless show {visible(quote(output))}")

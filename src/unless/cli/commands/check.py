@@ -1,0 +1,64 @@
+"""`unless check`: what would be done with each column of a table."""
+
+from typing import Any
+
+import click
+
+from unless.cli.options import QUOTING
+from unless.cli.reading import preparing_options
+
+
+@click.command(
+    "check",
+    short_help="Show what would be done with each column of a table, before it is learned from.",
+    epilog=f"""
+    {QUOTING}
+
+    Nothing is learned and nothing is written but the plan, with --save. `unless learn` does what the plan
+    says, and reads another table in the same way with --plan.
+
+    \b
+    Examples:
+      unless check survey.csv
+      unless check survey.csv --as zip=category --exclude name --ordered grade=low,mid,high
+      unless check survey.csv --save plan.json
+      unless learn next_year.csv --plan plan.json -o model.unless
+
+    \b
+    The JSON document, keys sorted:
+      format, version   "unless-plan", 1
+      n_rows            how many rows the table has
+      columns           for each: name, role, kept, done (in words), and where
+                        they apply why, levels, cuts, rare, parts, written,
+                        source, missing
+      notes             what concerns several columns
+      missing           what is done with missing values, in words
+    """,
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@preparing_options
+@click.option("--save", metavar="PLAN", type=click.Path(), help="Write the plan here, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: Any) -> None:
+    """Show what would be done with each column of a table, in one FILE or several with the same columns."""
+    from unless.cli.display import busy, note, say, say_json
+    from unless.cli.reading import found_files, settings_of
+    from unless.cli.wording import count, visible
+    from unless.cli.writing import check_output
+    from unless.data.prepare import prepare
+
+    if save is not None:
+        check_output(save, found_files(files))
+    with busy(f"Looking at {', '.join(files)} ..."):
+        plan = prepare(found_files(files), **settings_of(options))
+    if save is not None:
+        plan.save(save)
+    if as_json:
+        say_json(plan.to_dict())
+    else:
+        say(str(plan))
+        kept = sum(one.kept for one in plan.lines)
+        size = f"{count(plan.n_rows, 'row')}, {count(len(plan.lines), 'column')}"
+        say(f"\n{size}, {kept:,} of them learned from.")
+    if save is not None:
+        note(f"Saved as {visible(save)}.")

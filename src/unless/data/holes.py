@@ -1,0 +1,96 @@
+"""What is done with missing values when nobody said: rows left out, or a level of their own."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+# Rows with a missing value are left out if they are fewer than this share.
+FEW_ROWS = 0.05
+# Missing values are a level of their own in a column that lacks more than this share.
+MANY_HOLES = 0.20
+# At least this share of the rows is kept where rows are left out.
+LEAST_KEPT = 0.5
+# Two columns are missing together if more than this share of the rows that lack the one with fewer holes
+# lack the other, too. As levels, their holes would link them though nothing else does.
+TOGETHER = 0.5
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The columns whose missing values are a level, those left out for their holes, and the rows left out."""
+
+    levels: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    n_dropped: int = 0
+    dropped_for: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Holes:
+    """How many rows lack each set of columns; the empty set is of complete rows."""
+
+    patterns: Mapping[frozenset[str], int]
+
+    @property
+    def n_rows(self) -> int:
+        """All rows."""
+        return sum(self.patterns.values())
+
+    def lacking(self, *names: str) -> int:
+        """Return how many rows lack all of these columns."""
+        return sum(n for lacks, n in self.patterns.items() if lacks.issuperset(names))
+
+    def dropped(self, names: Iterable[str]) -> int:
+        """Return how many rows lack any of these columns."""
+        wanted = set(names)
+        return sum(n for lacks, n in self.patterns.items() if lacks & wanted)
+
+
+def decide_holes(names: Iterable[str], holes: Holes, forced: Iterable[str] = ()) -> Policy:
+    """Decide what is done with the missing values of some columns; those `forced` have a level anyway.
+
+    1. Few rows lack anything: they are left out.
+    2. A column that lacks much gets a level, unless it is missing together with another such column.
+    3. Rows that lack any of the others are left out, as long as half of the rows remain; until then the
+       column with the most holes gets a level, or, if it is missing together with one that has a level, is
+       left out.
+    """
+    levels = list(forced)
+    open_ = [name for name in names if name not in levels and holes.lacking(name)]
+    if holes.dropped(open_) >= FEW_ROWS * holes.n_rows:
+        many = [name for name in open_ if holes.lacking(name) > MANY_HOLES * holes.n_rows]
+        alone = [name for name in many if not any(_together(name, other, holes) for other in many)]
+        levels += [name for name in alone if not any(_together(name, other, holes) for other in levels)]
+    left_out: list[str] = []
+    while True:
+        rest = [name for name in open_ if name not in levels and name not in left_out]
+        if holes.dropped(rest) <= (1 - LEAST_KEPT) * holes.n_rows:
+            break
+        worst = max(rest, key=lambda name: (holes.lacking(name), name))
+        beside = [name for name in levels if _together(worst, name, holes)]
+        (left_out if beside else levels).append(worst)
+    told = tuple((name, holes.lacking(name)) for name in rest)
+    made = tuple(name for name in names if name in levels)
+    return Policy(made, tuple(left_out), holes.dropped(rest), told)
+
+
+def _together(one: str, other: str, holes: Holes) -> bool:
+    least = min(holes.lacking(one), holes.lacking(other))
+    return one != other and least > 0 and holes.lacking(one, other) > TOGETHER * least
+
+
+def told(policy: Policy, holes: Holes) -> str:
+    """Say in one sentence what is done with missing values; nothing where there are none."""
+    parts = []
+    if policy.n_dropped:
+        lacking = ", ".join(f"{name!r} ({n:,})" for name, n in policy.dropped_for[:6])
+        more = f" and {len(policy.dropped_for) - 6:,} more columns" if len(policy.dropped_for) > 6 else ""
+        verb = "row is" if policy.n_dropped == 1 else "rows are"
+        parts.append(
+            f"{policy.n_dropped:,} of {holes.n_rows:,} {verb} left out, without a value of {lacking}{more}"
+        )
+    if policy.levels:
+        listed = ", ".join(f"{name!r} ({holes.lacking(name):,})" for name in policy.levels[:6])
+        more = f" and {len(policy.levels) - 6:,} more columns" if len(policy.levels) > 6 else ""
+        parts.append(f"missing values of {listed}{more} are a level")
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}." if parts else ""

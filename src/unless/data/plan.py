@@ -1,0 +1,376 @@
+"""What is done with each column of a table before it is learned from: one line a column, kept as JSON."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from unless.data.cutting import spoken_cut
+from unless.data.showing import html_table, visible
+from unless.errors import DataError, FileFormatError
+from unless.runtime.files import replacing
+
+FORMAT, VERSION = "unless-plan", 1
+# A plan of ten thousand columns of a hundred levels each has less.
+_MOST_BYTES = 2**26
+
+Role = Literal[
+    "category",
+    "ordered",
+    "number",
+    "date",
+    "count",
+    "weight",
+    "identifier",
+    "text",
+    "constant",
+    "copy",
+    "function",
+    "empty",
+    "nested",
+    "excluded",
+]
+ROLES: tuple[str, ...] = get_args(Role)
+AS_ASKED = "as asked"
+# Reasons for columns that every reading leaves out, and tells.
+ROW_NUMBERS, BLANK = "row numbers of pandas", "neither a name nor a value"
+Part = Literal["year", "month", "weekday"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatePart:
+    """A column made of the dates of another: the years, months or days of the week that were seen."""
+
+    part: Part
+    levels: tuple[str, ...]
+    cuts: tuple[float, ...] = ()
+
+    def name_of(self, column: str) -> str:
+        """Name the column that is made."""
+        return f"{column} ({self.part})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanLine:
+    """What is done with one column, and why.
+
+    Parameters
+    ----------
+    name, role
+        The column, and what it was taken for.
+    kept
+        Whether it is learned from.
+    why
+        The reason, where there is one to tell.
+    levels
+        The levels in their order; of numbers that are cut, the names of the groups.
+    cuts
+        Where numbers are cut: one belongs to the group after the last cut that is not above it.
+    rare
+        Levels seen in fewer rows than this are merged into one; 0 merges none.
+    parts, written
+        Of dates: the columns made of them, and how a date is written if it is not year, month, day.
+    source
+        Of a copy or function: the column that tells it.
+    missing
+        Whether missing values are a level of this column; elsewhere their rows are left out.
+    """
+
+    name: str
+    role: Role
+    kept: bool = True
+    why: str = ""
+    levels: tuple[str, ...] = ()
+    cuts: tuple[float, ...] = ()
+    rare: int = 0
+    parts: tuple[DatePart, ...] = ()
+    written: str = ""
+    source: str | None = None
+    missing: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the column is read as it stands, as a category."""
+        if self.role == "count" or not self.kept:
+            return self.role == "count" and self.why == AS_ASKED
+        shaped = self.cuts or self.rare or self.parts or self.missing
+        return not shaped and self.role in ("category", "ordered", "number")
+
+    @property
+    def done(self) -> str:
+        """What is done with the column, in a few words."""
+        if self.role == "count":
+            return "counts the rows"
+        if not self.kept and self.source is not None:
+            return f"{self.role} of {self.source}, left out"
+        if not self.kept:
+            return "left out" if self.role == "excluded" else f"{self.role}, left out"
+        if self.parts:
+            made = ", ".join(one.part for one in self.parts)
+            done = f"date, kept as {made}"
+        elif self.cuts and self.role == "number":
+            done = f"number, cut at {', '.join(map(spoken_cut, self.cuts))}"
+        elif self.cuts:
+            done = f"{self.role}, {len(self.levels):,} levels: {', '.join(self.levels)}"
+        else:
+            done = self.role + (f", {len(self.levels):,} levels" if self.levels else "")
+            if self.role == "function":
+                done = f"function of {self.source}, kept apart"
+        if self.rare:
+            done += f", those in fewer than {self.rare:,} rows merged"
+        return done + (", missing is a level" if self.missing else "")
+
+    @property
+    def told(self) -> str:
+        """What is done with the column, and why."""
+        return f"{self.done}{f' ({self.why})' if self.why else ''}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.told}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done with each column of a table; made by `unless.prepare`, used by `unless.read(plan=)`.
+
+    Parameters
+    ----------
+    lines
+        One for each column of the table, in its order.
+    notes
+        What concerns several columns: rows left out, rows that may not be independent, sets of columns.
+    n_rows
+        How many rows the table had.
+    missing
+        What is done with missing values; empty where there are none.
+
+    Examples
+    --------
+    >>> import unless
+    >>> table = {"id": range(1, 101), "sex": ["f", "m"] * 50, "age": [*range(20, 70), *range(20, 70)]}
+    >>> plan = unless.prepare(table)
+    >>> print(plan["age"])
+    age: number, cut at 40, 50
+    >>> print(plan["id"])
+    id: identifier, left out (a name of identifiers and a different value in each row)
+    """
+
+    lines: tuple[PlanLine, ...]
+    notes: tuple[str, ...] = ()
+    n_rows: int = field(default=0, compare=False)
+    missing: str = ""
+
+    def __getitem__(self, name: str) -> PlanLine:
+        for one in self.lines:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(one.name == name for one in self.lines)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every column is read as it stands, as a category."""
+        return not self.notes and not self.missing and all(one.is_plain for one in self.lines)
+
+    @property
+    def count_column(self) -> str | None:
+        """The column that counts the rows."""
+        return next((one.name for one in self.lines if one.role == "count"), None)
+
+    def sentences(self) -> list[str]:
+        """Return what was done, without the columns that are read as they stand."""
+        told = [
+            f"{one.name!r}: {one.told}."
+            for one in self.lines
+            if not one.is_plain and one.why not in (ROW_NUMBERS, BLANK)
+        ]
+        return [*told, *self.notes, *([self.missing] if self.missing else [])]
+
+    def without_levels(self) -> "Plan":
+        """Return the plan for a table that may show other levels of its categories."""
+        return replace(
+            self, lines=tuple(one if one.cuts or one.parts else replace(one, levels=()) for one in self.lines)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        columns = []
+        for one in self.lines:
+            given = {name: value for name, value in asdict(one).items() if value not in ((), "", 0, None)}
+            columns.append({**_plain(given), "kept": one.kept, "done": one.done})
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "n_rows": self.n_rows,
+            "columns": columns,
+            "notes": list(self.notes),
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Plan":
+        """Read what `to_dict` wrote."""
+        return _read(document, "The plan")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as JSON; `unless.Plan.load` reads it back."""
+        with replacing(path) as stream:
+            stream.write((json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Plan":
+        """Read a plan that was saved."""
+        title = repr(Path(path).name)
+        try:
+            with Path(path).open("rb") as stream:
+                text = stream.read(_MOST_BYTES + 1)
+        except OSError as error:
+            raise DataError(
+                f"The plan {title} cannot be opened ({error.strerror}); check its name."
+            ) from None
+        if len(text) > _MOST_BYTES:
+            raise FileFormatError(f"{title} is larger than any plan; name a file that a plan was saved in.")
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise FileFormatError(f"{title} is no plan, as it is no JSON; save one with --save.") from None
+        return _read(document, title)
+
+    def __str__(self) -> str:
+        rows = [(visible(one.name), visible(one.done), one.why and visible(one.why)) for one in self.lines]
+        widths = [min(40, max((len(row[place]) for row in rows), default=0)) for place in range(2)]
+        lines = [
+            f"{name:<{widths[0]}}  {done:<{widths[1]}}{f'  ({why})' if why else ''}".rstrip()
+            for name, done, why in rows
+        ]
+        return "\n".join([*lines, *map(visible, [*self.notes, self.missing] if self.missing else self.notes)])
+
+    def __repr__(self) -> str:
+        kept = sum(one.kept and one.role != "count" for one in self.lines)
+        return f"<Plan: {len(self.lines):,} columns, {kept:,} of them learned from>"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.name, one.done, one.why) for one in self.lines]
+        return html_table(
+            repr(self)[1:-1],
+            ("column", "what is done", "why"),
+            rows,
+            [*self.notes, self.missing] if self.missing else self.notes,
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items() if one not in ((), [])}
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def _read(document: object, title: str) -> Plan:
+    if not isinstance(document, Mapping) or document.get("format") != FORMAT:
+        raise FileFormatError(f"{title} is no plan; its format is not {FORMAT!r}.")
+    version = document.get("version")
+    if version != VERSION:
+        raise FileFormatError(
+            f"{title} is of version {version!r}, and this Unless reads version {VERSION}; make the plan anew."
+        )
+    try:
+        lines = tuple(_line(one) for one in _listed(document.get("columns")))
+        names = [one.name for one in lines]
+        _check(len(set(names)) == len(names), "a column is named twice")
+        _check(sum(one.role == "count" for one in lines) <= 1, "two columns count the rows")
+        notes = tuple(_text(one) for one in _listed(document.get("notes", [])))
+        n_rows, missing = _whole(document.get("n_rows", 0)), _text(document.get("missing", ""))
+        return Plan(lines, notes, n_rows, missing)
+    except _Wrong as error:
+        raise FileFormatError(f"{title} is no plan that can be followed: {error}.") from None
+
+
+class _Wrong(Exception):
+    pass
+
+
+def _check(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise _Wrong(otherwise)
+
+
+def _listed(value: object) -> list[Any]:
+    _check(isinstance(value, list), "a list is missing")
+    return value  # type: ignore[return-value]
+
+
+def _text(value: object) -> str:
+    _check(isinstance(value, str), "a text is missing")
+    return value  # type: ignore[return-value]
+
+
+def _whole(value: object) -> int:
+    _check(
+        isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63, "a number is missing"
+    )
+    return value  # type: ignore[return-value]
+
+
+def _flag(value: object) -> bool:
+    _check(isinstance(value, bool), "true or false is missing")
+    return value  # type: ignore[return-value]
+
+
+def _line(wire: object) -> PlanLine:
+    _check(isinstance(wire, Mapping), "a column is no object")
+    given = {str(name): value for name, value in wire.items() if name != "done"}  # type: ignore[attr-defined]
+    unknown = sorted(given.keys() - PlanLine.__dataclass_fields__.keys())
+    _check(not unknown, f"a column has the unknown key {unknown[:1]}")
+    name, role = _text(given.get("name")), _text(given.get("role"))
+    _check(role in ROLES, f"{name!r} has the unknown role {role!r}")
+    source = given.get("source")
+    parts = tuple(_date_part(one, name) for one in _listed(given.get("parts", [])))
+    levels, cuts = _levels_and_cuts(given, name)
+    return PlanLine(
+        name=name,
+        role=role,  # type: ignore[arg-type]
+        kept=_flag(given.get("kept", True)),
+        why=_text(given.get("why", "")),
+        levels=levels,
+        cuts=cuts,
+        rare=_whole(given.get("rare", 0)),
+        parts=parts,
+        written=_text(given.get("written", "")),
+        source=None if source is None else _text(source),
+        missing=_flag(given.get("missing", False)),
+    )
+
+
+def _date_part(wire: object, name: str) -> DatePart:
+    _check(isinstance(wire, Mapping), f"{name!r} has a part that is no object")
+    part = wire.get("part")  # type: ignore[attr-defined]
+    _check(part in get_args(Part), f"{name!r} has the unknown part {part!r}")
+    levels, cuts = _levels_and_cuts(wire, name)  # type: ignore[arg-type]
+    return DatePart(part=part, levels=levels, cuts=cuts)
+
+
+def _levels_and_cuts(wire: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    levels = tuple(_text(one) for one in _listed(wire.get("levels", [])))
+    cuts = _listed(wire.get("cuts", []))
+    _check(all(isinstance(one, int | float) and not isinstance(one, bool) for one in cuts), "a cut is none")
+    numbers = tuple(float(one) for one in cuts)
+    rising = all(map(isfinite, numbers)) and all(a < b for a, b in pairwise(numbers))
+    _check(len(set(levels)) == len(levels), f"{name!r} names a level twice")
+    _check(
+        rising and (not numbers or len(levels) == len(numbers) + 1),
+        f"the cuts of {name!r} do not give its levels",
+    )
+    return levels, numbers
+
+
+def shown_names(names: Iterable[str], at_most: int = 6) -> str:
+    """List columns in a note."""
+    listed = [repr(name) for name in names]
+    more = f" and {len(listed) - at_most:,} more" if len(listed) > at_most else ""
+    return ", ".join(listed[:at_most]) + more

@@ -1,0 +1,311 @@
+"""What a column is taken for: its role, by what it holds and how it is called."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isclose
+
+import numpy as np
+
+from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
+from unless.data.labels import sort_labels
+from unless.data.moments import part_label
+from unless.data.plan import AS_ASKED, BLANK, DatePart, Part, PlanLine, Role
+from unless.data.profile import Dates, Profile
+from unless.data.settings import DEFAULT_LEVELS, Settings
+from unless.errors import DataError
+
+# A table of fewer rows is read as it stands: too little is known of its columns to decide anything.
+FEW_ROWS = 20
+# So many different numbers or fewer are kept as levels.
+NATURAL_VALUES = 10
+# With more levels than this the seldom ones are merged: pairs of such columns have hardly a row in a cell.
+MANY_LEVELS = 30
+# A category is left out if merging seldom levels would take more than this share of the rows.
+MOST_MERGED = 0.8
+# Text of more words or letters than this, and different in more than half of the rows, is free text.
+WORDS, LETTERS, MOSTLY = 4, 40, 0.5
+# A column of text in which nearly all values differ names its rows.
+NEARLY_ALL = 0.95
+# An identifier that comes again has more values than this, or than half of the rows.
+MANY_IDS = 50
+# A date is daily if this share of the days from first to last is there.
+DAILY = 0.8
+
+_ID_NAME = re.compile(
+    r"(row[ _.-]?(names?|id|no|num|number|index)?|rows|unnamed: ?\d+|index|idx|level_0|ids?|uuid|guid"
+    r"|column 1"
+    r"|(case|record|obs|observation|serial)[ _.-]?(id|no|nr|num|number)"
+    r"|(respondent|subject|patient|person|participant|customer|user)([ _.-]?(id|no|nr|num|number))?"
+    r"|.+[ _.-](id|uuid|guid)|(id|uuid|guid)[ _.-].+)",
+    re.IGNORECASE,
+)
+_CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
+# Names of row numbers, which are left out of small tables, too.
+_ROW_NUMBER = re.compile(r"row[ _.-]?names?|unnamed: ?\d+|index|column 1|level_0|rowid", re.IGNORECASE)
+_COUNT_NAME = re.compile(
+    r"freq|freqs|frequency|frequencies|count|counts|n|n_obs|nobs|cases|n_cases", re.IGNORECASE
+)
+# Names that surveys give to weights; of others a mean of 1 must say it.
+_WEIGHT_NAME = re.compile(
+    r"(fnl|final|fin|p|per|person|hh|house|household|sample|sampling|survey|design|post|base|rep|cal)[ _.-]?"
+    r"(weights?|wgts?|wts?)|weights?[ _.-](final|sample|survey|design)|pweights?|aweights?",
+    re.IGNORECASE,
+)
+_MAYBE_WEIGHT = re.compile(r"(.+[ _.-])?(weights?|wgts?|wts?|w)", re.IGNORECASE)
+
+
+def is_id_name(name: str) -> bool:
+    """Tell whether a column is called as identifiers are."""
+    return bool(_ID_NAME.fullmatch(name) or _CAMEL_ID.fullmatch(name))
+
+
+def is_count_name(name: str) -> bool:
+    """Tell whether a column is called as counts of rows are."""
+    return bool(_COUNT_NAME.fullmatch(name))
+
+
+def may_count(one: Profile) -> bool:
+    """Tell whether a column may say how often each row occurs, but for its name."""
+    typed = one.field.form in ("integer", "float", "decimal", "words", "text")
+    return typed and one.is_number and one.is_whole and one.low >= 0 and one.high > 1 and not one.n_missing
+
+
+def decide_role(one: Profile, how: Settings) -> PlanLine:
+    """Give a column its role, and what follows from it."""
+    if one.field.form == "unusable" or (one.kind is None and one.labels == {} and one.field.form == "json"):
+        return PlanLine(
+            name=one.name, role="nested", kept=False, why="its cells hold lists, records or bytes"
+        )
+    line = _said(one, how)
+    if line is None and not one.n_present:
+        line = _empty(one, how)
+    if line is None:
+        line = _left_out(one, how.columns is not None)
+    if line is None and one.numbers is not None:
+        line = _number(one, one.numbers, how)
+    if line is None and one.dates is not None:
+        line = _date(one, one.dates)
+    return _category(one, how) if line is None else line
+
+
+def _said(one: Profile, how: Settings) -> PlanLine | None:
+    """Follow what the arguments say of a column."""
+    name = one.name
+    if name in how.roles:
+        return _as_asked(one, how.roles[name])
+    if name in how.bins:
+        return PlanLine(name=name, role="number", why="cut as asked")
+    if name in how.ordered or name in how.levels:
+        role: Role = "ordered" if name in how.ordered else "category"
+        return PlanLine(name=name, role=role, levels=how.levels.get(name, levels_of(one)))
+    merged = isinstance(how.rare, dict) and name in how.rare
+    if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
+        return PlanLine(name=name, role="category", why=AS_ASKED)
+    return None
+
+
+def _empty(one: Profile, how: Settings) -> PlanLine:
+    why = BLANK if re.fullmatch(r"column \d+", one.name) else "no row has a value"
+    is_small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
+    return PlanLine(name=one.name, role="empty", kept=is_small, why=why)
+
+
+def levels_of(one: Profile) -> tuple[str, ...]:
+    """Return the levels of a column in the order in which reading gives them."""
+    seen = list(one.labels or ())
+    declared = one.field.levels
+    if declared is None:
+        return sort_labels(seen)
+    known = [label for label in declared if label.strip()]
+    if not one.field.levels_are_ordered:
+        return sort_labels({*known, *seen})
+    return tuple(dict.fromkeys([*known, *seen]))
+
+
+def _as_asked(one: Profile, role: str) -> PlanLine:
+    """Follow what somebody said of a column, or say why that cannot be."""
+    name, why = one.name, AS_ASKED
+    if role == "number":
+        if one.numbers is None:
+            raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
+        return _cut(one, one.numbers, why)
+    if role == "date":
+        line = None if one.dates is None else _date(one, one.dates)
+        if line is None:
+            raise DataError(f"Column {name!r} holds no dates with parts that repeat; give it another role.")
+        return replace(line, why=why)
+    if role == "count":
+        return PlanLine(name=name, role="count", kept=False, why=why)
+    if role in ("category", "ordered"):
+        return PlanLine(name=name, role=role, levels=levels_of(one), why=why)  # type: ignore[arg-type]
+    return PlanLine(name=name, role=role, kept=False, why=why)  # type: ignore[arg-type]
+
+
+def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:
+    """Return the line of a column that tells nothing of others; one asked for is kept if it can be."""
+    name = one.name
+    if one.n_values == 1 and one.n_rows >= FEW_ROWS and not is_asked and not one.n_missing:
+        label = next(iter(one.labels or ("",)))
+        return PlanLine(name=name, role="constant", kept=False, why=f"every row has {label!r}")
+    if is_asked and one.n_values <= DEFAULT_LEVELS:
+        return None
+    if (why := _identifier(one)) is not None:
+        return PlanLine(name=name, role="identifier", kept=False, why=why)
+    if one.n_rows < FEW_ROWS:
+        return None
+    if _is_weight(one):
+        why = "it looks like weights of rows, which are not used yet"
+        return PlanLine(name=name, role="weight", kept=False, why=why)
+    if one.is_number or one.dates is not None:
+        return None
+    wordy = one.n_words > WORDS * one.n_present or one.n_letters > LETTERS * one.n_present
+    if wordy and one.n_values > MOSTLY * one.n_present:
+        return PlanLine(name=name, role="text", kept=False, why="free text")
+    return None
+
+
+def _identifier(one: Profile) -> str | None:
+    """Say why a column names its rows; None if it does not."""
+    called = is_id_name(one.name)
+    numbered = one.is_number and one.is_whole and one.high - one.low + 1 == one.n_rows
+    if one.n_rows < FEW_ROWS:
+        small = one.n_rows >= 4 and one.is_unique and numbered and _ROW_NUMBER.fullmatch(one.name)
+        return "row numbers" if small else None
+    if one.is_unique and (numbered or (called and (not one.is_number or one.is_whole))):
+        named = "a name of identifiers and " if called else ""
+        return f"{named}a different value in each row"
+    if one.is_number and not (called and one.is_whole):
+        return None
+    if one.dates is not None and not called:
+        return None
+    if not one.is_number and one.n_values >= NEARLY_ALL * one.n_present and not _is_free_text(one):
+        return (
+            "nearly every row has a value of its own"
+            if not one.is_unique
+            else "a different value in each row"
+        )
+    if called and (one.n_values > MANY_IDS or one.n_values > one.n_present / 2):
+        return f"{one.n_values:,} identifiers that come again"
+    return None
+
+
+def _is_free_text(one: Profile) -> bool:
+    return one.n_words > WORDS * one.n_present or one.n_letters > LETTERS * one.n_present
+
+
+def _is_weight(one: Profile) -> bool:
+    if not one.is_number or one.numbers is None or one.low < 0 or one.n_values <= NATURAL_VALUES:
+        return False
+    if _WEIGHT_NAME.fullmatch(one.name):
+        return True
+    mean = float((one.numbers.values * one.numbers.weights).sum() / one.numbers.total)
+    return bool(_MAYBE_WEIGHT.fullmatch(one.name)) and not one.is_whole and isclose(mean, 1, abs_tol=0.1)
+
+
+def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
+    small = one.n_rows < FEW_ROWS and one.n_values <= how.max_levels
+    declared = one.kind in ("category", "boolean")
+    if one.n_values > NATURAL_VALUES and not small and not declared:
+        return _cut(one, numbers)
+    role: Role = "category" if one.n_values <= 2 or declared else "ordered"
+    levels = levels_of(one)
+    # 1 and 1.0 may be two labels of one number: then the column is text to the reader.
+    thin = bool((numbers.weights < LEAST_ROWS).any())
+    cuts = cuts_between(numbers) if thin and not small and not declared and one.n_values > 2 else ()
+    if not cuts:
+        return PlanLine(name=one.name, role=role, levels=levels)
+    names = group_labels(cuts, numbers.whole, one.low, one.high)
+    return PlanLine(name=one.name, role="ordered", levels=names, cuts=cuts, why="seldom values are merged")
+
+
+def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:
+    """Cut numbers into groups; where nearly all are one number there is nothing to cut."""
+    cuts = find_cuts(numbers)
+    if not cuts:
+        return PlanLine(
+            name=one.name, role="constant", kept=False, why="nearly every row has the same number"
+        )
+    levels = group_labels(cuts, one.is_whole, one.low, one.high)
+    return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why)
+
+
+def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine:
+    """Move the cuts of a column of numbers."""
+    return replace(line, cuts=cuts, levels=group_labels(cuts, one.is_whole, one.low, one.high))
+
+
+def _date(one: Profile, dates: Dates) -> PlanLine | None:
+    """Keep the parts of dates that come again: months, years, days of the week."""
+    if one.n_rows < FEW_ROWS:
+        return None
+    parts = tuple(part for name in _parts_of(dates) if (part := _part(dates, name)) is not None)
+    if not parts:
+        if one.n_values <= MANY_LEVELS:
+            return None
+        return PlanLine(name=one.name, role="date", kept=False, why="no part of it comes again")
+    why = ""
+    if dates.written == "%m/%d/%Y" and "%d/%m/%Y" in one.formats:
+        why = "month before day"
+    return PlanLine(name=one.name, role="date", parts=parts, written=dates.written, why=why)
+
+
+def _parts_of(dates: Dates) -> list[Part]:
+    days = (dates.last - dates.first).days
+    wanted: list[Part] = []
+    if days > 2 * 365:
+        wanted.append("year")
+    if days > 31:
+        wanted.append("month")
+    if days >= 13 and dates.n_days >= DAILY * (days + 1):
+        wanted.append("weekday")
+    return wanted
+
+
+def _part(dates: Dates, part: Part) -> DatePart | None:
+    counts = dates.parts[part]
+    if len(counts) < 2:
+        return None
+    if part == "year" and len(counts) > NATURAL_VALUES:
+        numbers = Numbers(np.array(list(counts), float), np.array(list(counts.values()), float), whole=True)
+        cuts = find_cuts(numbers)
+        if not cuts:
+            return None
+        return DatePart(part=part, cuts=cuts, levels=group_labels(cuts, True, min(counts), max(counts)))
+    return DatePart(part=part, levels=tuple(part_label(number, part) for number in counts))
+
+
+def is_sequence(one: Profile) -> bool:
+    """Tell whether each row has a moment of its own, as in a table kept over time."""
+    return one.dates is not None and one.dates.n_moments == one.n_rows and one.n_rows >= FEW_ROWS
+
+
+def _category(one: Profile, how: Settings) -> PlanLine:
+    name = one.name
+    # A column that is checked or not shows a single label.
+    missing = one.n_values == 1 and one.n_missing > 0 and one.n_rows >= FEW_ROWS
+    if one.n_values <= MANY_LEVELS or one.n_rows < FEW_ROWS or how.rare_below(name):
+        ordered = one.field.is_ordered
+        role: Role = "ordered" if ordered else "category"
+        return PlanLine(name=name, role=role, levels=levels_of(one), missing=missing)
+    if one.labels is None:
+        why = (
+            f"about {one.n_values:,} levels, too many to relate"
+            if one.n_exact is None
+            else (f"{one.n_values:,} levels, too many to relate")
+        )
+        return PlanLine(name=name, role="text", kept=False, why=why)
+    return merge_seldom(one, one.labels)
+
+
+def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
+    """Keep the levels seen most often; the others become one."""
+    counts = sorted(labels.values(), reverse=True)
+    # At most so many are kept; of levels seen equally often all are kept or none.
+    rare = max(LEAST_ROWS, counts[MANY_LEVELS - 1] + (counts[MANY_LEVELS - 1] == counts[MANY_LEVELS]))
+    merged = sum(n for n in counts if n < rare)
+    if merged > MOST_MERGED * one.n_present or sum(n >= rare for n in counts) < 1:
+        why = f"{one.n_values:,} levels, nearly all of them seldom"
+        return PlanLine(name=one.name, role="text", kept=False, why=why)
+    why = f"{one.n_values:,} levels"
+    return PlanLine(name=one.name, role="category", rare=rare, why=why)
