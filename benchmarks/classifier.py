@@ -19,7 +19,8 @@ judged by the fifth. How UnlessClassifier works was chosen on folds of seed 0. F
 of all folds; log loss is in nats, with probabilities kept above 1e-15. All methods see the same columns of
 categories: one-hot for logistic regression, as categories for naive Bayes and boosted trees. They are
 scikit-learn's (`LogisticRegression`, `LogisticRegressionCV`, `CategoricalNB`,
-`HistGradientBoostingClassifier`) with their defaults but for more iterations. One thread each.
+`HistGradientBoostingClassifier`) with their defaults but for more iterations. One thread each; the machine
+is shared, so that seconds are rough.
 
 Machine: {machine}.
 """
