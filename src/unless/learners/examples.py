@@ -86,7 +86,9 @@ def read_examples(
     cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
     bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
     joined = with_columns(table, columns, more, without=[name] if name in columns else [])
-    data = read(joined, count_column=count, missing="level", bins=bins, show_progress=show_progress)
+    data = read(
+        joined, count_column=count, missing="level", bins=bins, strict=True, show_progress=show_progress
+    )
     return _named(data, name, classes, cuts)
 
 
@@ -107,7 +109,10 @@ def _read_whole(
         )
     if sample_weight is not None:
         raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
-    data = X if isinstance(X, Dataset) else read(X, missing="level", show_progress=show_progress)
+    if isinstance(X, Dataset):
+        data = X
+    else:
+        data = read(X, missing="level", roles={target: "category"}, show_progress=show_progress)
     variable = data.domain[target]
     if not isinstance(X, Dataset) and set(MISSING) & set(variable.levels):
         labels = read_cells(data.domain.select([target]), X, show_progress, unknown="mark")
@@ -307,7 +312,15 @@ def read_true_labels(
 ) -> tuple[Any, Array, Numbers]:
     """Return a table to predict for, the true label of each of its rows, and how often each row counts."""
     if y is None and _is_file(X):
-        X = read(X, columns=domain.names, missing="level", max_levels=MAX_LEVELS, show_progress=show_progress)
+        X = read(
+            X,
+            columns=domain.names,
+            missing="level",
+            bins={one.name: (-np.inf, *one.cuts, np.inf) for one in domain if one.cuts},
+            max_levels=MAX_LEVELS,
+            strict=True,
+            show_progress=show_progress,
+        )
     if isinstance(X, Dataset):
         if y is not None:
             raise DataError("A Dataset knows no order of rows; score(X) takes its labels from its target.")

@@ -68,9 +68,10 @@ def _read(domain: Domain, X: object, show: bool | None) -> Dataset:
         data = read(
             X,
             columns=domain.names,
-            missing="level" if has_level else "error",
+            missing="level" if has_level else "drop",
             bins=bins,
             max_levels=MAX_LEVELS,
+            strict=True,
             show_progress=show,
         )
     variables = []
