@@ -57,16 +57,33 @@ def plan_columns(
         except TooManyLevels as error:
             refused.append(error)
     if refused:
-        raise _all_at_once(refused)
+        raise _all_at_once(refused, _holed(source, fields, weight, how, shop))
     return plans
 
 
-def _all_at_once(refused: Sequence[TooManyLevels]) -> TooManyLevels:
+def _holed(
+    source: Source, fields: Sequence[Field], weight: str, how: Settings, shop: Workshop
+) -> list[tuple[str, int]]:
+    """Count missing values, where they would be refused next."""
+    if how.missing != "error":
+        return []
+    wanted = ", ".join(
+        f"coalesce(sum({weight}) filter (where {missing_sql(one, how)}), 0)::BIGINT" for one in fields
+    )
+    found = shop.row(f"select {wanted} from {source.relation}")
+    return [(one.name, int(n)) for one, n in zip(fields, found, strict=True) if n]
+
+
+def _all_at_once(refused: Sequence[TooManyLevels], holed: Sequence[tuple[str, int]]) -> TooManyLevels:
     """Say all that is wrong with a table in one message."""
-    if len(refused) == 1:
+    told = list(map(str, refused))
+    if holed:
+        listed = ", ".join(f"{name!r} ({n:,})" for name, n in holed[:6])
+        more = f" and {len(holed) - 6:,} more columns" if len(holed) > 6 else ""
+        told.append(f"There are missing values in {listed}{more}; choose missing='drop' or 'level'.")
+    if len(told) == 1:
         return refused[0]
-    told = " ".join(map(str, refused))
-    return TooManyLevels(f"{len(refused):,} columns cannot be read as they are. {told}")
+    return TooManyLevels(f"The table cannot be read as it is, for {len(told):,} reasons. {' '.join(told)}")
 
 
 def _plan(source: Source, one: Field, weight: str, how: Settings, found: Survey, shop: Workshop) -> Plan:

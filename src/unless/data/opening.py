@@ -99,7 +99,8 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
                 f"{how.count_column!r} is the count_column and cannot be a column to relate too; take it out "
                 "of columns=."
             )
-    shown = [name for name in source.names if name not in row_numbers(source)]
+    hidden = set(row_numbers(source))
+    shown = [name for name in source.names if name not in hidden]
     asked = shown if how.columns is None else how.columns
     names = tuple(name for name in asked if name != how.count_column)
     if len(names) < 2:

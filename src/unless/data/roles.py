@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from math import isclose
+from math import ceil, isclose
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from unless.errors import DataError
 FEW_ROWS = 20
 # So many different numbers or fewer are kept as levels.
 NATURAL_VALUES = 10
-# With more levels than this the seldom ones are merged: pairs of such columns have hardly a row in a cell.
-MANY_LEVELS = 30
+# With more levels than this the seldom ones are merged: those of a smaller share of the rows than that, and
+# more of them where too many would be left. Pairs of such columns have hardly a row in a cell.
+MANY_LEVELS, SELDOM, MOST_LEVELS = 30, 1 / 300, 60
 # A category is left out if merging seldom levels would take more than this share of the rows.
 MOST_MERGED = 0.8
 # Text of more words or letters than this, and different in more than half of the rows, is free text.
@@ -301,10 +302,14 @@ def _category(one: Profile, how: Settings) -> PlanLine:
 def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
     """Keep the levels seen most often; the others become one."""
     counts = sorted(labels.values(), reverse=True)
-    # At most so many are kept; of levels seen equally often all are kept or none.
-    rare = max(LEAST_ROWS, counts[MANY_LEVELS - 1] + (counts[MANY_LEVELS - 1] == counts[MANY_LEVELS]))
+    rare = max(LEAST_ROWS, ceil(one.n_present * SELDOM))
+    if sum(n >= rare for n in counts) > MOST_LEVELS:
+        # Of levels seen equally often all are kept or none.
+        rare = counts[MOST_LEVELS - 1] + (counts[MOST_LEVELS - 1] == counts[MOST_LEVELS])
     merged = sum(n for n in counts if n < rare)
-    if merged > MOST_MERGED * one.n_present or sum(n >= rare for n in counts) < 1:
+    if not merged or (counts[0] < rare and counts[-1] >= LEAST_ROWS):
+        return PlanLine(name=one.name, role="category", levels=levels_of(one))
+    if merged > MOST_MERGED * one.n_present:
         why = f"{one.n_values:,} levels, nearly all of them seldom"
         return PlanLine(name=one.name, role="text", kept=False, why=why)
     why = f"{one.n_values:,} levels"

@@ -132,7 +132,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         exclude=_names(exclude, "exclude") or (),
         roles=_roles(roles),
         ordered=orders,
-        shapes=_shapes(levels) if isinstance(levels, Domain) else {},
+        shapes=_shapes(levels, bins or ()) if isinstance(levels, Domain) else {},
         missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
     )
 
@@ -150,10 +150,13 @@ def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> fro
     return frozenset(one.name for one in levels if {"missing", "(missing)"} & {*one.levels})
 
 
-def _shapes(domain: Domain) -> dict[str, Shape]:
+def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
     """Read a second table as the first one was read: numbers are cut where they were, dates have parts."""
     made = {}
+    asked = set(bins)
     for one in domain:
+        if one.name in asked:
+            continue
         groups = one.levels[: len(one.cuts) + 1]
         match = _PART.fullmatch(one.name)
         if match:
