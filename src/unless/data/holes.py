@@ -1,4 +1,4 @@
-"""What is done with missing values when nobody said: rows left out, or a level of their own."""
+"""What is done with missing values when nobody said: rows left out where they are needed, or a level."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -84,9 +84,10 @@ def told(policy: Policy, holes: Holes) -> str:
     if policy.n_dropped:
         lacking = ", ".join(f"{name!r} ({n:,})" for name, n in policy.dropped_for[:6])
         more = f" and {len(policy.dropped_for) - 6:,} more columns" if len(policy.dropped_for) > 6 else ""
-        verb = "row is" if policy.n_dropped == 1 else "rows are"
+        subject, use = ("row lacks", "it is") if policy.n_dropped == 1 else ("rows lack", "they are")
         parts.append(
-            f"{policy.n_dropped:,} of {holes.n_rows:,} {verb} left out, without a value of {lacking}{more}"
+            f"{policy.n_dropped:,} of {holes.n_rows:,} {subject} {lacking}{more}: {use} used only by tests "
+            "that do not need what is missing"
         )
     if policy.levels:
         listed = ", ".join(f"{name!r} ({holes.lacking(name):,})" for name in policy.levels[:6])

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unless.data.collapse import collapse, fetch_codes, plan_columns
-from unless.data.dataset import Counts, Dataset
+from unless.data.dataset import Counts, Dataset, Detail
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.duck import Workshop
-from unless.data.levels import Codes, Draft, draft_column, make_variable, order_levels
+from unless.data.levels import NOTHING, Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
 from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import Plan
@@ -156,6 +157,7 @@ def _read(
     decides: bool,
     show_progress: bool | None,
 ) -> Dataset:
+    is_open = how.missing == "auto"
     with memory_errors_told(), progress("Reading", show_progress, after=PATIENCE) as bar:
         with Workshop(how.max_memory, bar) as shop, shop.unchanged():
             opened = open_source(source, shop, how)
@@ -169,9 +171,11 @@ def _read(
                 how = follow(plan, how, is_new=decides and beside is None)
             elif how.exclude:
                 how = _without(opened, how)
-            drafts, counts, notes = _collapse(opened, shop, how, profiles)
+            drafts, counts, notes, whole = _collapse(opened, shop, how, profiles)
         # Made of the drafts once the database has given its memory back.
-        data = _assemble(drafts, counts, [*_told(plan, decides), *_other(notes, plan, decides)], how, bar)
+        told = [*_told(plan, decides), *_other(notes, plan, decides)]
+        # Who asks for rows to be dropped gets them dropped.
+        data = _assemble(drafts, counts, told, how, bar, whole if is_open else None)
         return replace(data, plan=plan)
 
 
@@ -201,9 +205,17 @@ def _read_again(data: Dataset, how: Settings) -> Dataset:
     return data if how.columns is None else data.select(how.columns)
 
 
+@dataclass(frozen=True)
+class _Whole:
+    """The rows before those with missing values were dropped: codes of each column, and counts."""
+
+    codes: list[Codes]
+    counts: Counts
+
+
 def _collapse(
     source: Source, shop: Workshop, how: Settings, profiles: Mapping[str, Profile]
-) -> tuple[list[Draft], Counts, list[str]]:
+) -> tuple[list[Draft], Counts, list[str], _Whole | None]:
     source, how = with_shapes(source, how, shop)
     fields, count = choose_columns(source, how)
     shop.stage("looking at the values")
@@ -242,10 +254,12 @@ def _collapse(
     trimmed = [draft.name for draft in drafts if draft.trimmed]
     if trimmed:
         notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
+    whole = _Whole([draft.codes for draft in drafts], counts)
     counts, done = apply_policy(drafts, counts, how)
     for draft in drafts:
         _check_known(source, draft, shop, how)
-    return drafts, counts, [*notes, *done]
+    is_cut = int(counts.sum()) < int(whole.counts.sum())
+    return drafts, counts, [*notes, *done], whole if is_cut else None
 
 
 def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
@@ -257,10 +271,19 @@ def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
     return kept, [f"Left out {shorten(blank)}, which has neither a name nor a value."]
 
 
-def _assemble(drafts: list[Draft], counts: Counts, notes: list[str], how: Settings, bar: Bar) -> Dataset:
+def _assemble(
+    drafts: list[Draft],
+    counts: Counts,
+    notes: list[str],
+    how: Settings,
+    bar: Bar,
+    whole: _Whole | None = None,
+) -> Dataset:
     made: list[tuple[Variable, Codes]] = []
+    all_rows: list[Codes] = []
+    missing: dict[str, npt.NDArray[np.bool_]] = {}
     bar.begin("ordering levels", len(drafts))
-    for draft in drafts:
+    for place, draft in enumerate(drafts):
         bar()
         ordered = order_levels(draft, how.levels.get(draft.name))
         kept, merged = merge_rare(draft, ordered, counts, how.rare_below(draft.name))
@@ -270,9 +293,26 @@ def _assemble(drafts: list[Draft], counts: Counts, notes: list[str], how: Settin
         variable, codes = make_variable(draft, kept, merged)
         made.append((replace(variable, ordered=variable.ordered or draft.name in how.ordered), codes))
         notes += draft.notes
+        if whole is not None:
+            before = whole.codes[place]
+            all_rows.append(make_variable(replace(draft, codes=before), kept, merged)[1])
+            missing[draft.name] = _has_no_level(draft, before, {*kept, *merged})
     domain = Domain(tuple(variable for variable, _ in made))
     data = Dataset.from_codes(domain, np.column_stack([codes for _, codes in made]), counts)
-    return replace(data, notes=(*notes, *_constant(data)))
+    detail = None
+    if whole is not None:
+        there = whole.counts > 0
+        holes = {name: where[there] for name, where in missing.items()}
+        detail = Detail.of(np.column_stack(all_rows)[there], whole.counts[there], None, holes)
+    return replace(data, notes=(*notes, *_constant(data)), detail=detail)
+
+
+def _has_no_level(draft: Draft, codes: Codes, known: set[str]) -> npt.NDArray[np.bool_]:
+    """Tell which rows lack a value, or have one that no complete row has."""
+    has_level = np.zeros(NOTHING + 1, dtype=np.bool_)
+    has_level[: len(draft.labels)] = [label in known for label in draft.labels]
+    has_level[NOTHING] = draft.missing_label is not None
+    return ~has_level[codes]
 
 
 def _constant(data: Dataset) -> list[str]:
