@@ -189,8 +189,8 @@ def test_what_was_done_with_missing_values_is_said():
     }
     data = unless.read(table)
     assert data.plan.missing == (
-        "1 of 200 row lacks 'a' (1): it is used only by tests that do not need what is missing; missing values "
-        "of 'b' (50) are a level."
+        "1 of 200 rows lacks 'a' (1): it is used only by tests that do not need what is missing; missing "
+        "values of 'b' (50) are a level."
     )
     assert data.plan.missing in data.notes
     assert levels_of(data)["b"] == ("p", "q", "r", "missing")

@@ -2,12 +2,13 @@
 
 # ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unless.data.bins import find_cutting
+from unless.data.cutting import Numbers, find_cuts
 from unless.data.dataset import Counts, Rows
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
@@ -32,6 +33,11 @@ from unless.runtime.memory import check_rows
 # query. And cells: a table should not leave the database twice as a whole.
 _BLOCK = 64
 _BLOCK_CELLS = 2**22
+
+
+# The rows that finer groups of numbers need, how many of them make a level at most, the rows of each, and the
+# share of the memory that rows told apart by them may take.
+LEAST_FOR_FINER, TIMES_FINER, ROWS_A_FINER_GROUP, FINER_SHARE = 1_000, 3, 100, 0.5
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,35 @@ def plan_shape(one: Field, how: Settings) -> Plan:
     return Plan(
         cut, f"case when {missing} then null when {strange} then {text} else {made} end", "", shape.cuts
     )
+
+
+def finer_plans(
+    fields: Sequence[Field], how: Settings, numbers: Mapping[str, Numbers], n_rows: int
+) -> dict[str, Plan]:
+    """Cut numbers once more, each level into some groups, for tests that hold them fixed (`Detail`).
+
+    Where rows are few, groups would be empty; where they are very many, memory decides.
+    """
+    shapes = {
+        one.name: (one, how.shapes[one.name])
+        for one in fields
+        if one.name in how.shapes and one.name in numbers and one.form != "code"
+    }
+    need = n_rows * (10 * (len(fields) + len(shapes)) + 48)
+    if n_rows < LEAST_FOR_FINER or need > FINER_SHARE * how.max_memory:
+        return {}
+    plans = {}
+    for name, (one, shape) in shapes.items():
+        if not shape.known or not shape.cuts or shape.part:
+            continue
+        n_wanted = min(TIMES_FINER * len(shape.levels), n_rows // ROWS_A_FINER_GROUP)
+        cuts = sorted({*shape.cuts, *find_cuts(numbers[name], n_wanted)})
+        if len(cuts) > len(shape.cuts):
+            known = number_or_null(one, how)
+            group = f"case when ({known}) is null then null else {_group_sql(f'({known})', cuts)} end"
+            labels = tuple(map(str, range(len(cuts) + 1)))
+            plans[name] = Plan(replace(one, form="code", labels=labels, levels=labels), group)
+    return plans
 
 
 def _group_sql(number: str, cuts: Sequence[float]) -> str:

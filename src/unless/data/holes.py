@@ -84,7 +84,7 @@ def told(policy: Policy, holes: Holes) -> str:
     if policy.n_dropped:
         lacking = ", ".join(f"{name!r} ({n:,})" for name, n in policy.dropped_for[:6])
         more = f" and {len(policy.dropped_for) - 6:,} more columns" if len(policy.dropped_for) > 6 else ""
-        subject, use = ("row lacks", "it is") if policy.n_dropped == 1 else ("rows lack", "they are")
+        subject, use = ("rows lacks", "it is") if policy.n_dropped == 1 else ("rows lack", "they are")
         parts.append(
             f"{policy.n_dropped:,} of {holes.n_rows:,} {subject} {lacking}{more}: {use} used only by tests "
             "that do not need what is missing"

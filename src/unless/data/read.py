@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.collapse import collapse, fetch_codes, plan_columns
-from unless.data.dataset import Counts, Dataset, Detail
+from unless.data.collapse import collapse, fetch_codes, finer_plans, plan_columns
+from unless.data.dataset import Counts, Dataset, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.duck import Workshop
 from unless.data.levels import NOTHING, Codes, Draft, draft_column, make_variable, order_levels
@@ -174,8 +174,7 @@ def _read(
             drafts, counts, notes, whole = _collapse(opened, shop, how, profiles)
         # Made of the drafts once the database has given its memory back.
         told = [*_told(plan, decides), *_other(notes, plan, decides)]
-        # Who asks for rows to be dropped gets them dropped.
-        data = _assemble(drafts, counts, told, how, bar, whole if is_open else None)
+        data = _assemble(drafts, counts, told, how, bar, whole, keeps_holes=is_open)
         return replace(data, plan=plan)
 
 
@@ -207,10 +206,11 @@ def _read_again(data: Dataset, how: Settings) -> Dataset:
 
 @dataclass(frozen=True)
 class _Whole:
-    """The rows before those with missing values were dropped: codes of each column, and counts."""
+    """The rows before those with missing values were dropped: codes of each column, counts, finer groups."""
 
     codes: list[Codes]
     counts: Counts
+    finer: dict[str, Codes]
 
 
 def _collapse(
@@ -240,13 +240,16 @@ def _collapse(
     notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
     if how.columns is None and row_numbers(source):
         notes.append(f"Left out {shorten(row_numbers(source))}, which holds row numbers of pandas.")
-    n_distinct = collapse(source, plans, weight, shop)
-    values, table, counts = fetch_codes(plans, n_distinct, shop)
+    numbers = {name: one.numbers for name, one in profiles.items() if one.numbers is not None}
+    finer = finer_plans(fields, how, numbers, found.n_rows)
+    fetched = [*plans, *finer.values()]
+    n_distinct = collapse(source, fetched, weight, shop)
+    values, table, counts = fetch_codes(fetched, n_distinct, shop)
     if (counts == 0).any():
         notes.append("Left out rows that are counted 0 times; their levels are kept.")
     drafts = [
         replace(draft_column(plan.field, listed, table[:, place], how), cuts=plan.cuts)
-        for place, (plan, listed) in enumerate(zip(plans, values, strict=True))
+        for place, (plan, listed) in enumerate(zip(plans, values, strict=False))
     ]
     if how.columns is None:
         drafts, dropped = _without_blank(drafts)
@@ -254,12 +257,13 @@ def _collapse(
     trimmed = [draft.name for draft in drafts if draft.trimmed]
     if trimmed:
         notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
-    whole = _Whole([draft.codes for draft in drafts], counts)
+    groups = {name: table[:, len(plans) + place] for place, name in enumerate(finer)}
+    whole = _Whole([draft.codes for draft in drafts], counts, groups)
     counts, done = apply_policy(drafts, counts, how)
     for draft in drafts:
         _check_known(source, draft, shop, how)
-    is_cut = int(counts.sum()) < int(whole.counts.sum())
-    return drafts, counts, [*notes, *done], whole if is_cut else None
+    is_needed = bool(groups) or int(counts.sum()) < int(whole.counts.sum())
+    return drafts, counts, [*notes, *done], whole if is_needed else None
 
 
 def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
@@ -277,7 +281,8 @@ def _assemble(
     notes: list[str],
     how: Settings,
     bar: Bar,
-    whole: _Whole | None = None,
+    whole: _Whole | None,
+    keeps_holes: bool,
 ) -> Dataset:
     made: list[tuple[Variable, Codes]] = []
     all_rows: list[Codes] = []
@@ -299,12 +304,26 @@ def _assemble(
             missing[draft.name] = _has_no_level(draft, before, {*kept, *merged})
     domain = Domain(tuple(variable for variable, _ in made))
     data = Dataset.from_codes(domain, np.column_stack([codes for _, codes in made]), counts)
-    detail = None
-    if whole is not None:
-        there = whole.counts > 0
-        holes = {name: where[there] for name, where in missing.items()}
-        detail = Detail.of(np.column_stack(all_rows)[there], whole.counts[there], None, holes)
+    detail = None if whole is None else _detail(whole, np.column_stack(all_rows), missing, keeps_holes)
     return replace(data, notes=(*notes, *_constant(data)), detail=detail)
+
+
+def _detail(
+    whole: _Whole, rows: Rows, missing: Mapping[str, npt.NDArray[np.bool_]], keeps_holes: bool
+) -> Detail | None:
+    """Put together the rows as tests read them; who asks for rows to be dropped gets them dropped."""
+    there = whole.counts > 0
+    if not keeps_holes:
+        there &= ~np.logical_or.reduce(list(missing.values()))
+    # What has no number is a group of its own, which the code of missing values is.
+    finer = {
+        name: np.unique(codes[there], return_inverse=True)[1].astype(np.uint16)
+        for name, codes in whole.finer.items()
+    }
+    holes = {name: where[there] for name, where in missing.items() if where[there].any()}
+    if not finer and not holes:
+        return None
+    return Detail.of(rows[there], whole.counts[there], finer, holes)
 
 
 def _has_no_level(draft: Draft, codes: Codes, known: set[str]) -> npt.NDArray[np.bool_]:
