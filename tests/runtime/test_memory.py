@@ -59,7 +59,7 @@ def test_more_distinct_rows_than_memory_are_refused_with_the_estimate():
     with pytest.raises(
         TooLarge, match=r"700,000 distinct rows of 6 columns and would need about .* MiB, .*max_memory="
     ):
-        read(table, max_memory="64 MB")
+        read(table, max_memory="64 MB", strict=True)
 
 
 def test_a_collapse_that_outgrows_its_memory_is_refused(tmp_path):
@@ -68,7 +68,7 @@ def test_a_collapse_that_outgrows_its_memory_is_refused(tmp_path):
     table = rng.integers(0, 200, (400_000, 6))
     np.savetxt(path, table, fmt="%d", delimiter=",", header=",".join("abcdef"), comments="")
     with pytest.raises(TooLarge):
-        read(path, max_memory="64 MB")
+        read(path, max_memory="64 MB", strict=True)
 
 
 # --- past memory: what is too large to hold is collapsed within the limit, in a process of its own --------

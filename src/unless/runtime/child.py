@@ -119,11 +119,10 @@ def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], objec
             child.stdin.write(request + b"\n")
             # Not closed: that would tell the child that its parent has gone.
             child.stdin.flush()
-        except OSError:
-            # It ended before it heard anything.
+            told.append(child.stdout.read(_LONGEST_REPORT))
+        except (OSError, ValueError):
+            # The child ended before it heard anything, or the parent was stopped and closed the streams.
             told.append(b"")
-            return
-        told.append(child.stdout.read(_LONGEST_REPORT))
 
     # Beside the main thread, which goes on hearing Ctrl-C on every system.
     listener = Thread(target=listen, daemon=True)
