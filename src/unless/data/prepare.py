@@ -31,6 +31,9 @@ from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_told
 
+# Whole numbers of so many values are a scale, a count or a grade; fewer may be codes of kinds without an order,
+# so that no trend is looked for unless the order is given.
+LEAST_ORDERED = 5
 # Columns whose holes are told apart; there are at most 2 to this power of patterns.
 _TRACKED = 16
 # Columns of 0 and 1 that may be one column: at least so many with a common beginning.
@@ -407,7 +410,8 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
             rare[one.name] = one.rare
         if not is_new and one.levels and not one.rare:
             levels[one.name] = one.levels
-        if one.role == "ordered" and not one.cuts and (not is_new or one.why == AS_ASKED):
+        is_asked = not is_new or one.why == AS_ASKED
+        if one.role == "ordered" and not one.cuts and (is_asked or len(one.levels) >= LEAST_ORDERED):
             ordered.setdefault(one.name, None)
     left_out = [one for one in plan.lines if not one.kept and one.role != "count"]
     same = not any(one.parts for one in plan.lines) and all(

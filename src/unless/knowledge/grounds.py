@@ -26,7 +26,7 @@ MOST_CONTRASTED, LEAST_GAP = 12, 0.01
 # Shares of all strata, and of those that show both levels, may differ by this.
 SAME_MIX = 0.03
 # The least tau that is worth a word, and the standard error of tau by chance times the root of the rows.
-LEAST_TAU, CHANCE_TAU = 0.05, 2 / 3
+LEAST_TAU, CHANCE_TAU = 0.1, 2 / 3
 # A pair with a p below the second is open; with one below the first it would be a finding in most tables.
 SETTLED, UNCLEAR = 0.001, 0.05
 # Beyond this no table will ever grow.
