@@ -31,7 +31,7 @@ from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_told
 
-# Whole numbers of so many values are a scale, a count or a grade; fewer may be codes of kinds without an order,
+# Whole numbers of so many values are a scale, a count or a grade; fewer may be codes of kinds, without order,
 # so that no trend is looked for unless the order is given.
 LEAST_ORDERED = 5
 # Columns whose holes are told apart; there are at most 2 to this power of patterns.
