@@ -14,7 +14,7 @@ GATED = (
 
 def test_all_pairs(unless, berkeley, contexts):
     lines = unless("show", berkeley).stdout.splitlines()
-    assert lines[:2] == ["GGS, 4,526 rows, a graph with gates, 3 variables, 3 links", ""]
+    assert lines[:2] == ["GGS, 4,526 rows, 3 columns", ""]
     assert lines[2] == GATED
     assert {line.partition(" (")[0] for line in lines[3:5]} == {
         "Dept and Gender are linked, given Admit",

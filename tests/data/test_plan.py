@@ -19,7 +19,7 @@ from unless.data.read import read_beside
 from unless.errors import DataError, FileFormatError, SettingError, UnknownLevel, UnknownName
 
 N = 200
-MERGED = " (seldom values are merged)"
+MERGED = " (rare values are merged)"
 SEX = ["f", "m", "m", "f", "m"] * 40
 RNG = np.random.default_rng(1)
 AGES = RNG.integers(18, 90, N).tolist()
@@ -425,3 +425,14 @@ def test_two_tables_are_compared_by_the_same_groups():
     assert read_beside(table(30), first.domain).domain["age"] == first.domain["age"]
     for tables in ((table(1), table(30)), (first, table(30)), (table(30), first)):
         assert unless.compare_tables(*tables).sides[0][1] == 500
+
+
+@pytest.mark.parametrize("hole", ["NA", "N/A", "?", " ", "NULL"])
+@pytest.mark.parametrize("rows", [1, 30])
+def test_words_for_missing_in_a_column_of_numbers(tmp_path, hole, rows):
+    path = tmp_path / "t.csv"
+    path.write_text("q,a\n" + f"1,x\n2,y\n{hole},x\n3.5,y\n" * rows)
+    assert unless.prepare(path)["q"].role in ("number", "ordered")
+    data = unless.read(path)
+    assert data.plan.missing == f"Missing values of 'q' ({rows}) are a level."
+    assert data.domain["q"].levels[:3] == ("1", "2", "3.5")

@@ -26,11 +26,12 @@ _OPTIONS = {
     "header": "--no-header",
     "evidence": "--given",
     "random_state": "--seed",
+    "roles": "--as",
 }
 _ARGUMENTS = (
-    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|fdr|forbidden_edges|header|"
-    "levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|"
-    "random_state|rare|required_edges|resume|rule|test|undecided|work_dir"
+    "alpha|bins|blankets|columns|count_column|delimiter|effect|encoding|evidence|exclude|fdr|forbidden_edges|"
+    "header|levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|ordered|plan|"
+    "random_state|rare|required_edges|resume|roles|rule|strict|test|undecided|work_dir"
 )
 # Quoted text is matched first, and left alone: a column may be called "levels=".
 _MENTION = re.compile(

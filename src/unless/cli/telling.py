@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 # What the figures behind a sentence are.
 LEGEND = (
     "V is Cramer's V, without what chance alone gives: 0 for no link, 1 where one column tells the other. "
-    "What a link\nis given is held fixed, and cannot account for it. Confidence is the probability that the "
-    "sentence is true."
+    "What a link\nis given is held fixed, and cannot account for it: percentages are averages over the same "
+    "mix of it, and differ from\nthose of the plain table. Confidence is the probability that the sentence "
+    "is true."
 )
 # What is said of the pairs that no finding is about, by their state in a context.
 OTHERS = {"absent": "not linked", "not settled": "not settled", "fixed": "fixed"}

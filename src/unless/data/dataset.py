@@ -132,7 +132,7 @@ class Dataset:
         if self.plan is not None and name not in self.domain and name in self.plan:
             line = self.plan[name]
             made = [part.name_of(name) for part in line.parts]
-            way = f"name {made[0]!r}" if made else "say what it is with roles= (--as) to keep it"
+            way = f"name {made[0]!r}" if made else "say what it is with roles= to keep it"
             raise UnknownName(f"Column {name!r} is not in the table as it was read: {line.told}; {way}.")
         return self.domain.index(name)
 

@@ -277,9 +277,22 @@ def _without_async_threads(connection: "DuckDBPyConnection") -> None:
         connection.execute("set async_threads = 0")
 
 
+def _without_type_pushdown(connection: "DuckDBPyConnection") -> None:
+    """Keep newer versions from reading text as numbers where a query only tries to (`try_cast`).
+
+    They parse such columns as numbers while the file is read, and fail at the first value that is none.
+    """
+    import duckdb
+
+    with suppress(duckdb.Error):
+        # Older versions know no such step.
+        connection.execute("set disabled_optimizers = 'type_pushdown'")
+
+
 def _keep_quiet(connection: "DuckDBPyConnection", *, is_watched: bool) -> None:
     import duckdb
 
+    _without_type_pushdown(connection)
     # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked. A
     # notebook without ipywidgets refuses both settings, and draws nothing: only the time can be shown then.
     with suppress(duckdb.InvalidInputException):

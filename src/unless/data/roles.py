@@ -217,7 +217,7 @@ def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
     if not cuts:
         return PlanLine(name=one.name, role=role, levels=levels)
     names = group_labels(cuts, numbers.whole, one.low, one.high)
-    return PlanLine(name=one.name, role="ordered", levels=names, cuts=cuts, why="seldom values are merged")
+    return PlanLine(name=one.name, role="ordered", levels=names, cuts=cuts, why="rare values are merged")
 
 
 def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:

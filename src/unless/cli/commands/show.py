@@ -182,7 +182,11 @@ def _size(structure: Any) -> str:
     from unless.cli.models import size_text, told
     from unless.cli.wording import count
     from unless.structures.canonical import CanonicalModel
+    from unless.structures.labelled import LabelledGraph
 
+    if isinstance(structure, LabelledGraph):
+        # Its links are proposals; what is said of them follows.
+        return count(len(structure.domain), "column")
     if not isinstance(structure, CanonicalModel):
         return size_text(told(structure))
     columns, contexts = count(len(structure.domain), "column"), count(len(structure), "context")
