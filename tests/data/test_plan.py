@@ -436,3 +436,15 @@ def test_words_for_missing_in_a_column_of_numbers(tmp_path, hole, rows):
     data = unless.read(path)
     assert data.plan.missing == f"Missing values of 'q' ({rows}) are a level."
     assert data.domain["q"].levels[:3] == ("1", "2", "3.5")
+
+
+@pytest.mark.parametrize("write", ["${:,.2f}", "{:,.2f} €", "({:.1f})", "{:.1f}%", "£{:.0f}"])
+def test_numbers_with_signs_are_no_identifiers(write):
+    values = [write.format(1_000 + 37 * i) for i in range(300)]
+    plan = unless.prepare({"price": values, "a": ["x", "y", "z"] * 100, "b": ["u", "v"] * 150})
+    assert plan["price"].role == "text"
+    assert "numbers with signs or separators" in plan["price"].told
+    codes = [f"K-{i:04d}" for i in range(300)]
+    assert (
+        unless.prepare({"k": codes, "a": ["x", "y"] * 150, "b": ["u", "v"] * 150})["k"].role == "identifier"
+    )

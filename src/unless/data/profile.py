@@ -4,7 +4,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import datetime
@@ -33,6 +33,8 @@ QUANTILES = 200
 _BLOCK = 200
 # Numbers that one query sorts, and distinct values that it counts.
 _CELLS = 2**25
+# With a sign before or behind, and separators between digits.
+_SIGNED = re.compile(r"[-+(]?[^\w\s.,()+-]{0,3}\s?[0-9][0-9., ']*\s?([^\w\s.,()+-]{0,3}|EUR|USD|GBP|CHF)\)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # A code, such as 01234, whose zeros mean something.
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
@@ -68,6 +70,7 @@ class Profile:
     is_number: bool = False
     is_whole: bool = False
     is_code: bool = False
+    is_signed: bool = False
     low: float = inf
     high: float = -inf
     numbers: Numbers | None = None
@@ -213,6 +216,25 @@ def _sum_up(source: Source, block: list[Profile], how: Settings, shop: Workshop,
     found = iter(shop.row(f"select {', '.join(outer)} from (select {', '.join(inner)}, w from {table})"))
     for one in block:
         _take_sums(one, found)
+    _find_signs(source, [one for one, head in zip(block, heads, strict=True) if _has_signs(head)], how, shop)
+
+
+def _has_signs(head: Collection[str]) -> bool:
+    return bool(head) and all(_SIGNED.fullmatch(text.strip()) for text in head)
+
+
+def _find_signs(source: Source, block: list[Profile], how: Settings, shop: Workshop) -> None:
+    """Find columns of numbers written with a currency, a percent sign or separators: $1,999.01, 25%."""
+    some = [one for one in block if not one.is_number and not one.formats]
+    if not some:
+        return
+    wanted = ", ".join(
+        f"count(*) filter (where not regexp_full_match(trim({text_or_null(one.field, how)}), "
+        f"{quoted(_SIGNED.pattern)}))"
+        for one in some
+    )
+    for one, n_others in zip(some, shop.row(f"select {wanted} from {source.relation}"), strict=True):
+        one.is_signed = n_others == 0
 
 
 def _heads(source: Source, block: list[Profile], how: Settings, shop: Workshop) -> list[list[str]]:
@@ -335,6 +357,7 @@ def _take_labels(one: Profile, counts: Mapping[str, int], how: Settings) -> None
     one.formats = [] if one.is_number or one.kind in ("integer", "float", "boolean") else _formats(totals)
     if one.formats:
         one.dates = _dates(totals, one.formats[0])
+    one.is_signed = not one.is_number and not one.formats and not one.is_code and _has_signs(totals)
 
 
 def _is_nested(one: Field, values: Sequence[str]) -> bool:

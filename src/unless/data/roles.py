@@ -143,7 +143,11 @@ def _as_asked(one: Profile, role: str) -> PlanLine:
     return PlanLine(name=name, role=role, kept=False, why=why)  # type: ignore[arg-type]
 
 
-def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:
+# Of $1,999.01 and 25%.
+SIGNED = "it looks like numbers with signs or separators: write them as plain numbers to use it"
+
+
+def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:  # noqa: PLR0911 (one for each kind of column)
     """Return the line of a column that tells nothing of others; one asked for is kept if it can be."""
     name = one.name
     if one.n_values == 1 and one.n_rows >= FEW_ROWS and not is_asked and not one.n_missing:
@@ -151,6 +155,8 @@ def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:
         return PlanLine(name=name, role="constant", kept=False, why=f"every row has {label!r}")
     if is_asked and one.n_values <= DEFAULT_LEVELS:
         return None
+    if one.is_signed and one.n_values > NATURAL_VALUES:
+        return PlanLine(name=name, role="text", kept=False, why=SIGNED)
     if (why := _identifier(one)) is not None:
         return PlanLine(name=name, role="identifier", kept=False, why=why)
     if one.n_rows < FEW_ROWS:
