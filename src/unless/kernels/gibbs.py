@@ -130,14 +130,20 @@ def sweep(free, codes, unmet, mentions, sums, random, seen, offsets):
         move(variable, draw(n_levels, sums, random), codes, unmet, mentions)
 
 
-@compiled
-def settle(codes, unmet, mentions):
+@inlined
+def count_unmet(codes, unmet, mentions):
     """Count, for each feature, the variables of its scope that do not fit it."""
     unmet[:] = 0
     for variable in range(codes.shape[0]):
         for mention in range(mentions.first[variable], mentions.first[variable + 1]):
             if not fits_level(mention, codes[variable], mentions):
                 unmet[mentions.feature[mention]] += 1
+
+
+@compiled
+def settle(codes, unmet, mentions):
+    """Count unmet conditions for callers in Python."""
+    count_unmet(codes, unmet, mentions)
 
 
 @compiled

@@ -11,8 +11,8 @@ from unless.kernels.compiling import borrowed, compiled, inlined
 from unless.kernels.gibbs import (
     Mentions,
     borrowed_mentions,
+    count_unmet,
     draw,
-    fits_level,
     move,
     normalise,
     record,
@@ -20,15 +20,6 @@ from unless.kernels.gibbs import (
     uniform,
     weigh,
 )
-
-
-@inlined
-def _count_unmet(codes, unmet, mentions):
-    unmet[:] = 0
-    for variable in range(codes.shape[0]):
-        for mention in range(mentions.first[variable], mentions.first[variable + 1]):
-            if not fits_level(mention, codes[variable], mentions):
-                unmet[mentions.feature[mention]] += 1
 
 
 @compiled
@@ -63,7 +54,7 @@ def search_modes(
     squares = np.zeros(sums.shape[1])
     for start in range(states.shape[0]):
         codes = states[start]
-        _count_unmet(codes, unmet, mentions)
+        count_unmet(codes, unmet, mentions)
         for turn in range(n_cooling):
             share = (turn + 1) / n_cooling
             strength = hots[start] ** (1.0 - share) * ends[start] ** share

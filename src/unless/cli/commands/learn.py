@@ -290,14 +290,10 @@ def _tell(learner: "Estimator") -> None:
     from unless.structures.canonical import CanonicalModel
 
     data, structure = learner.data_, learner.structure_
-    rows = count(data.n_rows, "row")
+    columns = count(data.n_variables, "column")
+    table = f"{count(data.n_rows, 'row')} of {columns}"
     if data.detail is not None and data.detail.missing:
-        rows = f"{data.n_rows:,} complete rows of {int(data.detail.counts.sum()):,}"
-    table = (
-        f"{rows}, {count(data.n_variables, 'column')}"
-        if " of " in rows
-        else (f"{rows} of {count(data.n_variables, 'column')}")
-    )
+        table = f"{data.n_rows:,} complete rows of {int(data.detail.counts.sum()):,}, {columns}"
     size = ""
     if isinstance(structure, CanonicalModel):
         size = f": {count(len(structure), 'context')}, {count(structure.n_graphs, 'different graph')}"
