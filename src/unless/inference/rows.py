@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, Rows
+from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 
@@ -39,6 +40,35 @@ def read_rows(domain: Domain, X: object, show_progress: bool | None = None) -> D
     if strange:
         raise _no_holes(f"There are missing values in {shorten(strange)}")
     return data
+
+
+def read_incomplete(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
+    """Read a table as `read_rows` does, but keep rows with missing values: they are in its `detail`."""
+    if isinstance(X, Dataset) or len(domain) == 1:
+        return read_rows(domain, X, show_progress)
+    from unless.data.read import read
+
+    with of_the_model():
+        named = read(X, columns=domain.names, levels=domain, missing="level", show_progress=show_progress)
+    return holes_of(domain, named)
+
+
+def holes_of(domain: Domain, data: Dataset) -> Dataset:
+    """Make missing values again of levels that reading made of them and that the model does not have."""
+    missing = {}
+    rows = data.rows.copy()
+    for place, (made, known) in enumerate(zip(data.domain, domain, strict=True)):
+        if made.levels == known.levels:
+            continue
+        codes = {label: code for code, label in enumerate(known.levels)}
+        lookup = np.array([codes.get(label, -1) for label in made.levels])
+        missing[known.name] = lookup[rows[:, place]] < 0
+        rows[:, place] = np.maximum(lookup, 0)[rows[:, place]]
+    if not missing:
+        return data
+    whole = ~np.logical_or.reduce(list(missing.values()))
+    complete = Dataset.from_codes(domain, rows[whole], data.counts[whole], data.notes)
+    return replace(complete, detail=Detail.of(rows, data.counts, None, missing))
 
 
 def rows_to_score(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
@@ -98,7 +128,7 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
     missing = [name for name in domain.names if name not in data.domain]
     if missing:
         raise UnknownName(f"The table has no column {shorten(missing)}, of which the model speaks.")
-    columns = []
+    columns, lookups = [], []
     for variable in domain:
         column = data.rows[:, data.domain.index(variable.name)]
         known = {label: code for code, label in enumerate(variable.levels)}
@@ -110,4 +140,23 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
                 f"levels are {shorten(variable.levels)}."
             )
         columns.append(codes[column])
-    return Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes)
+        lookups.append(codes)
+    recoded = Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes)
+    return replace(recoded, detail=_recoded_holes(domain, data, lookups))
+
+
+def _recoded_holes(domain: Domain, data: Dataset, lookups: list[npt.NDArray[np.int64]]) -> Detail | None:
+    """Return the rows with missing values of a table in the codes of another domain, if there are some.
+
+    A level that only they show, and the domain does not know, is missing, too.
+    """
+    if data.detail is None or not any(name in domain for name in data.detail.missing):
+        return None
+    columns, missing = [], {}
+    for name, codes in zip(domain.names, lookups, strict=True):
+        column = codes[data.detail.rows[:, data.domain.index(name)]]
+        holes = (column < 0) | data.detail.missing.get(name, np.zeros(len(column), dtype=np.bool_))
+        columns.append(np.where(holes, 0, column))
+        missing[name] = holes
+    rows = np.column_stack(columns).astype(Code)
+    return Detail.of(rows, data.detail.counts, None, missing)
