@@ -142,10 +142,14 @@ def read_like(
     model: str | None = None,
     *,
     quiet: bool = False,
+    holes: bool = False,
 ) -> "Dataset":
-    """Read a table whose columns and levels are those of a model; other columns are left out."""
+    """Read a table whose columns and levels are those of a model; other columns are left out.
+
+    `holes` keeps rows with missing values, unless --missing says what is done with them.
+    """
     from unless.data.read import read
-    from unless.inference.rows import of_the_model, read_rows
+    from unless.inference.rows import of_the_model, read_rows, with_holes
 
     given = settings_of({**dict.fromkeys(_PLANNING), **options})
     if given.keys() <= {"missing", "header", "max_memory"} and _is_libra(domain, files, model):
@@ -158,8 +162,13 @@ def read_like(
     levels = domain.select(one.name for one in domain if one.name not in merged)
     with of_the_model():
         matched = {**given, "columns": domain.names, "levels": levels}
-        data = read(found_files(files), **matched, show_progress=_shown(quiet))
-    return read_rows(domain, data)
+        holes = holes and "missing" not in given
+        data = read(
+            found_files(files),
+            **(matched | {"missing": "level"} if holes else matched),
+            show_progress=_shown(quiet),
+        )
+    return read_rows(domain, with_holes(domain, data) if holes else data)
 
 
 def table_of(

@@ -69,7 +69,7 @@ class WireCompleted(msgspec.Struct, forbid_unknown_fields=True):
     n_incomplete: Natural
     n_rounds: Natural
     n_drawn: Natural
-    change: float
+    change: float | None = None
 
 
 class WireFit(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -4,7 +4,7 @@ A completion of a row gives each of its missing values a level. Rows with few co
 row with more gets some that Gibbs sampling draws given what the row shows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,9 @@ N_DRAWS = 32
 MOST_ROWS = 2**20
 # Sweeps of Gibbs sampling: before the first draw, and between one draw of a row and its next.
 FIRST_SWEEPS, SWEEPS = 20, 3
-# Rows of which all levels of one column are tried at once.
+# Completions of a row that are averaged over one by one, and draws where there are more.
+MOST_AVERAGED, N_AVERAGED = 4_096, 256
+# Rows of which all levels of one column are tried at once, and completions that are averaged over at once.
 _AT_ONCE = 2**16
 
 
@@ -72,6 +74,7 @@ class Completions:
         *,
         most_rows: int = MOST_ROWS,
         most_states: int = MOST_STATES,
+        n_draws: int = N_DRAWS,
         random_state: RandomState = None,
     ) -> None:
         self._rng = make_rng(0 if random_state is None else random_state)
@@ -79,7 +82,7 @@ class Completions:
         holes = cells == HOLE
         with np.errstate(over="ignore"):
             n_states = np.where(holes, self._levels, 1).prod(axis=1, dtype=np.float64)
-        limit, n_draws = _share_out(n_states, most_states, most_rows)
+        limit, n_draws = _share_out(n_states, most_states, most_rows, n_draws)
         is_listed = n_states <= limit
         listed = [_every(cells, rows, hidden, self._levels) for rows, hidden in _listed(holes, is_listed)]
         drawn = np.repeat(np.flatnonzero(~is_listed), n_draws)
@@ -139,12 +142,13 @@ class Completions:
         chances = np.exp(logs - logs.max(axis=1, keepdims=True))
         below = chances.cumsum(axis=1)
         point = self._rng.random(len(states)) * below[:, -1]
-        return np.minimum((below <= point[:, None]).sum(axis=1), n_levels - 1).astype(Code)
+        drawn = np.minimum((below <= point[:, None]).sum(axis=1), n_levels - 1)
+        return np.asarray(drawn, dtype=Code)
 
 
-def _share_out(n_states: Floats, most_states: int, most_rows: int) -> tuple[float, int]:
+def _share_out(n_states: Floats, most_states: int, most_rows: int, most_draws: int) -> tuple[float, int]:
     """Return up to how many completions of a row are listed, and the draws of each other row."""
-    n_draws = max(1, min(N_DRAWS, most_rows // max(1, len(n_states))))
+    n_draws = max(1, min(most_draws, most_rows // max(1, len(n_states))))
     limit = float(max(most_states, n_draws))
     while limit > n_draws and np.where(n_states <= limit, n_states, n_draws).sum() > most_rows:
         limit = max(limit / 2, n_draws)
@@ -172,3 +176,35 @@ def _about(arrays: FeatureArrays, weights: Floats, column: int) -> tuple[Feature
     feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
     told = np.bincount(feature, arrays.variable == column, len(weights)) > 0
     return arrays.take(told), weights[told]
+
+
+def averages(model: LogLinearModel, cells: Cells, answer: Callable[[Rows], Floats]) -> Floats:
+    """Return, for each row of cells, the mean of an answer over its completions under a model.
+
+    `answer` gives a line of numbers for each complete row. Of rows with more than `MOST_AVERAGED`
+    completions, `N_AVERAGED` draws are taken, the same ones whatever other rows there are.
+    """
+    domain = model.domain
+    with np.errstate(over="ignore"):
+        n_states = np.where(cells == HOLE, domain.n_levels, 1).prod(axis=1, dtype=np.float64)
+    order = np.argsort(n_states, kind="stable")
+    n_listed = int((n_states <= MOST_AVERAGED).sum())
+    ends = _blocks(n_states[order[:n_listed]])
+    groups = [*np.split(order[:n_listed], ends), *order[n_listed:, None]]
+    parts = []
+    for group in groups:
+        if len(group):
+            made = Completions(domain, cells[group], most_states=MOST_AVERAGED, n_draws=N_AVERAGED)
+            made.draw(model)
+            told = answer(made.rows) * made.chances(model)[:, None]
+            total = np.zeros((len(group), told.shape[1]))
+            np.add.at(total, made.owner, told)
+            parts.append(total)
+    found = np.empty((len(cells), parts[0].shape[1]))
+    found[order] = np.concatenate(parts)
+    return found
+
+
+def _blocks(n_states: Floats) -> Integers:
+    """Return where to cut rows so that each block has about as many completions as are held at once."""
+    return np.flatnonzero(np.diff(np.cumsum(n_states) // _AT_ONCE)) + 1

@@ -30,14 +30,14 @@ class Completed:
 
     `n_drawn` of the different rows with missing values had too many completions to list, and were completed
     by draws. `change` is what the last round changed of the completions of an average row with missing
-    values: half the sum of what the probability of each changed, as a share.
+    values: half the sum of what the probability of each changed. It is None where some were drawn.
     """
 
     n_complete: int
     n_incomplete: int
     n_rounds: int
     n_drawn: int
-    change: float
+    change: float | None = None
 
     def __str__(self) -> str:
         rows = "1 complete row" if self.n_complete == 1 else f"{self.n_complete:,} complete rows"
@@ -80,8 +80,8 @@ class FitReport:
     def __str__(self) -> str:
         rows = f"Fitted to {self.completed}. " if self.completed else ""
         return (
-            f"{rows}{self.message} Prior {self.prior}: objective {self.objective:,.6f}, largest component of the "
-            f"gradient {self.gradient_norm:.1e} after {self.n_iterations:,} iterations and "
+            f"{rows}{self.message} Prior {self.prior}: objective {self.objective:,.6f}, largest component of "
+            f"the gradient {self.gradient_norm:.1e} after {self.n_iterations:,} iterations and "
             f"{self.n_evaluations:,} passes."
         )
 

@@ -50,33 +50,36 @@ def read_incomplete(domain: Domain, X: object, show_progress: bool | None = None
 
     with of_the_model():
         named = read(X, columns=domain.names, levels=domain, missing="level", show_progress=show_progress)
-    return holes_of(domain, named)
+    return read_rows(domain, with_holes(domain, named))
 
 
-def holes_of(domain: Domain, data: Dataset) -> Dataset:
-    """Make missing values again of levels that reading made of them and that the model does not have."""
+def with_holes(domain: Domain, data: Dataset) -> Dataset:
+    """Make missing values again of the levels that reading made of them, where a model has none for them."""
     missing = {}
-    rows = data.rows.copy()
-    for place, (made, known) in enumerate(zip(data.domain, domain, strict=True)):
-        if made.levels == known.levels:
-            continue
-        codes = {label: code for code, label in enumerate(known.levels)}
-        lookup = np.array([codes.get(label, -1) for label in made.levels])
-        missing[known.name] = lookup[rows[:, place]] < 0
-        rows[:, place] = np.maximum(lookup, 0)[rows[:, place]]
+    for made in data.domain:
+        known = domain[made.name].levels if made.name in domain else made.levels
+        label = next((one for one in made.levels if one.strip("()") == "missing" and one not in known), None)
+        if label is not None:
+            missing[made.name] = data.rows[:, data.domain.index(made.name)] == made.code(label)
     if not missing:
         return data
     whole = ~np.logical_or.reduce(list(missing.values()))
-    complete = Dataset.from_codes(domain, rows[whole], data.counts[whole], data.notes)
-    return replace(complete, detail=Detail.of(rows, data.counts, None, missing))
+    notes = [note for note in data.notes if not note.startswith("Made missing values ")]
+    complete = Dataset.from_codes(data.domain, data.rows[whole], data.counts[whole], notes)
+    return replace(complete, detail=Detail.of(data.rows, data.counts, None, missing))
 
 
 def rows_to_score(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
     """Read a table that has at least one row."""
     data = read_rows(domain, X, show_progress)
     if not data.n_rows:
-        raise DataError("The table has no rows; there is nothing to score.")
+        raise nothing_to_score()
     return data
+
+
+def nothing_to_score() -> DataError:
+    """Say that a table has no rows."""
+    return DataError("The table has no rows; there is nothing to score.")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, Detail
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
 from unless.data.read import read
@@ -110,7 +110,7 @@ def _read_whole(
     if sample_weight is not None:
         raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
     if isinstance(X, Dataset):
-        data = X
+        data = _with_labels(X, target)
     else:
         data = read(X, missing="level", roles={target: "category"}, show_progress=show_progress)
     variable = data.domain[target]
@@ -122,8 +122,24 @@ def _read_whole(
         raise DataError("The table has no column to predict from; give one or more beside the labels.")
     if not data.n_rows:
         raise DataError("The table has no rows; there is nothing to learn from.")
-    shown = np.unique(data.rows[:, data.domain.index(target)])
+    rows = data.rows if data.detail is None else data.detail.rows
+    shown = np.unique(rows[:, data.domain.index(target)])
     return Examples(data, target, typed_values(variable, shown))
+
+
+def _with_labels(data: Dataset, target: str) -> Dataset:
+    """Leave out the rows whose label is missing."""
+    place = data.index(target)
+    if data.detail is None or target not in data.detail.missing:
+        return data
+    detail = data.detail
+    known = ~detail.missing[target]
+    finer = {name: codes[known] for name, codes in detail.finer.items()}
+    missing = {name: holes[known] for name, holes in detail.missing.items() if name != target}
+    kept = Detail.of(detail.rows[known], detail.counts[known], finer, missing)
+    n_gone = int(detail.counts[~known].sum())
+    note = f"Left out {n_gone:,} {'row' if n_gone == 1 else 'rows'} without a label in {data.names[place]!r}."
+    return replace(data, detail=kept, notes=(*data.notes, note))
 
 
 def _checked(table: Any) -> Any:

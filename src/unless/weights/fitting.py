@@ -11,7 +11,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import DataError, SettingError
-from unless.inference.completing import incomplete_rows
+from unless.inference.completing import Incomplete, incomplete_rows
 from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
@@ -85,15 +85,14 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     True
     """
     _check(features, limits := Limits(tolerance, max_iterations, relative_tolerance))
-    table = _rows(features, data, incomplete, show_progress)
+    table, holes = _rows(features, data, incomplete, show_progress)
     begin = _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    holes = incomplete_rows(table) if incomplete == "em" else None
     with progress("fit_weights", show_progress, after=PATIENCE) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.score).prior
-        if holes is not None and len(holes.counts):
+        if holes is not None:
             # Without a prior the weights of complete rows alone may be infinite.
             first = Gaussian(1.0) if best == NO_PRIOR else best
             if table.n_rows:
@@ -142,13 +141,16 @@ def fit(
     )
 
 
-def _rows(features: FeatureSet, data: object, incomplete: str, show_progress: bool | None) -> Dataset:
+def _rows(
+    features: FeatureSet, data: object, incomplete: str, show_progress: bool | None
+) -> tuple[Dataset, Incomplete | None]:
     if incomplete not in ("em", "drop"):
         raise SettingError(f"incomplete={incomplete!r} is not known; use 'em' or 'drop'.")
     table = read_incomplete(features.domain, data, show_progress)
-    if not table.n_rows and (incomplete == "drop" or table.detail is None):
+    holes = incomplete_rows(table) if incomplete == "em" else None
+    if not table.n_rows and (holes is None or not len(holes.counts)):
         raise DataError("The table has no rows; there is nothing to fit weights to.")
-    return table
+    return table, holes if holes is not None and len(holes.counts) else None
 
 
 def _laid_out(features: FeatureSet, data: Dataset, layout: Settings, bar: Bar) -> Loss:

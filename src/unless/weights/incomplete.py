@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.errors import DataError
+from unless.errors import TooLarge
 from unless.inference.completing import MOST_ROWS, Completions, Incomplete
 from unless.inference.fit_report import Completed, FitReport
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior
-from unless.runtime.memory import parse_memory
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.distinct import distinct_rows
 from unless.structures.features import FeatureSet
 from unless.weights.objective import make_loss
@@ -46,27 +46,37 @@ class ExpectationMaximisation:
         random_state: Any = None,
     ) -> None:
         self.features, self.data, self.incomplete, self.layout = features, data, incomplete, layout
-        need = _BYTES_A_CELL * data.n_variables + _BYTES_A_ROW
-        most = int(min(MOST_ROWS, _SHARE * parse_memory(layout.get("max_memory")) // need))
-        domain = features.domain
-        self.completions = Completions(domain, incomplete.cells, most_rows=most, random_state=random_state)
+        self.completions = Completions(
+            features.domain, incomplete.cells, most_rows=self._most_rows(), random_state=random_state
+        )
         self._known: tuple[Dataset, npt.NDArray[np.intp]] | None = None
+
+    def _most_rows(self) -> int:
+        """Return how many completed rows there may be; refuse a table of which memory holds none for each."""
+        limit, n_rows = parse_memory(self.layout.get("max_memory")), len(self.incomplete.counts)
+        each = _BYTES_A_CELL * self.data.n_variables + _BYTES_A_ROW
+        if n_rows * each > _SHARE * limit:
+            need = show_memory(n_rows * each / _SHARE)
+            raise TooLarge(
+                f"{n_rows:,} different rows with missing values would need {need}, and {show_memory(limit)} "
+                "are allowed; leave them out with incomplete='drop', or raise max_memory=."
+            )
+        return int(min(MOST_ROWS, _SHARE * limit // each))
 
     def fit(self, prior: Prior, start: Floats, settings: dict[str, Any]) -> tuple[Floats, FitReport]:
         """Return the weights where rounds of EM change no more, and how they were found."""
         from unless.weights.fitting import fit
 
-        if not self.data.n_rows and not len(self.incomplete.counts):
-            raise DataError("The table has no rows; there is nothing to fit weights to.")
         bar, made = settings["step"], self.completions
-        weights, reports, trail = start, [], []
-        before, change = np.zeros(0), np.inf
+        weights, reports, trail = start, list[FitReport](), list[Floats]()
+        before: Floats | None = None
+        change: float | None = None
         most = DRAWN_ROUNDS if made.n_drawn else MOST_ROUNDS
         while len(reports) < most:
             model = LogLinearModel(self.features, weights)
             made.draw(model)
             chances = made.chances(model)
-            if len(before) and not made.n_drawn:
+            if before is not None and not made.n_drawn:
                 change = self.change(before, chances)
                 if change < LEAST_CHANGE:
                     break
@@ -80,6 +90,11 @@ class ExpectationMaximisation:
         if made.n_drawn:
             weights = np.mean(trail, axis=0)
         return weights, self._report(reports, change)
+
+    def complete(self, model: LogLinearModel) -> tuple[Dataset, Floats]:
+        """Return all rows, completed under a model, and how much each counts."""
+        self.completions.draw(model)
+        return self.completed(self.completions.chances(model))
 
     def change(self, before: Floats, after: Floats) -> float:
         """Return what a round changed of the completions of an average row: half of all differences."""
@@ -96,11 +111,11 @@ class ExpectationMaximisation:
         table, place = self._known
         shares = chances * self.incomplete.counts[made.owner]
         weighed = np.concatenate([data.counts.astype(np.float64), shares])
-        return table, np.bincount(place, weighed, table.n_distinct)
+        return table, np.bincount(place, weighed, table.n_distinct).astype(np.float64)
 
-    def _report(self, reports: list[FitReport], change: float) -> FitReport:
+    def _report(self, reports: list[FitReport], change: float | None) -> FitReport:
         n_incomplete, n_drawn = int(self.incomplete.counts.sum()), self.completions.n_drawn
-        told = Completed(self.data.n_rows, n_incomplete, len(reports), n_drawn, min(change, 1.0))
+        told = Completed(self.data.n_rows, n_incomplete, len(reports), n_drawn, change)
         return replace(
             reports[-1],
             n_iterations=sum(one.n_iterations for one in reports),
