@@ -149,7 +149,7 @@ class Completions:
 def _share_out(n_states: Floats, most_states: int, most_rows: int, most_draws: int) -> tuple[float, int]:
     """Return up to how many completions of a row are listed, and the draws of each other row."""
     n_draws = max(1, min(most_draws, most_rows // max(1, len(n_states))))
-    limit = float(max(most_states, n_draws))
+    limit = float(most_states)
     while limit > n_draws and np.where(n_states <= limit, n_states, n_draws).sum() > most_rows:
         limit = max(limit / 2, n_draws)
     return limit, n_draws
