@@ -16,6 +16,7 @@ from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.gates import Side
+from unless.referee.samples import drawn_alike
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 
@@ -208,6 +209,7 @@ def compare_tables(
     tables = [_read(second if given else first)]
     # Numbers of both are cut at the same places.
     tables.append(_read(first if given else second, tables[0].domain))
+    tables = [drawn_alike(table) for table in tables]
     if given:
         tables.reverse()
     shared = sorted(set(tables[0].names) & set(tables[1].names))
@@ -256,7 +258,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     place = table.index(by)
     if len(np.unique(table.rows[:, place])) < 2:
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
-    ordered = table.select(sorted(table.names))
+    ordered = drawn_alike(table.select(sorted(table.names)))
     found = find_differences(ordered, by, fdr=fdr, effect=effect)
     writer = _Writer(ordered, by, effect)
     names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
