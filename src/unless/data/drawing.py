@@ -17,14 +17,15 @@ from unless.errors import DataError, SettingError
 
 # Weights are added up as whole numbers of this many bits at most: the same in any order of the rows.
 _BITS = 40
+# Rows that are left out: those without a value, and those that count nothing.
+_LACKS, _ZERO = 1, 2
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """How rows are told apart by what says how they were drawn, in SQL, and the weight of a unit."""
+    """What says how rows were drawn, in SQL."""
 
     sql: str
-    unit: float
     # The columns, by what they say.
     columns: dict[str, str]
 
@@ -34,19 +35,20 @@ def plan_design(source: Source, how: Settings, times: str, shop: Workshop) -> Dr
     fields = {says: source.field(name) for says, name in how.design.items()}
     if not fields:
         return None
-    unit, scaled = 1.0, "1::HUGEINT"
+    scaled = "1::HUGEINT"
     if "weight" in fields:
         number = number_sql(fields["weight"])
         unit = _largest_weight(source, fields["weight"], how, shop) / 2**_BITS
         scaled = f"coalesce(round({number} / {unit!r}::DOUBLE), 0)::HUGEINT"
     lacks = " or ".join(missing_sql(one, how) for one in fields.values())
     wanted = [
-        f"({lacks}) as lacks",
+        # Rows that do not count are told apart from others that hold the same.
+        f"(case when {lacks} then {_LACKS} when {scaled} = 0 then {_ZERO} else 0 end)::UTINYINT as state",
         f"sum({scaled} * {times}) as w",
         f"sum({scaled} * {scaled} * {times}) as ww",
         *(f"{text_sql(fields[says])} as {says}" for says in ("cluster", "strata") if says in fields),
     ]
-    return Drawn(", ".join(wanted), unit, dict(how.design))
+    return Drawn(", ".join(wanted), dict(how.design))
 
 
 def _largest_weight(source: Source, one: Field, how: Settings, shop: Workshop) -> float:
@@ -59,8 +61,8 @@ def _largest_weight(source: Source, one: Field, how: Settings, shop: Workshop) -
     )
     if found:
         raise DataError(
-            f"Row {found[0][0]:,} of weight column {one.name!r} holds {found[0][1]!r}; weights are numbers, 0 "
-            "or more."
+            f"Row {found[0][0]:,} of weight column {one.name!r} holds {found[0][1]!r}; weights are numbers, "
+            "0 or more."
         )
     largest = shop.value(f"select max({number}) from {source.relation} where not {missing}")
     if not largest:
@@ -73,9 +75,9 @@ def fetch_design(drawn: Drawn, counts: Counts, shop: Workshop) -> tuple[Design, 
     says = [one for one in ("cluster", "strata") if one in drawn.columns]
     # Names are told apart by 64 bits: a window function would change the order of the rows.
     hashed = "".join(f", hash({one})::UBIGINT as {one}" for one in says)
-    found = shop.arrays(f"select lacks, w::DOUBLE as w, ww::DOUBLE as ww{hashed} from collapsed")
-    lacks, weights = np.asarray(found["lacks"], dtype=np.bool_), np.asarray(found["w"], dtype=np.float64)
-    there: Bools = ~lacks & (weights > 0)
+    found = shop.arrays(f"select state, w::DOUBLE as w, ww::DOUBLE as ww{hashed} from collapsed")
+    state, weights = np.asarray(found["state"]), np.asarray(found["w"], dtype=np.float64)
+    there: Bools = state == 0
     if not there.any():
         listed = ", ".join(map(repr, drawn.columns.values()))
         raise DataError(f"No row has a value in each of {listed}; name other columns.")
@@ -92,16 +94,16 @@ def fetch_design(drawn: Drawn, counts: Counts, shop: Workshop) -> tuple[Design, 
         # Clusters of two strata may have the same name.
         clusters = np.unique(strata * (clusters.max() + 1) + clusters, return_inverse=True)[1]
     design = Design(weights[there] * scale, squares, clusters, strata, tuple(drawn.columns.values()))
-    return design, there, _told(design, drawn, counts, there, lacks)
+    return design, there, _told(design, drawn, counts, state)
 
 
-def _told(design: Design, drawn: Drawn, counts: Counts, there: Bools, lacks: Bools) -> list[str]:
-    n_rows, notes = int(counts[there].sum()), []
-    if n_lacking := int(counts[lacks].sum()):
+def _told(design: Design, drawn: Drawn, counts: Counts, state: Ints) -> list[str]:
+    n_rows, notes = int(counts[state == 0].sum()), []
+    if n_lacking := int(counts[state == _LACKS].sum()):
         listed = " or ".join(map(repr, drawn.columns.values()))
-        notes.append(f"Left out {n_lacking:,} rows without a value in {listed}.")
-    if n_zero := int(counts[~there & ~lacks].sum()):
-        notes.append(f"Left out {n_zero:,} rows whose weight is 0.")
+        notes.append(f"Left out {_rows(n_lacking)} without a value in {listed}.")
+    if n_zero := int(counts[state == _ZERO].sum()):
+        notes.append(f"Left out {_rows(n_zero)} whose weight is 0.")
     if "weight" in drawn.columns:
         effect = n_rows / max(design.n_effective, 1e-9)
         notes.append(
@@ -119,6 +121,10 @@ def _told(design: Design, drawn: Drawn, counts: Counts, there: Bools, lacks: Boo
             f"with {n_rows:,} rows; tests are corrected for it."
         )
     return notes
+
+
+def _rows(n_rows: int) -> str:
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
 def _n_strata(strata: Ints | None) -> int:

@@ -60,7 +60,7 @@ class DesignEffects:
                 adds -= float((adds * shares).sum())
                 factor += self._variance(adds.ravel()[cells], weights, kept) / (total * p[k] * q[m])
         # The design effect by weights is in the counts already.
-        return max(factor / df, self.share)
+        return max(float(factor) / df, self.share)
 
     def _variance(self, adds: Floats, weights: Floats, kept: npt.NDArray[np.bool_]) -> float:
         """Return the variance of a weighted sum over the design: between clusters, or rows, of a stratum."""
