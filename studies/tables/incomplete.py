@@ -4,7 +4,7 @@ Tables are drawn from known laws (`studies/truth/laws.py`), and values of half o
 random (MCAR), or by what one complete column of the row shows (MAR). A network is fitted to the complete
 rows, to all rows by EM, and to the table before anything was deleted; how far each is from the law is exact.
 A cell is one table; it is one JSON file, so that a run that was stopped goes on where it was. 360 cells take
-about two minutes of one core. The page goes to docs/accuracy/incomplete.md.
+about ten minutes of one core. The page goes to docs/accuracy/incomplete.md.
 """
 
 import argparse
@@ -31,6 +31,8 @@ from unless.structures.graph import Graph
 
 Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]
+Codes = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 # Base seeds below this one were used while the method was designed.
 DESIGN_SEEDS, SEED = 1_000, 31_415
 LAWS: dict[str, Callable[[np.random.Generator], Law]] = {"pairwise": laws.pairwise, "gated": laws.gated}
@@ -38,6 +40,8 @@ MECHANISMS = ("MCAR", "MAR")
 SHARES = (0.10, 0.25, 0.40)
 SIZES = (300, 1_000, 5_000)
 TABLES = 10
+# Sizes of tables that a column is predicted from, the rows predicted, and the chance of an unknown class.
+PREDICTED_SIZES, N_PREDICTED, UNKNOWN_CLASS = (300, 1_000), 1_000, 1e-3
 WAYS = ("complete", "em", "full")
 STRUCTURES = ("true", "learned")
 CELLS = Path("build/tables/incomplete")
@@ -66,7 +70,7 @@ def plan(tables: int = TABLES) -> list[Cell]:
     return [Cell(*kind, index) for index in range(tables) for kind in kinds]
 
 
-def holes_of(cell: Cell, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def holes_of(cell: Cell, codes: Codes, rng: np.random.Generator) -> Bools:
     """Choose the values to delete: in half of the columns this share of them on average.
 
     MAR: how probably a value goes depends on the level that a column without holes, one for each column with
@@ -90,9 +94,7 @@ def holes_of(cell: Cell, codes: npt.NDArray[np.int64], rng: np.random.Generator)
     return holes
 
 
-def with_holes(
-    law: Law, codes: npt.NDArray[np.int64], holes: npt.NDArray[np.bool_], known: bool = True
-) -> Dataset:
+def with_holes(law: Law, codes: Codes, holes: Bools, known: bool = True) -> Dataset:
     """Make a table with missing values; without `known`, of the complete rows alone."""
     whole = ~holes.any(axis=1)
     complete = Dataset.from_codes(law.domain, codes[whole])
@@ -159,7 +161,58 @@ def measure(cell: Cell, seed: int) -> Record:
             found[f"{structure} {way} marginals"] = distance_of_marginals(law, joint, columns)
             if way == "em" and net.fit_report.completed is not None:
                 found[f"{structure} rounds"] = net.fit_report.completed.n_rounds
+    return found | (predicted(cell, law, codes, holes, rng) if cell.n in PREDICTED_SIZES else {})
+
+
+def predicted(cell: Cell, law: Law, codes: Codes, holes: Bools, rng: np.random.Generator) -> Record:
+    """Predict a column of fresh rows, some of whose values are missing, and return the log losses.
+
+    The column is the complete one that most is linked with. Of the rows to predict, values of the same
+    columns are missing, at random and as many. Learned from are the complete rows of a Dataset, all its rows
+    (EM), and a frame, in which missing values are a level.
+    """
+    import unless
+
+    whole = np.flatnonzero(~holes.any(axis=0)).tolist()
+    others = set(law.names)
+    target = max((law.names[place] for place in whole), key=lambda one: _links(law, one, others))
+    fresh = law.sample_codes(N_PREDICTED, rng)
+    hidden = np.zeros(fresh.shape, dtype=np.bool_)
+    columns = np.flatnonzero(holes.any(axis=0))
+    hidden[:, columns] = rng.random((len(fresh), len(columns))) < cell.share
+    learned_from: dict[str, Any] = {
+        "complete": with_holes(law, codes, holes, known=False),
+        "em": with_holes(law, codes, holes),
+        "level": columns_of(law, codes, holes),
+    }
+    truth = columns_of(law, fresh, np.zeros_like(hidden))[target]
+    found: Record = {}
+    for way, table in learned_from.items():
+        est = unless.UnlessClassifier(target).fit(table)
+        # A class that no row learned from has gets a small probability.
+        place = {str(label): code for code, label in enumerate(est.classes_.tolist())}
+        codes_of = [place.get(str(label), -1) for label in truth]
+        for rows, gone in (("whole", np.zeros_like(hidden)), ("hidden", hidden)):
+            asked = columns_of(law, fresh, gone)
+            del asked[target]
+            chances = np.column_stack([est.predict_proba(asked), np.full(len(fresh), UNKNOWN_CLASS)])
+            found[f"loss {rows} {way}"] = float(-np.log(chances[np.arange(len(fresh)), codes_of]).mean())
     return found
+
+
+def _links(law: Law, name: str, others: set[str]) -> float:
+    return sum(law.strength(name, other) for other in sorted(others - {name}))
+
+
+def columns_of(law: Law, codes: Codes, holes: Bools) -> dict[str, list[str | None]]:
+    """Write a table as columns of labels, None where a value is missing."""
+    return {
+        name: [
+            None if gone else law.levels[place][code]
+            for code, gone in zip(codes[:, place].tolist(), holes[:, place].tolist(), strict=True)
+        ]
+        for place, name in enumerate(law.names)
+    }
 
 
 def run(cells: Iterable[Cell], folder: Path, seed: int, budget: float = np.inf) -> int:
@@ -207,14 +260,14 @@ def page(records: list[Record], seed: int) -> str:
     lines = [
         "# Networks from tables with missing values",
         "",
-        f"Written by `python -m studies.tables.incomplete`: {len(records)} tables, base seed {seed} (the "
-        f"method was chosen on base seeds below {DESIGN_SEEDS:,}). Each table has 8 columns and is drawn "
-        "from a law of its own (`pairwise` or `gated`, studies/truth/laws.py). In 4 of the columns this share of "
-        "the values is deleted: at random (MCAR), or depending on what another column of the row shows "
-        "(MAR). Networks are fitted with the default prior to the complete rows, to all rows by EM, and to "
-        "the table before anything was deleted. KL is the exact divergence from the law to the network, in nats, as a "
-        "geometric mean over tables; ratios are geometric means with 95 % intervals over tables, shares have "
-        "Wilson's.",
+        f"Written by `python -m studies.tables.incomplete`: {len(records)} tables, base seed {seed} "
+        f"(the method was chosen on base seeds below {DESIGN_SEEDS:,}). Each table has 8 columns and "
+        "is drawn from a law of its own (`pairwise` or `gated`, studies/truth/laws.py). In 4 of the "
+        "columns this share of the values is deleted: at random (MCAR), or depending on what another "
+        "column of the row shows (MAR). Networks are fitted with the default prior to the complete "
+        "rows, to all rows by EM, and to the table before anything was deleted. KL is the exact "
+        "divergence from the law to the network, in nats, as a geometric mean over tables; ratios are"
+        " geometric means with 95 % intervals over tables, shares have Wilson's.",
     ]
     titles = {
         "true": "the links of the law",
@@ -240,14 +293,56 @@ def page(records: list[Record], seed: int) -> str:
     lines += [
         "Half the sum of the differences between the fitted and the true probabilities of a column's levels, "
         "mean over the 4 columns and over tables, with the links of the law. Where values are missing by "
-        "what other columns show, the error of complete rows does not go away with more rows; that of EM does.",
+        "what other columns show, the error of complete rows does not go away with more rows; "
+        "that of EM does.",
         "",
     ]
     lines += _table(
         ("deleted", "rows", "complete", "EM", "full", "EM nearer to the law"),
         [_marginals(name, group) for name, group in _groups(records)],
     )
+    lines += ["", "## One column predicted", ""]
+    lines += [
+        f"Log loss, in nats, of `UnlessClassifier` for {N_PREDICTED:,} fresh rows, mean over tables of"
+        " 300 and 1,000 rows: of rows that show everything, and of rows in which as many values of "
+        "the same columns are missing at random. The column predicted is the complete one with the "
+        "strongest links. It learned from the complete rows of a `Dataset`, from all its rows by EM, "
+        "and from a frame, where missing values are a level.",
+        "",
+    ]
+    some = [one for one in records if "loss whole em" in one]
+    lines += _table(
+        (
+            "deleted",
+            "rows predicted",
+            "complete",
+            "level",
+            "EM",
+            "EM better than complete",
+            "EM better than level",
+        ),
+        [_losses(name, group, rows) for name, group in _by_share(some) for rows in ("whole", "hidden")],
+    )
     return "\n".join(lines) + "\n"
+
+
+def _by_share(records: list[Record]) -> list[tuple[str, list[Record]]]:
+    kinds = list(product(MECHANISMS, SHARES))
+    groups = [
+        (
+            f"{kind}, {100 * share:.0f} %",
+            [one for one in records if (one["mechanism"], one["share"]) == (kind, share)],
+        )
+        for kind, share in kinds
+    ]
+    return [*((name, some) for name, some in groups if some), ("all", records)]
+
+
+def _losses(name: str, group: list[Record], rows: str) -> tuple[str, ...]:
+    of = {way: np.array([one[f"loss {rows} {way}"] for one in group]) for way in ("complete", "level", "em")}
+    means = [f"{of[way].mean():.4f}" for way in ("complete", "level", "em")]
+    better = [share_text(int((of["em"] < of[way]).sum()), len(group)) for way in ("complete", "level")]
+    return (name, "complete" if rows == "whole" else "with holes", *means, *better)
 
 
 def _groups(records: list[Record]) -> list[tuple[tuple[str, str], list[Record]]]:

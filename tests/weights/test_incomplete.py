@@ -37,16 +37,15 @@ def test_weights_are_those_of_em_written_out(seed):
     shown = [(row, count) for row, count in rows_of(data) if set(row) != {None}]
     assert told.n_complete == sum(count for row, count in shown if None not in row)
     assert told.n_incomplete == sum(count for row, count in shown if None in row)
-    assert str(net.fit_report).startswith(
-        f"Fitted to {told.n_complete:,} complete rows and {told.n_incomplete:,} with missing values, by EM in "
-    )
+    rows = f"{told.n_complete:,} complete rows and {told.n_incomplete:,} with missing values"
+    assert str(net.fit_report).startswith(f"Fitted to {rows}, by EM in {n_rounds} round")
 
 
 def test_completions_have_the_probabilities_of_the_model():
     features, data = table_with_holes(11, share=0.4)
     rng = np.random.default_rng(0)
     model = LogLinearModel(features, rng.normal(size=len(features)))
-    cells, counts = incomplete_rows(data)
+    cells, counts, _ = incomplete_rows(data)
     assert counts.sum() == data.detail.counts.sum() - data.n_rows - sum(
         count for row, count in rows_of(data) if set(row) == {None}
     )
@@ -168,6 +167,23 @@ def test_memory_bounds_the_completions():
     em.incomplete = em.incomplete._replace(counts=np.ones(10**6, dtype=np.int64))
     with pytest.raises(TooLarge, match=r"1,000,000 different rows with missing values .* incomplete='drop'"):
         em._most_rows()
+
+
+def test_rows_of_a_survey_count_by_their_weights():
+    table = frame(300)
+    table.loc[::6, "b"] = None
+    weighed = table.assign(w=np.where(table["a"] == "p", 2.0, 1.0))
+    data = unless.read(weighed, weight_column="w")
+    assert data.weights is not None
+    assert data.detail.missing
+    features = Graph(data.domain, [("a", "b"), ("b", "c")]).features()
+    # Twice the rows, with a weight of 1 on average as reading makes them.
+    twice = pd.concat([table, table[table["a"] == "p"]])
+    whole = unless.fit_weights(features, unless.read(twice), unless.Gaussian(1.0))
+    scale = len(twice) / 300
+    net = unless.fit_weights(features, data, unless.Gaussian(np.sqrt(scale)))
+    assert net.weights == pytest.approx(whole.weights, abs=1e-5)
+    assert net.fit_report.completed.n_incomplete == 50
 
 
 # ------------------------------------------------------------------ hostile tables

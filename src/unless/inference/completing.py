@@ -38,26 +38,32 @@ _AT_ONCE = 2**16
 
 
 class Incomplete(NamedTuple):
-    """Distinct rows of codes, HOLE where a value is missing, and how often each occurs."""
+    """Distinct rows of codes, HOLE where a value is missing; how often each occurs, and what it weighs.
+
+    A row of a survey weighs what its design says, any other 1.
+    """
 
     cells: Cells
     counts: Integers
+    weights: Floats
 
 
 def incomplete_rows(data: Dataset) -> Incomplete:
     """Return the rows of a table that lack a value but show some; those of like codes are put together."""
     detail = data.detail
     if detail is None or not detail.missing:
-        return Incomplete(np.empty((0, data.n_variables), dtype=np.int64), np.empty(0, dtype=np.int64))
+        none = np.empty((0, data.n_variables), dtype=np.int64)
+        return Incomplete(none, np.empty(0, dtype=np.int64), np.empty(0))
     cells = detail.rows.astype(np.int64)
     for name, holes in detail.missing.items():
         cells[holes, data.domain.index(name)] = HOLE
     n_holes = (cells == HOLE).sum(axis=1)
     some = (n_holes > 0) & (n_holes < data.n_variables)
     distinct, place = distinct_rows(cells[some])
-    counts = np.zeros(len(distinct), dtype=np.int64)
+    counts, weights = np.zeros(len(distinct), dtype=np.int64), np.zeros(len(distinct))
     np.add.at(counts, place, detail.counts[some])
-    return Incomplete(distinct, counts)
+    np.add.at(weights, place, (detail.counts if detail.design is None else detail.design.weights)[some])
+    return Incomplete(distinct, counts, weights)
 
 
 class Completions:

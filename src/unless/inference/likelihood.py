@@ -45,7 +45,7 @@ def score(model: LogLinearModel, X: object, *, max_memory: int | str | None = No
     Of a row with missing values it is that of what the row shows; rows that show nothing are left out.
     """
     data = read_incomplete(model.domain, X)
-    cells, counts = incomplete_rows(data)
+    cells, counts, _ = incomplete_rows(data)
     if not data.n_rows + len(counts):
         raise nothing_to_score()
     total = _log_partition(model, max_memory)

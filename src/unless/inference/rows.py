@@ -144,7 +144,7 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
             )
         columns.append(codes[column])
         lookups.append(codes)
-    recoded = Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes)
+    recoded = Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes, data.weights)
     return replace(recoded, detail=_recoded_holes(domain, data, lookups))
 
 
@@ -162,4 +162,4 @@ def _recoded_holes(domain: Domain, data: Dataset, lookups: list[npt.NDArray[np.i
         columns.append(np.where(holes, 0, column))
         missing[name] = holes
     rows = np.column_stack(columns).astype(Code)
-    return Detail.of(rows, data.detail.counts, None, missing)
+    return Detail.of(rows, data.detail.counts, None, missing, data.detail.design)

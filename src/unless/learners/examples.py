@@ -136,7 +136,8 @@ def _with_labels(data: Dataset, target: str) -> Dataset:
     known = ~detail.missing[target]
     finer = {name: codes[known] for name, codes in detail.finer.items()}
     missing = {name: holes[known] for name, holes in detail.missing.items() if name != target}
-    kept = Detail.of(detail.rows[known], detail.counts[known], finer, missing)
+    design = None if detail.design is None else detail.design.taken(known)
+    kept = Detail.of(detail.rows[known], detail.counts[known], finer, missing, design)
     n_gone = int(detail.counts[~known].sum())
     note = f"Left out {n_gone:,} {'row' if n_gone == 1 else 'rows'} without a label in {data.names[place]!r}."
     return replace(data, detail=kept, notes=(*data.notes, note))

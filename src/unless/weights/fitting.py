@@ -52,7 +52,8 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     Parameters
     ----------
     data
-        A Dataset, a frame or a file; its labels must be levels of the features' domain.
+        A Dataset, a frame or a file; its labels must be levels of the features' domain. Rows of a survey
+        count by their weights.
     prior
         `Gaussian(sd)`, `Laplace(l1)`, their sum, or None. Several, or "validate" for a grid from strong to
         weak, are tried on rows they have not seen, and the best is taken.
@@ -155,7 +156,7 @@ def _rows(
 
 def _laid_out(features: FeatureSet, data: Dataset, layout: Settings, bar: Bar) -> Loss:
     bar.begin("layout", None, counted=False)
-    loss = make_loss(features, data, **layout, look=bar.share)
+    loss = make_loss(features, data, **layout, look=bar.share, counts=data.weights)
     # How many there will be shows only at the end.
     bar.begin("iterations", None, counted=False)
     return loss

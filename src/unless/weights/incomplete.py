@@ -98,9 +98,9 @@ class ExpectationMaximisation:
 
     def change(self, before: Floats, after: Floats) -> float:
         """Return what a round changed of the completions of an average row: half of all differences."""
-        counts = self.incomplete.counts
-        moved = np.bincount(self.completions.owner, np.abs(after - before), len(counts)) / 2
-        return float((moved * counts).sum() / counts.sum())
+        weights = self.incomplete.weights
+        moved = np.bincount(self.completions.owner, np.abs(after - before), len(weights)) / 2
+        return float((moved * weights).sum() / weights.sum())
 
     def completed(self, chances: Floats) -> tuple[Dataset, Floats]:
         """Return all rows, the complete ones and the completions, and how much each counts."""
@@ -109,8 +109,9 @@ class ExpectationMaximisation:
             rows, place = distinct_rows(np.concatenate([data.rows, made.rows]))
             self._known = Dataset(data.domain, rows, np.ones(len(rows), dtype=np.int64)), place
         table, place = self._known
-        shares = chances * self.incomplete.counts[made.owner]
-        weighed = np.concatenate([data.counts.astype(np.float64), shares])
+        shares = chances * self.incomplete.weights[made.owner]
+        whole = data.counts.astype(np.float64) if data.weights is None else data.weights
+        weighed = np.concatenate([whole, shares])
         return table, np.bincount(place, weighed, table.n_distinct).astype(np.float64)
 
     def _report(self, reports: list[FitReport], change: float | None) -> FitReport:
