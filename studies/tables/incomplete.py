@@ -241,10 +241,15 @@ def load(folder: Path) -> list[Record]:
 # ---------------------------------------------------------------------- the page
 
 
+def half_width(values: Floats) -> float:
+    """Return half the width of the 95 % interval of a mean."""
+    return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
 def ratio_text(ratios: Floats) -> str:
     """Write the geometric mean of ratios with its 95 % interval."""
     logs = np.log(ratios)
-    spread = 1.96 * logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
+    spread = half_width(logs)
     low, middle, high = np.exp([logs.mean() - spread, logs.mean(), logs.mean() + spread])
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
@@ -376,7 +381,7 @@ def _line(name: tuple[str, str], group: list[Record], structure: str) -> tuple[s
 
 def _marginals(name: tuple[str, str], group: list[Record]) -> tuple[str, ...]:
     of = {way: np.array([one[f"true {way} marginals"] for one in group]) for way in WAYS}
-    means = [f"{of[way].mean():.4f} ± {1.96 * of[way].std(ddof=1) / np.sqrt(len(group)):.4f}" for way in WAYS]
+    means = [f"{of[way].mean():.4f} ± {half_width(of[way]):.4f}" for way in WAYS]
     return (*name, *means, share_text(int((of["em"] < of["complete"]).sum()), len(group)))
 
 

@@ -69,7 +69,8 @@ def incomplete_rows(data: Dataset) -> Incomplete:
 class Completions:
     """The completions of some rows, and how probable each is under any model of their columns.
 
-    `rows` are the completions, `owner` the row that each completes. `n_drawn` rows have too many completions
+    `rows` are the completions, `owner` the row that each completes; the first `n_listed` are of rows of which
+    all are listed. `n_drawn` rows have too many completions
     to list; of them `draw` moves the ones held here on, by Gibbs sampling, and the same seed gives the same.
     """
 
@@ -93,7 +94,7 @@ class Completions:
         listed = [_every(cells, rows, hidden, self._levels) for rows, hidden in _listed(holes, is_listed)]
         drawn = np.repeat(np.flatnonzero(~is_listed), n_draws)
         self.n_rows, self.n_drawn = len(cells), int((~is_listed).sum())
-        self._n_listed = sum(len(owner) for _, owner in listed)
+        self.n_listed = sum(len(owner) for _, owner in listed)
         self._holes = holes[drawn]
         first = self._first_guess(cells, drawn)
         self.rows: Rows = np.concatenate([*(rows for rows, _ in listed), first])
@@ -112,13 +113,13 @@ class Completions:
 
     def chances(self, model: LogLinearModel, look: Look = unseen) -> Floats:
         """Return the probability of each completion given what its row shows; draws of a row count alike."""
-        logs = sums_of_weights(self.rows[: self._n_listed], *model.plain, look)
-        owner = self.owner[: self._n_listed]
+        logs = sums_of_weights(self.rows[: self.n_listed], *model.plain, look)
+        owner = self.owner[: self.n_listed]
         top = np.full(self.n_rows, -np.inf)
         np.maximum.at(top, owner, logs)
         chances = np.exp(logs - top[owner])
         total = np.bincount(owner, chances, self.n_rows)
-        draws = np.full(len(self.owner) - self._n_listed, 1 / self._n_draws)
+        draws = np.full(len(self.owner) - self.n_listed, 1 / self._n_draws)
         return np.concatenate([chances / total[owner], draws])
 
     def draw(self, model: LogLinearModel) -> None:
@@ -126,7 +127,7 @@ class Completions:
         if not self.n_drawn:
             return
         arrays, weights = model.plain
-        states = self.rows[self._n_listed :]
+        states = self.rows[self.n_listed :]
         columns = [
             (column, np.flatnonzero(self._holes[:, column]), *_about(arrays, weights, column))
             for column in np.flatnonzero(self._holes.any(axis=0)).tolist()

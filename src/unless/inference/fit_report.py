@@ -30,7 +30,8 @@ class Completed:
 
     `n_drawn` of the different rows with missing values had too many completions to list, and were completed
     by draws. `change` is what the last round changed of the completions of an average row with missing
-    values: half the sum of what the probability of each changed. It is None where some were drawn.
+    values: half the sum of what the probability of each changed. Rows that were completed by draws are not
+    looked at; it is None where all were.
     """
 
     n_complete: int

@@ -1,9 +1,10 @@
 """Weights from rows with missing values, by EM.
 
 The E step gives each row its completions, with their probabilities under the present weights given what the
-row shows. The M step fits the weights to all completed rows, each counted by its probability. Where some rows
-have too many completions to list, these are drawn anew in each round (data augmentation), and the weights
-returned are the mean of those of the last rounds.
+row shows. The M step fits the weights to all completed rows, each counted by its probability. It ends when a
+round changes the completions of an average row by less than a thousandth. Where some rows have too many
+completions to list, these are drawn anew in each round (data augmentation): the rule looks at the other rows,
+and if it does not end EM after 20 rounds the weights returned are the mean of those of the last 10.
 """
 
 from dataclasses import replace
@@ -24,14 +25,14 @@ from unless.structures.features import FeatureSet
 from unless.weights.objective import make_loss
 
 Floats = npt.NDArray[np.float64]
-# Done when a round changes the completions of an average row by less than this share, or after so many.
+# Done when a round changes the completions of an average row by less than this, or after so many rounds.
 LEAST_CHANGE = 1e-3
 MOST_ROUNDS = 100
 # Rounds where some completions are drawn, and the last of them whose weights are averaged.
 DRAWN_ROUNDS, AVERAGED = 20, 10
 # The share of the memory that completed rows may take, and what each takes by column and beside them.
-_SHARE = 0.25
-_BYTES_A_CELL, _BYTES_A_ROW = 64, 64
+_SHARE = 0.5
+_BYTES_A_CELL, _BYTES_A_ROW = 48, 64
 
 
 class ExpectationMaximisation:
@@ -76,10 +77,9 @@ class ExpectationMaximisation:
             model = LogLinearModel(self.features, weights)
             made.draw(model)
             chances = made.chances(model)
-            if before is not None and not made.n_drawn:
-                change = self.change(before, chances)
-                if change < LEAST_CHANGE:
-                    break
+            change = None if before is None else self.change(before, chances)
+            if change is not None and change < LEAST_CHANGE:
+                break
             before = chances
             table, counts = self.completed(chances)
             bar.begin(f"EM round {len(reports) + 1}", None, counted=False)
@@ -87,7 +87,7 @@ class ExpectationMaximisation:
             weights, report = fit(self.features, loss, prior, weights, **settings)
             reports.append(report)
             trail = [*trail[1 - AVERAGED :], weights]
-        if made.n_drawn:
+        if made.n_drawn and len(reports) == most:
             weights = np.mean(trail, axis=0)
         return weights, self._report(reports, change)
 
@@ -96,11 +96,18 @@ class ExpectationMaximisation:
         self.completions.draw(model)
         return self.completed(self.completions.chances(model))
 
-    def change(self, before: Floats, after: Floats) -> float:
-        """Return what a round changed of the completions of an average row: half of all differences."""
-        weights = self.incomplete.weights
-        moved = np.bincount(self.completions.owner, np.abs(after - before), len(weights)) / 2
-        return float((moved * weights).sum() / weights.sum())
+    def change(self, before: Floats, after: Floats) -> float | None:
+        """Return what a round changed of the completions of an average row: half of all differences.
+
+        Rows whose completions are drawn are left out; None where all are.
+        """
+        made = self.completions
+        if made.n_drawn == made.n_rows:
+            return None
+        worth = self.incomplete.weights[made.owner[: made.n_listed]]
+        moved = np.abs(after - before)[: made.n_listed]
+        # The completions of a row have a probability of 1 together.
+        return float((moved * worth).sum() / 2 / (after[: made.n_listed] * worth).sum())
 
     def completed(self, chances: Floats) -> tuple[Dataset, Floats]:
         """Return all rows, the complete ones and the completions, and how much each counts."""
