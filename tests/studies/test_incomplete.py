@@ -41,6 +41,8 @@ def test_a_run_goes_on_and_writes_its_page(tmp_path, monkeypatch):
     assert incomplete.main([*words, "--tables", "0"]) == 0
     (first,) = (tmp_path / "cells").glob("*.json")
     kept = first.read_text()
+    found = {name: value for name, value in json.loads(kept).items() if " " in name or name == "n_complete"}
+    monkeypatch.setattr(incomplete, "measure", lambda *_: found)
     assert incomplete.main([*words, "--tables", "1"]) == 0
     assert first.read_text() == kept
     assert len(list((tmp_path / "cells").glob("*.json"))) == 2
