@@ -53,6 +53,9 @@ class DatePart:
         """Name the column that is made."""
         return f"{column} ({self.part})"
 
+    def _repr_html_(self) -> str:
+        return html_table(f"Part of a date: {self.part}", ("level",), [(level,) for level in self.levels])
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLine:
@@ -131,6 +134,9 @@ class PlanLine:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.told}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), ())
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy.typing as npt
 from scipy import special
 
+from unless.data.showing import html_table
 from unless.independence.evidence import Floats, Integers, as_strata, show
 from unless.independence.power import ENOUGH_POWER, power_of
 from unless.independence.settings import check_effect, check_rate
@@ -46,3 +47,6 @@ class ChiSquareTest(ABC):
         if p < self.alpha:
             return "dependent"
         return "independent" if power >= ENOUGH_POWER else "undecided"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), (), ())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unless.counting.joint import JointCounter, JointTable
 from unless.counting.strata import StrataTable, used_codes
 from unless.data.dataset import Dataset
+from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownName
 from unless.independence.tails import tail, tails
 
@@ -19,6 +20,8 @@ Integers = npt.NDArray[np.int64]
 _TWICE = "A variable appears twice in the question; give each variable one part in it."
 # Three times as fast as calling the type.
 _tuple = tuple.__new__
+# How notebooks head the figures of a test.
+_HEADS = ("statistic", "degrees of freedom", "p", "rows used")
 
 
 class Tested(NamedTuple):
@@ -29,6 +32,10 @@ class Tested(NamedTuple):
     p: float
     rows_used: int
 
+    def _repr_html_(self) -> str:
+        row = f"{self.statistic:.4g}", self.df, f"{self.p:.3g}", f"{self.rows_used:,}"
+        return html_table("Test of one pair", _HEADS, [row])
+
 
 class TestedAll(NamedTuple):
     """Tests of one variable and each of some others, in their order."""
@@ -38,6 +45,11 @@ class TestedAll(NamedTuple):
     df: Integers
     p: Floats
     rows_used: Integers
+
+    def _repr_html_(self) -> str:
+        told = zip(self.others, self.statistic, self.df, self.p, self.rows_used, strict=True)
+        rows = [(name, f"{x:.4g}", df, f"{p:.3g}", f"{used:,}") for name, x, df, p, used in told]
+        return html_table(f"Tests of {len(rows):,} pairs", ("with", *_HEADS), rows)
 
 
 class IndependenceTester:
@@ -114,6 +126,14 @@ class IndependenceTester:
             answers[left_out] = np.stack(rest, axis=1)
         statistic, df = answers[:, 0].copy(), answers[:, 1].astype(np.int64)
         return TestedAll(asked, statistic, df, tails(df, statistic), answers[:, 2].astype(np.int64))
+
+    def __repr__(self) -> str:
+        return (
+            f"<IndependenceTester: {self.test}, {self.data.n_rows:,} rows x {self.data.n_variables} columns>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], (), ())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), test=self.test), (self.data,)

@@ -12,7 +12,7 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.data.showing import html_table
+from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.gates import Side
@@ -61,6 +61,11 @@ class Contrast:
             "low": rounded(self.low),
         }
 
+    def _repr_html_(self) -> str:
+        rows = [(self.at_high, f"{100 * self.high:.1f} %"), (self.at_low, f"{100 * self.low:.1f} %")]
+        heads = (visible(self.other)[:MOST_LETTERS], "share")
+        return html_table(f"{visible(self.column)} = {visible(self.level)}", heads, rows)
+
 
 @dataclass(frozen=True)
 class Trend:
@@ -79,6 +84,9 @@ class Trend:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {"first": self.first, "second": self.second, "tau": rounded(self.tau)}
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{visible(self.first)} and {visible(self.second)}: tau = {self.tau:.2f}", (), ())
 
     @classmethod
     def of(cls, domain: Domain, pair: tuple[int, int], tables: Integers) -> "Trend | None":

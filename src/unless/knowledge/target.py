@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unless.data.domain import Domain
+from unless.data.showing import html_table
 from unless.knowledge.grounds import Contrast, furthest_apart
 from unless.knowledge.sentences import name_text, percent, regions_text
 
@@ -48,6 +49,9 @@ class Direction(NamedTuple):
             f"{name_text(one.other)} = {name_text(one.at_high)}: {percent(one.high)} against "
             f"{percent(one.low)} when {name_text(one.at_low)}"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{self}.", (), ())
 
 
 def direction_of(statement: "Statement", target: str, domain: Domain | None) -> Direction | None:
