@@ -56,7 +56,8 @@ class IndependenceTester:
     """Test one pair of variables after the other on one table, given some more whose strata are pooled.
 
     Built once, it answers in microseconds: statistics and degrees of freedom as `unless.ask` has them,
-    without the other evidence of a verdict. Asking about all others at once is faster than one by one.
+    without the other evidence of a verdict; p is always by chi-square. Asking about all others at once is
+    faster than one by one.
 
     Parameters
     ----------
