@@ -36,7 +36,7 @@ def missing_sentence(pair: Edge, n_both: int, n_rows: int, limit: float, confide
 
 
 def cut_text(cut: Sequence[tuple[str, int]]) -> str:
-    """Name the columns that were cut into groups, behind a sentence that rests on them."""
+    """Name the cut columns that are held fixed by their groups alone, behind a sentence on others."""
     if not cut:
         return ""
     said = ", ".join(f"{_name(name)} cut in {n_groups}" for name, n_groups in cut)
