@@ -331,7 +331,8 @@ def _note(data: Dataset) -> str:
     if not names:
         return ""
     shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
-    return f"{shorten(names)} {shown} a single level, so that nothing can be said of pairs with {them}."
+    listed = shorten(names, len(names))
+    return f"{listed} {shown} a single level, so that nothing can be said of pairs with {them}."
 
 
 def _gate_mask(
