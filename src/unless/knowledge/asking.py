@@ -18,6 +18,7 @@ from unless.knowledge.measures import rounded
 from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.knowledge.strata import Counter
+from unless.referee.samples import drawn_alike
 from unless.structures.graph import Graph
 from unless.structures.pairs import pair_names
 from unless.structures.regions import spoken
@@ -157,6 +158,7 @@ def ask(
         (table.domain.index(a), table.domain.index(b)),
         [table.domain.index(one) for one in by],
     )
+    table = drawn_alike(table, pair)
     inside = observed(table, held)
     levels = Levels(alpha, alpha, effect)
     evidence = weigh(Counter(table).count(*pair, given_places, inside), pair, table.domain, levels)

@@ -132,7 +132,7 @@ class _Writer:
     @property
     def n_rows(self) -> int:
         """The rows of the table, those with missing values included where tests can use them."""
-        return int(self.referee.table.counts.sum())
+        return int(self.referee.table.row_counts.sum())
 
     def of_pairs(self, verdicts: list[Verdict], proposed: Any) -> list[Statement]:
         """Say something of each pair."""
@@ -202,7 +202,7 @@ class _Writer:
     def _missing_together(self, one: Verdict) -> str:
         """Say of a pair that only its missing values go together that they do; else nothing."""
         read = self.referee.table
-        codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.counts
+        codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.row_counts
         if None in codes:
             return ""
         missing = [read.codes[c] == code for c, code in zip(one.pair, codes, strict=True)]
@@ -213,7 +213,7 @@ class _Writer:
         test = self.referee.wide.within(*one.pair, one.given, known)
         if test.p < ABSENT:
             return ""
-        limit = self.referee.wide.side(*one.pair, test, float(counts[known].sum())).largest_v
+        limit = self.referee.wide.side(*one.pair, test, float(read.counts[known].sum())).largest_v
         return say.missing_sentence(self._names(one), n_both, self.n_rows, limit, one.confidence)
 
     def _cut(self, names: Iterable[str]) -> str:

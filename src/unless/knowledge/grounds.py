@@ -142,6 +142,8 @@ class PairEvidence:
     tables: Integers = field(repr=False, compare=False)
     strata: tuple[tuple[str, ...], ...] = field(repr=False)
     trend: Trend | None = None
+    # How many rows of a survey tell as much of the pair as one that is drawn alike; None for plain rows.
+    design_effect: float | None = None
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
@@ -156,6 +158,8 @@ class PairEvidence:
         plain["contrast"] = self.contrast and self.contrast.to_dict()
         if self.trend is not None:
             plain["trend"] = self.trend.to_dict()
+        if self.design_effect is not None:
+            plain["design_effect"] = rounded(self.design_effect)
         if tables:
             plain["table_given"] = list(self.table_given)
             plain["tables"] = [
@@ -171,6 +175,8 @@ class PairEvidence:
             ("test", f"{self.method}, statistic {self.statistic:.2f}, {self.df} degrees of freedom"),
             ("p, q", f"{self.p:.3g}, {self.q:.3g}"),
         ]
+        if self.design_effect is not None:
+            rows.append(("design effect", f"{self.design_effect:.2f}"))
         return html_table("Evidence", ("", ""), rows)
 
 
@@ -198,10 +204,11 @@ class Grounds:
         n_rows = int(self.data.counts.sum() if inside is None else self.data.counts[inside].sum())
         if self.data.detail is not None and self.data.detail.missing:
             # Those that have what the test needs.
-            n_rows = round(side.n_rows)
+            n_rows = round(side.n_rows * side.design_effect)
         counted = self._counted(pair, given, inside) if with_tables else None
         names = self.data.domain.names
         beyond = max(0.0, side.statistic.value - side.statistic.df)
+        n_told = float(n_rows) if self.data.design is None else side.n_rows
         return PairEvidence(
             where=where,
             n_rows=n_rows,
@@ -209,7 +216,7 @@ class Grounds:
             df=side.statistic.df,
             p=p,
             q=q,
-            information=beyond / (2 * log(2) * n_rows) if n_rows else 0.0,
+            information=beyond / (2 * log(2) * (n_told or 1.0)),
             cramers_v=side.v,
             cramers_v_limit=side.largest_v,
             contrast=None if counted is None else self._contrast(pair, counted.tables),
@@ -220,6 +227,7 @@ class Grounds:
             tables=np.zeros((0, 0, 0), dtype=np.int64) if counted is None else counted.tables,
             strata=() if counted is None else self._labels(counted),
             trend=None if counted is None else Trend.of(self.data.domain, pair, counted.tables),
+            design_effect=None if self.data.design is None else side.design_effect,
         )
 
     def _inside(self, where: tuple[Region, ...]) -> npt.NDArray[np.bool_] | None:

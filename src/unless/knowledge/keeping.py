@@ -84,8 +84,9 @@ def _wire_evidence(side: PairEvidence, cells: tuple[Integers, Integers], with_ta
         contrast = WireContrast(told.column, told.level, told.other, told.at_high, told.at_low)
     n_strata = len(side.tables) if with_tables else 0
     return WireEvidence(
-        wire_regions(side.where), contrast, side.method, list(side.table_given), n_strata, len(cells[0])
-    )
+        wire_regions(side.where), contrast, side.method, list(side.table_given), n_strata, len(cells[0]),
+        side.design_effect,
+    )  # fmt: skip
 
 
 def _cells(side: PairEvidence, with_tables: bool) -> tuple[Integers, Integers]:
@@ -196,6 +197,7 @@ class _Reader:
             tables=tables,
             strata=self._labels(wire),
             trend=Trend.of(self.domain, places, tables),
+            design_effect=wire.design_effect,
             **dict(zip(FIGURES, figures, strict=False)),
         )
 

@@ -14,6 +14,7 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
 from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
+from unless.referee.samples import drawn_alike
 from unless.runtime.memory import memory_errors_told
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Estimator:
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
             with memory_errors_told(), ExitStack() as self._stay:
-                self._learn(data, **beside)
+                self._learn(drawn_alike(data), **beside)
         except SystemError as error:
             raise interrupt_in(error) or error from None
         finally:

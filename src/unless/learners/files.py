@@ -19,6 +19,7 @@ from unless.knowledge.statements import Statements
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.classifier import UnlessClassifier
 from unless.learners.estimator import Estimator
+from unless.referee.samples import drawn_alike
 from unless.structures.canonical import CanonicalModel
 
 PathLike = str | os.PathLike[str]
@@ -85,6 +86,9 @@ def make_record(learned: Estimator, *, rows: bool = True, statements: bool = Tru
         **({} if learned.target_ is None else {"target": learned.target_}),
     }
     table: Dataset | None = getattr(learned, "data_", None) if rows else None
+    if table is not None:
+        # Files keep no weights.
+        table = drawn_alike(table)
     said = _statements(learned) if statements else None
     kept = None if said is None else keep_statements(said, with_tables=rows)
     return Record(structure, type(learned).__name__, settings, results, table, kept)
