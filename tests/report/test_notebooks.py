@@ -3,9 +3,11 @@
 import inspect
 import typing
 
+import numpy as np
 import pytest
 
 import unless
+from unless.data.design import Design
 from unless.evaluation.stability import Support
 from unless.inference.diagnostics import BeliefReport, GibbsReport
 from unless.inference.exact import ExactEngine
@@ -84,6 +86,7 @@ def things():
         "line of a plan": unless.prepare({NASTY: values, "b\u202e": values}).lines[0],
         "Gibbs report": GibbsReport(4, 100, 10, 1.0, 90.0),
         "belief report": BeliefReport(3, 0.0, True, True),
+        "design of a survey": Design(np.ones(2), np.ones(2), columns=(NASTY,)),
         "prior": unless.Gaussian(1.0) + unless.Laplace(2.0),
         "candidate": Candidate(unless.Gaussian(1.0), -1.0),
         "Pearson test": unless.PearsonTest(),
@@ -103,7 +106,7 @@ KINDS = (
     "condition", "feature", "link", "region", "gate", "contrast", "trend", "odds ratio", "direction",
     "tester", "one test", "many tests", "counts of a pair", "support", "plan", "line of a plan",
     "Gibbs report", "belief report", "prior", "candidate", "Pearson test", "Bayesian test", "findings",
-    "statements in a context", "classifier",
+    "statements in a context", "classifier", "design of a survey",
 )  # fmt: skip
 
 
