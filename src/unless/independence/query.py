@@ -7,6 +7,7 @@ from unless.data.dataset import Dataset
 from unless.errors import SettingError, UnknownContext
 from unless.independence.catalogue import make_test
 from unless.independence.chi_square import ChiSquareTest
+from unless.independence.design_effects import drawn_alike
 from unless.independence.verdict import IndependenceTest, Verdict
 
 
@@ -34,6 +35,8 @@ def ask(
     by = [given] if isinstance(given, str) else list(given)
     _refuse_repeats([a, b, *by, *held])
     domain = dataset.domain
+    # Rows of a survey are taken as fewer that were drawn alike.
+    dataset = drawn_alike(dataset, [domain.index(a), domain.index(b)])
     codes = domain.encode(held)
     tables, _ = stratified_tables(
         dataset, domain.index(a), domain.index(b), [domain.index(name) for name in by], codes
