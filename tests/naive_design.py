@@ -1,4 +1,4 @@
-"""The design effect of a pair, row by row: the readable form of `referee/design_effects.py`."""
+"""The design effect of a pair, row by row: the readable form of `independence/design_effects.py`."""
 
 import numpy as np
 

@@ -7,6 +7,8 @@ from math import fsum
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.showing import html_table
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -36,6 +38,12 @@ class Design:
     def n_clusters(self) -> int | None:
         """The number of clusters; None where every row is one."""
         return None if self.clusters is None else len(np.unique(self.clusters))
+
+    def _repr_html_(self) -> str:
+        rows = [("rows of a plain sample, by the weights", f"{self.n_effective:,.0f}")]
+        if self.n_clusters is not None:
+            rows.append(("clusters", f"{self.n_clusters:,}"))
+        return html_table("Design of a survey", ("", ""), rows, [f"From {', '.join(self.columns)}."])
 
     def keys(self) -> list[Ints]:
         """Return what tells rows apart beside their levels."""

@@ -56,6 +56,9 @@ class DatePart:
         """Name the column that is made."""
         return f"{column} ({self.part})"
 
+    def _repr_html_(self) -> str:
+        return html_table(f"Part of a date: {self.part}", ("level",), [(level,) for level in self.levels])
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLine:
@@ -134,6 +137,9 @@ class PlanLine:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.told}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), ())
 
 
 # What is done with columns that speak of rows, and are no columns to relate.

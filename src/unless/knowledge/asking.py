@@ -10,6 +10,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Context, Domain
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
+from unless.independence.design_effects import drawn_alike
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
 from unless.inference.rows import read_rows
@@ -18,7 +19,6 @@ from unless.knowledge.measures import rounded
 from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.knowledge.strata import Counter
-from unless.referee.samples import drawn_alike
 from unless.structures.graph import Graph
 from unless.structures.pairs import pair_names
 from unless.structures.regions import spoken

@@ -10,13 +10,13 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
+from unless.independence.design_effects import drawn_alike
 from unless.independence.settings import check_effect
 from unless.knowledge import sentences as say
 from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.gates import Side
-from unless.referee.samples import drawn_alike
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 

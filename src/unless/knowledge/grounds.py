@@ -12,7 +12,7 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.data.showing import html_table
+from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.gates import Side
@@ -38,7 +38,7 @@ class Contrast:
     """The share of one level at two levels of the other column, the same mix of strata for both.
 
     `level` of `column` is seen in `high` of the rows where `other` is `at_high`, and in `low` of those where
-    it is `at_low`.
+    it is `at_low`. `cut` names those of the two columns whose levels are groups of numbers.
     """
 
     column: str
@@ -48,6 +48,7 @@ class Contrast:
     high: float
     at_low: str
     low: float
+    cut: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -61,15 +62,24 @@ class Contrast:
             "low": rounded(self.low),
         }
 
+    def _repr_html_(self) -> str:
+        rows = [(self.at_high, f"{100 * self.high:.1f} %"), (self.at_low, f"{100 * self.low:.1f} %")]
+        heads = (visible(self.other)[:MOST_LETTERS], "share")
+        return html_table(f"{visible(self.column)} = {visible(self.level)}", heads, rows)
+
 
 @dataclass(frozen=True)
 class Trend:
-    """How far two ordered columns rise together: Kendall's tau-b, from pairs of rows of the same stratum."""
+    """How far two ordered columns rise together: Kendall's tau-b, from pairs of rows of the same stratum.
+
+    The second may have two levels without an order; `level` is then the one that goes with more of the first.
+    """
 
     first: str
     second: str
     tau: float
     n_rows: int
+    level: str = ""
 
     @property
     def is_clear(self) -> bool:
@@ -78,18 +88,30 @@ class Trend:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"first": self.first, "second": self.second, "tau": rounded(self.tau)}
+        level = {"level": self.level} if self.level else {}
+        return {"first": self.first, "second": self.second, "tau": rounded(self.tau), **level}
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{visible(self.first)} and {visible(self.second)}: tau = {self.tau:.2f}", (), ())
 
     @classmethod
     def of(cls, domain: Domain, pair: tuple[int, int], tables: Integers) -> "Trend | None":
         """Measure it in tables (stratum x first x second); None where a column has no order."""
         variables = [domain.variables[c] for c in pair]
-        if not all(one.ordered or one.cuts for one in variables) or not len(tables):
+        ordered = [bool(one.ordered or one.cuts) for one in variables]
+        if not len(tables) or not any(ordered):
+            return None
+        if ordered == [False, True]:
+            return cls.of(domain, pair[::-1], tables.transpose(0, 2, 1))
+        if not ordered[1] and len(variables[1].levels) != 2:
             return None
         # Levels beyond those of the cuts stand for no number.
         known = [len(one.cuts) + 1 if one.cuts else len(one.levels) for one in variables]
         tau = pooled_tau(tables[:, : known[0], : known[1]])
-        return None if tau is None else cls(variables[0].name, variables[1].name, tau, int(tables.sum()))
+        if tau is None:
+            return None
+        level = "" if ordered[1] else variables[1].levels[int(tau > 0)]
+        return cls(variables[0].name, variables[1].name, abs(tau) if level else tau, int(tables.sum()), level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,8 +312,13 @@ def furthest_apart(
     _, told, high_at, low_at, high_share, low_share = best
     return Contrast(
         first.name, first.levels[told], second.name,
-        second.levels[high_at], high_share, second.levels[low_at], low_share,
+        second.levels[high_at], high_share, second.levels[low_at], low_share, cut_names(first, second),
     )  # fmt: skip
+
+
+def cut_names(*variables: Variable) -> tuple[str, ...]:
+    """Name those variables whose levels are groups of numbers."""
+    return tuple(one.name for one in variables if one.cuts)
 
 
 def pooled_tau(tables: Integers) -> float | None:

@@ -26,7 +26,7 @@ from unless.formats.wire import (
     WireStatements,
 )
 from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence, Trend
+from unless.knowledge.grounds import Contrast, PairEvidence, Trend, cut_names
 from unless.knowledge.statements import KINDS, Statement, Statements
 
 Integers = npt.NDArray[np.int64]
@@ -210,7 +210,8 @@ class _Reader:
         for name, labels in ((wire.column, [wire.level]), (wire.other, [wire.at_high, wire.at_low])):
             check({*labels} <= {*self.domain[name].levels}, "a contrast is of levels that are not there")
         check(not isnan(high) and not isnan(low), "a contrast has no shares")
-        return Contrast(wire.column, wire.level, wire.other, wire.at_high, high, wire.at_low, low)
+        cut = cut_names(self.domain[wire.column], self.domain[wire.other])
+        return Contrast(wire.column, wire.level, wire.other, wire.at_high, high, wire.at_low, low, cut)
 
     def _tables(self, wire: WireEvidence, pair: tuple[str, str]) -> Integers:
         begin, self.n_cells = self.n_cells, self.n_cells + wire.n_cells

@@ -12,9 +12,9 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
+from unless.independence.design_effects import drawn_alike
 from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
-from unless.referee.samples import drawn_alike
 from unless.runtime.memory import memory_errors_told
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from unless.errors import FileFormatError, NotFitted, SettingError, TooLarge, Un
 from unless.formats.catalogue import write_model
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
+from unless.independence.design_effects import drawn_alike
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior, parse_prior
 from unless.knowledge.keeping import keep_statements, read_statements
@@ -19,7 +20,6 @@ from unless.knowledge.statements import Statements
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.classifier import UnlessClassifier
 from unless.learners.estimator import Estimator
-from unless.referee.samples import drawn_alike
 from unless.structures.canonical import CanonicalModel
 
 PathLike = str | os.PathLike[str]

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Variable
+from unless.independence.design_effects import DesignEffects
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
-from unless.referee.design_effects import DesignEffects
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -1,7 +1,8 @@
 """Pairs that regressions cannot judge: columns of many levels, and cells that too few rows fill.
 
-They are tested within strata, by permutations where cells are nearly empty (`sparse`). A column that goes
-together with an end must be held fixed; where the rows do not bear that, the pair is at most associated.
+They are tested within strata, by permutations where cells are nearly empty (`independence.sparse`). A column
+that goes together with an end must be held fixed; where the rows do not bear that, the pair is at most
+associated.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,9 @@ import numpy as np
 
 from unless.data.design import whole_numbers
 from unless.independence.logistic import Statistic
+from unless.independence.sparse import SparseTest, independence_within_strata
 from unless.referee.gates import Side, side_of
 from unless.referee.regressions import Bools, Codes, Ints, Table
-from unless.referee.sparse import SparseTest, independence_within_strata
 
 # Columns with more levels have no regression of their own.
 MOST_REGULAR = 12

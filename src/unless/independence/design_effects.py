@@ -6,10 +6,14 @@ and Scott 1984); where clusters are few, the F distribution takes the place of c
 one cluster are alike is itself estimated (Thomas and Rao 1987).
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri, fdtrc
 
+from unless.data.dataset import Dataset
 from unless.data.design import Design
 from unless.independence.logistic import Statistic
 
@@ -17,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 # A smaller chance has no quantile that can be told from others.
 _LEAST_P = 1e-290
+# Pairs of columns whose design effects are averaged, at most.
+_MOST_PAIRS = 40
 
 
 class DesignEffects:
@@ -85,3 +91,24 @@ class DesignEffects:
             return Statistic(value, found.df)
         p = max(float(fdtrc(found.df, self.freedom * found.df, value / found.df)), _LEAST_P)
         return Statistic(min(value, float(chdtri(found.df, p))), found.df)
+
+
+def drawn_alike(data: Dataset, pair: Sequence[int] | None = None) -> Dataset:
+    """Return a sample of the rows of a survey that may be taken as drawn alike; other tables are themselves.
+
+    Its size is the effective one: by weights, and by the design effect of a pair of columns, or the mean of
+    some pairs.
+    """
+    if data.design is None or data.detail is None:
+        return data
+    effects = DesignEffects(data.design, data.detail.counts)
+    pairs = [tuple(pair)] if pair is not None else list(pairwise(range(data.n_variables)))[:_MOST_PAIRS]
+    factors = []
+    for a, b in pairs:
+        kept = np.ones(len(data.detail.rows), dtype=np.bool_)
+        for end in (a, b):
+            if data.names[end] in data.detail.missing:
+                kept &= ~data.detail.missing[data.names[end]]
+        first, second = (data.detail.rows[:, end].astype(np.int32) for end in (a, b))
+        factors.append(effects.of(first, second, kept))
+    return data.self_weighting(float(np.mean(factors)) if factors else 1.0)

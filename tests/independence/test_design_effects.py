@@ -161,6 +161,7 @@ def test_a_survey_is_asked_and_compared_as_rows_drawn_alike():
     table = drawn_by_weight(1)
     est = unless.GGS().fit(read(table, weight_column="w"))
     assert est.ask("a", "b").data.p > 0.01
+    assert unless.ask(est.data_, "a", "b").p == est.ask("a", "b").data.p
     assert est.data_.n_rows == len(table["w"])
     found = unless.compare_groups(read(table, weight_column="w"), "c")
     assert found.notes[0].startswith("The table is a survey (w): its ")
