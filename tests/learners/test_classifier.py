@@ -67,8 +67,23 @@ def test_a_file_holds_its_labels(tmp_path, fitted):
     assert est.score(str(tmp_path / "table.csv")) == fitted.score(table, table["y"])
     table.loc[3, "y"] = None
     table.to_csv(tmp_path / "holes.csv", index=False)
-    with pytest.raises(DataError, match="'y' has missing values"):
-        unless.UnlessClassifier(target="y").fit(tmp_path / "holes.csv")
+    est = unless.UnlessClassifier(target="y").fit(tmp_path / "holes.csv")
+    assert est.notes_[-1] == "Left out 1 row without a label in 'y'."
+    assert est.classes_.tolist() == ["no", "yes"]
+    assert est.data_.n_rows == 399
+    polars = {name: [None if pd.isna(one) else one for one in table[name]] for name in table}
+    for kept in (table, pl.DataFrame(polars)):
+        again = unless.UnlessClassifier(target="y").fit(kept)
+        assert again.notes_[-1] == "Left out 1 row without a label in 'y'."
+        assert np.array_equal(again.predict_proba(table), est.predict_proba(table))
+    numbers = table.assign(y=table["y"].map({"yes": 1.0, "no": 0.0}))
+    again = unless.UnlessClassifier(target="y").fit(numbers, sample_weight=np.full(400, 2))
+    assert again.data_.n_rows == 798
+    assert again.classes_.tolist() == [0.0, 1.0]
+    with pytest.raises(DataError, match="labels are missing"):
+        unless.UnlessClassifier().fit(
+            table[["a", "b"]], table["y"].astype(object).where(table["y"].notna(), None)
+        )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ class UnlessClassifier(Estimator):
 
     A Dataset that was read with its missing values (`Dataset.detail`) is used as it is: a network of all
     columns is fitted by EM, weights are fitted to the completed rows, and a column that a row hides is summed
-    over given the rest of the row. Rows without a label are left out.
+    over given the rest of the row.
+
+    Rows without a label are left out where the target is a column of the table, and refused in y.
 
     Parameters
     ----------

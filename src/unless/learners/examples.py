@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
-from unless.data.dataset import Dataset, Detail
+from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
 from unless.data.read import read
@@ -51,7 +51,8 @@ def read_examples(
 ) -> Examples:
     """Read rows and their labels: those of y, or of the column `target` of X.
 
-    Missing values of other columns become a level. Columns of many numbers are cut at quantiles.
+    Missing values of other columns become a level. Columns of many numbers are cut at quantiles. Rows whose
+    label is missing are left out if the labels are a column of X, and refused in y.
     """
     if y is None and target is None:
         raise SettingError(
@@ -62,12 +63,13 @@ def read_examples(
         return _read_whole(X, y, target, sample_weight, show_progress)
     table = as_table(X)
     columns = columns_of(_checked(table))
+    unlabelled = None
     if y is None:
         if target not in columns:
             raise DataError(
                 f"The table has no column {target!r} to learn to predict; its columns are {shorten(columns)}."
             )
-        y = columns[target]
+        y, unlabelled = _labelled(columns[target])
     name = _name_of(y, target, columns)
     features = {one: column for one, column in columns.items() if one != name}
     if not features:
@@ -80,6 +82,9 @@ def read_examples(
     more: dict[str, Array] = {name: codes}
     weights = None if sample_weight is None else _checked_weights(sample_weight, len(codes))
     count = None
+    if unlabelled is not None:
+        # A row that counts 0 times is left out.
+        weights = np.where(unlabelled, 0, 1 if weights is None else weights)
     if weights is not None:
         count = free_column("sample_weight", [*columns, name])
         more[count] = weights
@@ -89,7 +94,27 @@ def read_examples(
     data = read(
         joined, count_column=count, missing="level", bins=bins, strict=True, show_progress=show_progress
     )
+    if unlabelled is not None:
+        notes = [one for one in data.notes if not one.startswith("Left out rows that are counted 0 times")]
+        data = replace(data, notes=(*notes, _left_out(int(unlabelled.sum()), name)))
     return _named(data, name, classes, cuts)
+
+
+def _labelled(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
+    """Return labels with any label in place of those that are missing, and where they are, if some are."""
+    values: Array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if values.ndim != 1 or values.dtype.kind not in "fO":
+        return column, None
+    gone = np.array([is_missing(one) for one in values.tolist()], dtype=np.bool_)
+    if not gone.any() or gone.all():
+        return column, None
+    filled = np.array(values, copy=True)
+    filled[gone] = values[~gone][0]
+    return filled, gone
+
+
+def _left_out(n_rows: int, target: str) -> str:
+    return f"Left out {n_rows:,} {'row' if n_rows == 1 else 'rows'} without a label in {target!r}."
 
 
 def _is_file(X: Any) -> bool:
@@ -116,8 +141,8 @@ def _read_whole(
     variable = data.domain[target]
     if not isinstance(X, Dataset) and set(MISSING) & set(variable.levels):
         labels = read_cells(data.domain.select([target]), X, show_progress, unknown="mark")
-        if (labels == HOLE).any():
-            raise _no_labels(target)
+        data = _without_unlabelled(data, target, int((labels == HOLE).sum()))
+        variable = data.domain[target]
     if data.n_variables < 2:
         raise DataError("The table has no column to predict from; give one or more beside the labels.")
     if not data.n_rows:
@@ -138,9 +163,39 @@ def _with_labels(data: Dataset, target: str) -> Dataset:
     missing = {name: holes[known] for name, holes in detail.missing.items() if name != target}
     design = None if detail.design is None else detail.design.taken(known)
     kept = Detail.of(detail.rows[known], detail.counts[known], finer, missing, design)
-    n_gone = int(detail.counts[~known].sum())
-    note = f"Left out {n_gone:,} {'row' if n_gone == 1 else 'rows'} without a label in {data.names[place]!r}."
+    note = _left_out(int(detail.counts[~known].sum()), data.names[place])
     return replace(data, detail=kept, notes=(*data.notes, note))
+
+
+def _without_unlabelled(data: Dataset, target: str, n_gone: int) -> Dataset:
+    """Leave out the rows whose label is missing, of which reading made a level; there are so many."""
+    place, variable = data.index(target), data.domain[target]
+    made = [
+        label
+        for label in MISSING
+        if label in variable.levels
+        and int(data.counts[data.rows[:, place] == variable.code(label)].sum()) == n_gone
+    ]
+    if not n_gone or not made:
+        return data
+    gone = variable.code(made[0])
+    levels = tuple(label for label in variable.levels if label != made[0])
+    domain = Domain(tuple(replace(one, levels=levels) if one.name == target else one for one in data.domain))
+
+    def without(rows: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        known = rows[:, place] != gone
+        kept = rows[known].copy()
+        kept[:, place] -= kept[:, place] > gone
+        return kept, known
+
+    rows, known = without(data.rows)
+    chosen = Dataset.from_codes(domain, rows, data.counts[known], (*data.notes, _left_out(n_gone, target)))
+    detail = None
+    if data.detail is not None:
+        rows, known = without(data.detail.rows)
+        finer = {name: codes[known] for name, codes in data.detail.finer.items()}
+        detail = Detail.of(rows, data.detail.counts[known], finer)
+    return replace(chosen, detail=detail, plan=data.plan)
 
 
 def _checked(table: Any) -> Any:
@@ -206,12 +261,7 @@ def _refuse_holes(values: Array) -> None:
                 "groups, or give labels such as texts or whole numbers."
             )
     elif values.dtype.kind == "O" and any(map(is_missing, values)):
-        raise _no_labels(None)
-
-
-def _no_labels(target: str | None) -> DataError:
-    where = "Some labels are missing" if target is None else f"Column {target!r} has missing values"
-    return DataError(f"{where}; leave out the rows that have no label.")
+        raise DataError("Some labels are missing; leave out the rows that have no label.")
 
 
 def find_cuts(columns: Mapping[str, Any], weights: Array) -> dict[str, tuple[float, ...]]:
