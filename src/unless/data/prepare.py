@@ -27,6 +27,7 @@ from unless.data.roles import (
 )
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.source import Field, Source
+from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_told
@@ -59,6 +60,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     header: bool = True,
     encoding: str | None = None,
     show_progress: bool | None = None,
+    connection: object | None = None,
+    sheet: str | int | None = None,
 ) -> Plan:
     """Look at a table and say what would be done with each column.
 
@@ -75,7 +78,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         The columns whose levels have an order: their names, or a mapping to their levels in order.
     count_column, missing, missing_values, levels, bins, rare, max_levels
         As in `unless.read`: what is said there is not decided here.
-    max_memory, delimiter, header, encoding, show_progress
+    max_memory, delimiter, header, encoding, show_progress, connection, sheet
         As in `unless.read`.
 
     Examples
@@ -102,7 +105,9 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        sheet=sheet,
     )
+    source = with_connection(source, connection)
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (

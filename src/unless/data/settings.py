@@ -65,6 +65,8 @@ class Settings:
     shapes: dict[str, Shape] = field(default_factory=dict)
     # The columns of which missing values are a level, whatever is done with the others.
     missing_levels: frozenset[str] = frozenset()
+    # The sheet of a spreadsheet, by its name or its number from 1.
+    sheet: str | int | None = None
 
     def wants(self, name: str) -> bool:
         """Tell whether a column of the table is needed at all."""
@@ -111,6 +113,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
     exclude: Iterable[object] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[object] | None = None,
+    sheet: str | int | None = None,
 ) -> Settings:
     """Check every argument that can be checked without the table."""
     orders = _ordered(ordered)
@@ -134,6 +137,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         ordered=orders,
         shapes=_shapes(levels, bins or ()) if isinstance(levels, Domain) else {},
         missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
+        sheet=sheet if sheet is None or isinstance(sheet, str) else _whole("sheet", sheet, 1),
     )
 
 
