@@ -75,7 +75,7 @@ def with_connection(source: object, connection: object | None) -> object:
         raise SettingError(f"The query is empty; write {_EXAMPLE}.")
     if isinstance(source, str) and re.fullmatch(r'\s*"?[\w.]+"?\s*', source):
         raise SettingError(
-            f"{source!r} is no query; write unless.read('select * from {source.strip()}', connection=...)."
+            f"{source!r} is no query; for a table of this name write 'select * from {source.strip()}'."
         )
     return Query(source, connection)
 
@@ -209,8 +209,8 @@ def _only_table(file: TableFile, tables: Sequence[tuple[str, ...]]) -> str:
     if len(tables) > 1:
         names = [".".join(one) for one in tables]
         raise DataError(
-            f"{file.title} has {len(tables):,} tables ({shorten(names)}); choose with a query: unless.read("
-            f"'select * from {names[0]}', connection={file.title}), or --sql on the command line."
+            f"{file.title} has {len(tables):,} tables ({shorten(names)}); choose by a query, such as 'select * "
+            f"from {names[0]}', with connection={file.title} in Python or --sql on the command line."
         )
     (table,) = tables
     return "select * from " + ".".join('"' + part.replace('"', '""') + '"' for part in table)
