@@ -117,11 +117,6 @@ def gathered(option: str, given: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     return table
 
 
-def sheet(text: str) -> str | int:
-    """Read the number of a sheet, or its name."""
-    return int(text) if text.isascii() and text.isdigit() else text
-
-
 def delimiter(text: str) -> str:
     r"""Read one character; a shell has no easy way to write a tab, so \t and tab are one."""
     return "\t" if text in (r"\t", "tab") else text

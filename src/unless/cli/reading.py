@@ -17,7 +17,6 @@ from unless.cli.options import (
     names,
     ordered,
     rare,
-    sheet,
     stacked,
 )
 
@@ -91,7 +90,7 @@ _OPTIONS = {
     "encoding": click.option("--encoding", metavar="NAME", help="How a text file is written (UTF-8)."),
     "sheet": click.option(
         "--sheet",
-        type=Written("SHEET", sheet),
+        metavar="SHEET",
         help="The sheet of a spreadsheet: its name, or its number from 1 (the first with a table).",
     ),
     "plan": click.option(

@@ -24,11 +24,14 @@ from unless.errors import DataError, SettingError
 
 def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
     """Open a path, a query, a frame, an array or a plain Python table, and lock the database on it."""
+    found = _files(source)
+    if how.sheet is not None and not found:
+        raise SettingError(f"sheet={how.sheet!r} is for spreadsheets, and the table is none; leave it out.")
     if isinstance(source, Query):
         return open_query(source, shop, how)
     if is_relation(source):
         return open_relation(source, shop, how)
-    if found := _files(source):
+    if found:
         return _open_files([prepare(one, shop) for one in found], shop, how)
     if isinstance(source, np.ndarray):
         opened: Source | None = open_array(source, shop, how)
@@ -73,6 +76,10 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
             f"The pattern matches files of different formats ({shorten(sorted(formats))}); name one kind."
         )
     form = formats.pop()
+    if how.sheet is not None and form != "excel":
+        raise SettingError(
+            f"sheet={how.sheet!r} is for spreadsheets, and {files[0].title} is none; leave it out."
+        )
     if form in ("arff", "excel", "database"):
         if len(files) > 1:
             raise DataError(

@@ -209,8 +209,8 @@ def _only_table(file: TableFile, tables: Sequence[tuple[str, ...]]) -> str:
     if len(tables) > 1:
         names = [".".join(one) for one in tables]
         raise DataError(
-            f"{file.title} has {len(tables):,} tables ({shorten(names)}); choose by a query, such as 'select * "
-            f"from {names[0]}', with connection={file.title} in Python or --sql on the command line."
+            f"{file.title} has {len(tables):,} tables ({shorten(names)}); choose by a query, such as 'select "
+            f"* from {names[0]}', with connection={file.title} in Python or --sql on the command line."
         )
     (table,) = tables
     return "select * from " + ".".join('"' + part.replace('"', '""') + '"' for part in table)

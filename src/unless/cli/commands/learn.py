@@ -1,5 +1,7 @@
 """`unless learn`: from a table on disk to a saved model."""
 
+# ruff: noqa: S608 (a query in an example is not run)
+
 import json
 from collections.abc import Iterable
 from shlex import quote
