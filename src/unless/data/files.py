@@ -26,7 +26,7 @@ from unless.runtime.streams import (
     writing_temporary,
 )
 
-Format = Literal["delimited", "parquet", "json", "arff", "excel", "database"]
+Format = Literal["delimited", "parquet", "json", "arff", "excel", "database", "labelled"]
 
 _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -46,13 +46,15 @@ _FORMATS: dict[str, Format] = {
     ".sqlite3": "database",
     ".duckdb": "database",
     ".ddb": "database",
+    ".dta": "labelled",
+    ".sav": "labelled",
+    ".zsav": "labelled",
+    ".por": "labelled",
 }
 _FOREIGN = {
     ".feather": "polars.read_ipc",
     ".arrow": "polars.read_ipc",
     ".ipc": "polars.read_ipc",
-    ".dta": "pandas.read_stata",
-    ".sav": "pandas.read_spss",
     ".sas7bdat": "pandas.read_sas",
     ".xpt": "pandas.read_sas",
     ".pkl": "pandas.read_pickle",
@@ -195,6 +197,10 @@ def _recognised(path: Path, *, is_text_too: bool = False) -> str:
             return ending
     if start[8:12] == b"DUCK":
         return ".duckdb"
+    if start.startswith((b"$FL2", b"$FL3")):
+        return ".sav"
+    if start.startswith(b"<stata_dta>"):
+        return ".dta"
     if not is_text_too:
         return ""
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from unless.data.duck import Workshop
 from unless.data.excel import open_excel
 from unless.data.files import TableFile, find_files, prepare
 from unless.data.frames import open_frame
+from unless.data.labelled import open_labelled
 from unless.data.settings import Settings, check_names
 from unless.data.source import Field, Source, nested
 from unless.data.sql import Query, is_relation, open_database, open_query, open_relation, refuse_connection
@@ -80,18 +81,25 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
         raise SettingError(
             f"sheet={how.sheet!r} is for spreadsheets, and {files[0].title} is none; leave it out."
         )
-    if form in ("arff", "excel", "database"):
+    if form in _ONE_BY_ONE:
         if len(files) > 1:
             raise DataError(
                 f"Files such as {files[0].title} are read one at a time; name one of the {len(files):,}."
             )
         # Before the database is made: a child process is started from a small parent.
-        opening = {"arff": open_arff, "excel": open_excel, "database": open_database}[form]
-        opened = opening(files[0], shop, how)
+        opened = _ONE_BY_ONE[form](files[0], shop, how)
         shop.lock()
         return opened
     shop.lock(one.path for one in files)
     return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
+
+
+_ONE_BY_ONE: dict[str, Callable[[TableFile, Workshop, Settings], Source]] = {
+    "arff": open_arff,
+    "excel": open_excel,
+    "database": open_database,
+    "labelled": open_labelled,
+}
 
 
 def row_numbers(source: Source) -> list[str]:
