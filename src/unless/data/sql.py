@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # About how many values are in memory at once between a database and the spool.
 _BATCH = 200_000
+# The least and the most rows of a batch.
+_LEAST, _MOST = 2_000, 100_000
 _SPOOLED = "spool.given"
 _EXAMPLE = 'unless.read("select ...", connection=...)'
 
@@ -267,14 +269,30 @@ def open_relation(
         shop.stage("asking the database")
     with _refusing():
         types = list(relation.types)
+    # Before anything is run: a connection is not used again while rows are left to fetch.
+    names = _names(relation.columns, how)
+    with _refusing():
         # Its own batches have 100,000 rows and more, however many columns there are.
         stream = relation
         if find_spec("pyarrow") is not None:
-            rows = min(max(_BATCH // max(len(types), 1), 2_048), 100_000)
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-            stream = reader(rows)
+            stream = reader(_batch_size(len(types)))
     made = [_of_duckdb(one) for one in types]
-    return _spool_stream(stream, list(relation.columns), made, shop, how, interrupt)
+    with _closing(None if stream is relation else stream):
+        return _spool_stream(stream, names, made, shop, how, interrupt)
+
+
+@contextmanager
+def _closing(stream: Any) -> Iterator[None]:
+    """Close a stream of rows; after Ctrl-C the database may still be fetching from it."""
+    try:
+        yield
+    except Exception:
+        with suppress(Exception):
+            stream.close()
+        raise
+    with suppress(Exception):
+        stream.close()
 
 
 @dataclass(frozen=True)
@@ -322,11 +340,12 @@ def _open_adbc(cursor: Any, shop: Workshop, how: Settings) -> Source:
     schema = getattr(stream, "schema", None)
     if schema is None:
         names = [one[0] for one in cursor.description or ()]
-        return _spool_stream(stream, names, [_Made()] * len(names), shop, how)
+        return _spool_stream(stream, _names(names, how), [_Made()] * len(names), shop, how)
     if not len(schema):
         raise _no_rows()
     made = [_of_arrow(one.type) for one in schema]
-    return _spool_stream(stream, list(schema.names), made, shop, how)
+    with _closing(stream):
+        return _spool_stream(stream, _names(schema.names, how), made, shop, how)
 
 
 def _of_arrow(kind: Any) -> _Made:
@@ -376,14 +395,13 @@ def _ask_sqlalchemy(connection: Any, text: Any) -> Any:
 
 def _spool_stream(
     stream: Any,
-    columns: Sequence[str],
+    names: tuple[str, ...],
     made: Sequence[_Made],
     shop: Workshop,
     how: Settings,
     interrupt: Callable[[], object] | None = None,
 ) -> Source:
     """Copy Arrow batches to the spool."""
-    names = _names(columns, how)
     shop.attach_spool()
     shop.register("stream", ArrowStream(stream))
     aliases = ", ".join(f"c{place}" for place in range(len(names)))
@@ -409,6 +427,10 @@ def _spool_stream(
     return Source(shop.title, _SPOOLED, names, tuple(fields))
 
 
+def _batch_size(n_columns: int) -> int:
+    return min(max(_BATCH // max(n_columns, 1), _LEAST), _MOST)
+
+
 def _names(columns: Sequence[object], how: Settings) -> tuple[str, ...]:
     names = outer_names(columns, "the query", "name one of them otherwise with AS")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
@@ -427,7 +449,7 @@ def _spool_rows(
     shop.run("begin")
     first = ", ".join(f"{one.column} VARCHAR" for one in spooled.values()) or "none INTEGER"
     shop.run(f"create table {_SPOOLED} ({first})")
-    size = min(max(_BATCH // max(len(names), 1), 100), 50_000)
+    size = _batch_size(len(names))
     while True:
         with _refusing():
             rows = fetch(size)
