@@ -237,7 +237,7 @@ def _refusing(title: str = "") -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """Return the first line of what a database says, without the classes of its errors."""
     line = next((one.strip() for one in str(error).splitlines() if one.strip()), type(error).__name__)
-    line = re.sub(r"^\(?[\w.]+(?:Error|Exception)\)?:?\s+", "", line)
+    line = re.sub(r"^\([\w.]+\)\s+|^[\w.]+(?:Error|Exception):\s+", "", line)
     return re.sub(r"^[\w ]+ Error: ", "", line).strip(" .:")[:200]
 
 
@@ -382,7 +382,11 @@ def _open_sqlalchemy(text: Any, connection: Any, shop: Workshop, how: Settings) 
 
 
 def _ask_sqlalchemy(connection: Any, text: Any) -> Any:
-    is_automatic = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+    driver = getattr(connection.connection, "driver_connection", None)
+    options = connection.get_execution_options()
+    is_automatic = (
+        options.get("isolation_level") == "AUTOCOMMIT" or getattr(driver, "autocommit", None) is True
+    )
     # Rows stay on the server until they are fetched, which needs a transaction.
     options = {} if is_automatic else {"stream_results": True}
     if isinstance(text, str):
