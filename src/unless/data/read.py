@@ -63,10 +63,10 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     ----------
     source
         A path, a glob, "-" for standard input, a binary file that is open, or a list of them (CSV, TSV,
-        Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2, .xz or .zip), a pandas, polars, Arrow or Dask
-        table, a NumPy array, a dictionary of columns, a list of rows, or a Dataset. A Dask DataFrame is
-        collapsed on its cluster: only distinct rows come here. Or a DuckDB relation, the file of a SQLite or
-        DuckDB database with one table, or, with `connection`, a query.
+        Parquet, JSON, ARFF, Excel, Stata, SPSS, SQLite, DuckDB; packed as .gz, .zst, .bz2, .xz or .zip), a
+        pandas, polars, Arrow or Dask table, a DuckDB relation, a NumPy array, a dictionary of columns, a list
+        of rows, or a Dataset. A Dask DataFrame is collapsed on its cluster: only distinct rows come here.
+        With `connection`, a query.
     columns
         The columns to keep, in this order. For a table without names, their names.
     count_column
