@@ -48,9 +48,9 @@ def test_the_first_sheet_with_a_table_is_read_and_the_others_are_named(tmp_path)
     path = sheets(tmp_path / "t.xlsx", cover=COVER, empty=pd.DataFrame(), table=TABLE, other=OTHER)
     data = read(path)
     assert data.names == ("a", "b")
-    assert data.notes[0] == (
-        "Read sheet 'table'; other sheets are 'cover', 'empty', 'other' (choose with sheet= or --sheet)."
-    )
+    note = "Read sheet 'table'; other sheets are 'cover', 'empty', 'other' (choose with sheet= or --sheet)."
+    assert [one for one in data.notes if "sheet" in one] == [note]
+    assert prepare(path).notes == (note,)
 
 
 @pytest.mark.parametrize("sheet", ["other", "Other ", 3, "3"])

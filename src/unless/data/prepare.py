@@ -123,7 +123,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         progress("Preparing", show_progress, after=PATIENCE) as bar,
         Workshop(how.max_memory, bar) as shop,
     ):
-        return make_plan(open_source(source, shop, how), shop, how)[1]
+        opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
+        return replace(plan, notes=(*opened.notes, *plan.notes))
 
 
 def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:

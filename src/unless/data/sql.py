@@ -27,7 +27,8 @@ from unless.data.domain import shorten
 from unless.data.duck import Workshop, connect_to_file
 from unless.data.files import TableFile, database_kind, find_files, prepare
 from unless.data.frames import ArrowStream
-from unless.data.labels import to_label
+from unless.data.labels import is_number, to_label
+from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
 from unless.data.source import Field, Form, Source, form_of, outer_names
 from unless.errors import DataError, SettingError, UnlessError
@@ -320,10 +321,14 @@ def _open_dbapi(text: str, connection: Any, shop: Workshop, how: Settings) -> So
         if not cursor.description:
             raise _no_rows()
         names = [one[0] for one in cursor.description]
-        return _spool_rows(names, cursor.fetchmany, shop, how)
+        return _spool_rows(names, cursor.fetchmany, shop, how, is_untyped=_is_sqlite(connection))
     finally:
         with suppress(Exception):
             cursor.close()
+
+
+def _is_sqlite(connection: Any) -> bool:
+    return any(one.__module__ == "sqlite3" for one in type(connection).__mro__)
 
 
 def _cursor(connection: Any) -> Any:
@@ -373,7 +378,8 @@ def _open_sqlalchemy(text: Any, connection: Any, shop: Workshop, how: Settings) 
         try:
             if not result.returns_rows:
                 raise _no_rows()
-            return _spool_rows(list(result.keys()), result.fetchmany, shop, how)
+            is_untyped = opened.dialect.name == "sqlite"
+            return _spool_rows(list(result.keys()), result.fetchmany, shop, how, is_untyped=is_untyped)
         finally:
             result.close()
     finally:
@@ -442,12 +448,20 @@ def _names(columns: Sequence[object], how: Settings) -> tuple[str, ...]:
 
 
 def _spool_rows(
-    columns: Sequence[object], fetch: Callable[[int], Sequence[Sequence[Any]]], shop: Workshop, how: Settings
+    columns: Sequence[object],
+    fetch: Callable[[int], Sequence[Sequence[Any]]],
+    shop: Workshop,
+    how: Settings,
+    *,
+    is_untyped: bool = False,
 ) -> Source:
-    """Copy rows of Python objects to the spool, batch by batch, in the thread that asked for them."""
+    """Copy rows of Python objects to the spool, batch by batch, in the thread that asked for them.
+
+    In a database that `is_untyped`, numbers may be written as text, as they are after an import of CSV.
+    """
     names = _names(columns, how)
     wanted = {name: place for place, name in enumerate(names) if how.wants(name)}
-    spooled = {name: _Column(f"c{place}") for name, place in wanted.items()}
+    spooled = {name: _Column(f"c{place}", is_untyped) for name, place in wanted.items()}
     shop.attach_spool()
     # Of a transaction that is never ended, nothing is left.
     shop.run("begin")
@@ -498,15 +512,18 @@ _TYPES = {
     "zoned": "TIMESTAMPTZ",
 }
 _NUMBERS = ("integer", "huge", "float")
+_NO_VALUE = MISSING_WORDS | {""}
 
 
 class _Column:
     """A column of the spool: the kind of all values so far, and of text whether numbers came too."""
 
-    def __init__(self, column: str) -> None:
+    def __init__(self, column: str, is_untyped: bool = False) -> None:
         self.column = column
         self.kind = ""
         self.is_mixed = False
+        # Whether all text so far is numbers and words for missing values.
+        self.may_be_numbers = is_untyped
 
     @property
     def type(self) -> str:
@@ -523,6 +540,9 @@ class _Column:
         if "integer" in kinds:
             kinds = kinds - {"integer"} | {_kind_of_integers(values)}
         self._widen(kinds)
+        if self.may_be_numbers and "text" in kinds:
+            texts = {value for value in values if isinstance(value, str)}
+            self.may_be_numbers = all(is_number(one) or one.strip() in _NO_VALUE for one in texts)
         if self.kind == "integer" and None not in values:
             return np.array([int(value) for value in values], dtype=np.int64)
         if self.kind == "float":
@@ -558,7 +578,7 @@ class _Column:
         """Return the field of this column, which now has all its values."""
         if self.kind in ("bytes", "nested"):
             return Field(name, self.column, "unusable")
-        if self.is_mixed:
+        if self.is_mixed or (self.kind == "text" and self.may_be_numbers):
             # As in files without types, where NA among numbers stands for a missing one.
             return Field(name, self.column, "words")
         form: Form
