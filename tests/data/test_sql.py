@@ -531,6 +531,29 @@ def test_a_connection_is_no_table(request, name):
         read(request.getfixturevalue(name))
 
 
+STOPPED = """
+import os, signal, threading, time
+import duckdb, unless
+
+connection = duckdb.connect(config={"max_temp_directory_size": "10MB"})
+connection.execute("set enable_progress_bar = false")
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+many = "select hash(i) as a from range(20_000_000_000) t(i)"
+try:
+    unless.read(f"select a % 2 as x, count(*) as n from ({many}) group by all", connection=connection)
+except KeyboardInterrupt:
+    print(connection.execute("select 'still there'").fetchone()[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signal")
+def test_ctrl_c_stops_a_query_before_its_first_rows():
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("still there\n", "")
+
+
 # --- ten million rows ------------------------------------------------------------------------------------
 
 CHILD = """

@@ -31,6 +31,7 @@ from unless.data.labels import is_number, to_label
 from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
 from unless.data.source import Field, Form, Source, form_of, outer_names
+from unless.data.waiting import aside
 from unless.errors import DataError, SettingError, UnlessError
 from unless.runtime.memory import check_columns
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _BATCH = 200_000
 # The least and the most rows of a batch.
 _LEAST, _MOST = 2_000, 100_000
+# Seconds a query is given to end after Ctrl-C.
+_GRACE = 0.5
 _SPOOLED = "spool.given"
 _EXAMPLE = 'unless.read("select ...", connection=...)'
 
@@ -258,7 +261,12 @@ def _open_duckdb(text: str, connection: Any, shop: Workshop, how: Settings) -> S
 def _ask_duckdb(_connection: Any, _text: str) -> Any:
     # DuckDB looks for tables that it does not know among the variables here, so there are nearly none.
     with _refusing():
-        return _connection.sql(_text)
+        return _heard(lambda: _connection.sql(_text), _connection.interrupt)
+
+
+def _heard(work: Callable[[], Any], interrupt: Callable[[], object] | None) -> Any:
+    """Let DuckDB work beside the main thread, which hears Ctrl-C."""
+    return aside(work, stop=interrupt or (lambda: None), grace=_GRACE, daemon=interrupt is None)
 
 
 def open_relation(
@@ -277,7 +285,8 @@ def open_relation(
         stream = relation
         if find_spec("pyarrow") is not None:
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-            stream = reader(_batch_size(len(types)))
+            # A query that sorts or groups is at work before the first rows come.
+            stream = _heard(lambda: reader(_batch_size(len(types))), interrupt)
     made = [_of_duckdb(one) for one in types]
     with _closing(None if stream is relation else stream):
         return _spool_stream(stream, names, made, shop, how, interrupt)
