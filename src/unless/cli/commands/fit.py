@@ -86,7 +86,7 @@ def _judge(text: str) -> int | float | str:
     """,
 )
 @click.argument("structure", type=click.Path())
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(
     "-o", "--output", metavar="OUT", required=True, type=click.Path(), help="Where to save the model."
 )
@@ -143,11 +143,12 @@ def command(
     """
     from unless.cli.display import busy, note, say_json
     from unless.cli.models import features_of, open_record
-    from unless.cli.reading import found_files, read_like, say_notes
+    from unless.cli.reading import found_files, read_like, say_notes, with_database
     from unless.cli.wording import visible
     from unless.cli.writing import MODELS, check_model_output
     from unless.formats.catalogue import write_model
 
+    files = with_database(files, options, required=True)
     prior = _prior(options)
     if options["incomplete"] == "drop" and options["missing"] is None:
         options["missing"] = "drop"
@@ -160,7 +161,9 @@ def command(
         say_notes(data)
     if isinstance(options["validation"], str):
         judge = [options["validation"]]
-        options["validation"] = read_like(opened.domain, judge, options, structure, quiet=quiet, holes=True)
+        options["validation"] = read_like(
+            opened.domain, judge, {**options, "sql": None}, structure, quiet=quiet, holes=True
+        )
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
     write_model(net, output)
