@@ -7,12 +7,16 @@ from math import ceil, isclose
 
 import numpy as np
 
+from unless.data.choices import Choices
 from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
 from unless.data.labels import sort_labels
+from unless.data.levels import free_name
 from unless.data.moments import part_label
 from unless.data.plan import AS_ASKED, BLANK, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
+from unless.data.scales import LEAST_ORDERED, Order, find_order
 from unless.data.settings import DEFAULT_LEVELS, Settings
+from unless.data.written import MOST_CELLS, PLAIN, Numerals, limit_of, snapped
 from unless.errors import DataError
 
 # A table of fewer rows is read as it stands: too little is known of its columns to decide anything.
@@ -81,6 +85,8 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     line = _said(one, how)
     if line is None and not one.n_present:
         line = _empty(one, how)
+    if line is None and one.choices is not None and one.n_rows >= FEW_ROWS:
+        line = _choices(one, one.choices)
     if line is None:
         line = _left_out(one, how.columns is not None)
     if line is None and one.numbers is not None:
@@ -106,6 +112,16 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
     return None
 
 
+def _choices(one: Profile, found: Choices, why: str = "") -> PlanLine:
+    """Give each answer of a question with several of them a column of its own."""
+    if found.left_out:
+        listed = ", ".join(map(repr, found.left_out[:5]))
+        more = f" and {len(found.left_out) - 5:,} more" if len(found.left_out) > 5 else ""
+        told = f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}"
+        why = f"{why}; {told}" if why else told
+    return PlanLine(name=one.name, role="choices", choices=found.kept, separator=found.separator, why=why)
+
+
 def _empty(one: Profile, how: Settings) -> PlanLine:
     why = BLANK if re.fullmatch(r"column \d+", one.name) else "no row has a value"
     is_small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
@@ -127,6 +143,13 @@ def levels_of(one: Profile) -> tuple[str, ...]:
 def _as_asked(one: Profile, role: str) -> PlanLine:
     """Follow what somebody said of a column, or say why that cannot be."""
     name, why = one.name, AS_ASKED
+    if role == "choices":
+        if one.choices is None:
+            raise DataError(
+                f"Column {name!r} holds no cells with several answers, parted by ; or | or a comma; give it "
+                "another role."
+            )
+        return _choices(one, one.choices, why)
     if role == "number":
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
@@ -139,7 +162,9 @@ def _as_asked(one: Profile, role: str) -> PlanLine:
     if role == "count":
         return PlanLine(name=name, role="count", kept=False, why=why)
     if role in ("category", "ordered"):
-        return PlanLine(name=name, role=role, levels=levels_of(one), why=why)  # type: ignore[arg-type]
+        order = _order(one)
+        known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
+        return PlanLine(name=name, role=role, levels=known, why=why)  # type: ignore[arg-type]
     return PlanLine(name=name, role=role, kept=False, why=why)  # type: ignore[arg-type]
 
 
@@ -215,7 +240,8 @@ def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
     declared = one.kind in ("category", "boolean")
     if one.n_values > NATURAL_VALUES and not small and not declared:
         return _cut(one, numbers)
-    role: Role = "category" if one.n_values <= 2 or declared else "ordered"
+    # Fewer may be codes of kinds.
+    role: Role = "category" if one.n_values < LEAST_ORDERED or declared else "ordered"
     levels = levels_of(one)
     # 1 and 1.0 may be two labels of one number: then the column is text to the reader.
     thin = bool((numbers.weights < LEAST_ROWS).any())
@@ -229,12 +255,32 @@ def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
 def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:
     """Cut numbers into groups; where nearly all are one number there is nothing to cut."""
     cuts = find_cuts(numbers)
+    written = ""
+    if one.numerals is not None:
+        written = one.numerals.written
+        cuts = snapped(cuts, [limit_of(limit, written) for limit in one.numerals.limits])
+        told = _numerals_told(one.numerals)
+        why = f"{why}; {told}" if why and told else why or told
     if not cuts:
         return PlanLine(
             name=one.name, role="constant", kept=False, why="nearly every row has the same number"
         )
     levels = group_labels(cuts, one.is_whole, one.low, one.high)
-    return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why)
+    return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why, written=written)
+
+
+def _numerals_told(found: Numerals) -> str:
+    """Say how numbers are written, and what is none."""
+    told = [] if found.written == PLAIN else [f"read as numbers written like {found.written}"]
+    if found.limits:
+        told.append(f"{', '.join(map(repr, found.limits[:4]))} count as beyond the number")
+    if found.strays:
+        ranked = sorted(found.strays.items(), key=lambda one: (-one[1], one[0]))
+        listed = ", ".join(f"{text!r} ({n:,})" for text, n in ranked[:5])
+        more = f" and {len(ranked) - 5:,} more" if len(ranked) > 5 else ""
+        n_cells = sum(found.strays.values())
+        told.append(f"{n_cells:,} {'cell is' if n_cells == 1 else 'cells are'} no number and missing: {listed}{more}")
+    return "; ".join(told)
 
 
 def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine:
@@ -292,6 +338,9 @@ def _category(one: Profile, how: Settings) -> PlanLine:
     # A column that is checked or not shows a single label.
     missing = one.n_values == 1 and one.n_missing > 0 and one.n_rows >= FEW_ROWS
     if one.n_values <= MANY_LEVELS or one.n_rows < FEW_ROWS or how.rare_below(name):
+        order = None if one.n_rows < FEW_ROWS or how.rare_below(name) else _order(one)
+        if order is not None:
+            return _in_order(one, order, missing)
         ordered = one.field.is_ordered
         role: Role = "ordered" if ordered else "category"
         return PlanLine(name=name, role=role, levels=levels_of(one), missing=missing)
@@ -305,6 +354,33 @@ def _category(one: Profile, how: Settings) -> PlanLine:
     return merge_seldom(one, one.labels)
 
 
+def _order(one: Profile) -> Order | None:
+    """Find the order of the labels of a column that everyone knows, where the table gives none."""
+    text = not one.is_number and not one.is_code and one.kind in ("text", "category") and bool(one.labels)
+    declared = one.field.levels is not None and set(one.field.levels) != set(one.labels or ())
+    if not text or declared or one.field.is_ordered or one.n_values > MANY_LEVELS:
+        return None
+    return find_order(one.name, sorted(one.labels or ()))
+
+
+def _in_order(one: Profile, order: Order, missing: bool) -> PlanLine:
+    """Give a column the order of its labels; answers that are no place in it are missing if they are few."""
+    labels = one.labels or {}
+    n_aside = sum(labels[label] for label in order.no_answers)
+    if not order.is_scale or n_aside > (1 - MOST_CELLS) * one.n_present:
+        levels = (*order.levels, *order.no_answers)
+        why = "" if order.is_scale else order.why
+        return PlanLine(name=one.name, role="category", levels=levels, missing=missing, why=why)
+    return PlanLine(
+        name=one.name,
+        role="ordered",
+        levels=order.levels,
+        missing=missing,
+        why=order.why,
+        no_answers=order.no_answers,
+    )
+
+
 def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
     """Keep the levels seen most often; the others become one."""
     counts = sorted(labels.values(), reverse=True)
@@ -313,10 +389,13 @@ def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
         # Of levels seen equally often all are kept or none.
         rare = counts[MOST_LEVELS - 1] + (counts[MOST_LEVELS - 1] == counts[MOST_LEVELS])
     merged = sum(n for n in counts if n < rare)
-    if not merged or (counts[0] < rare and counts[-1] >= LEAST_ROWS):
+    # A single level is not merged with itself.
+    if sum(n < rare for n in counts) < 2 or (counts[0] < rare and counts[-1] >= LEAST_ROWS):
         return PlanLine(name=one.name, role="category", levels=levels_of(one))
     if merged > MOST_MERGED * one.n_present:
         why = f"{one.n_values:,} levels, nearly all of them seldom"
         return PlanLine(name=one.name, role="text", kept=False, why=why)
     why = f"{one.n_values:,} levels"
-    return PlanLine(name=one.name, role="category", rare=rare, why=why)
+    kept = sort_labels(label for label, n in labels.items() if n >= rare)
+    levels = (*kept, free_name("other", kept))
+    return PlanLine(name=one.name, role="category", levels=levels, rare=rare, why=why)
