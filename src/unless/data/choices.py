@@ -1,5 +1,6 @@
 """Questions with several answers: cells such as "a;b;c", and sets of columns of which one is ticked in each row."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ MOST_CHOICES, LEAST_COVERED = 30, 0.8
 MOST_LETTERS = 80
 # Marks between the name that a set of columns shares and what tells them apart.
 _MARKS = "_.:- "
+_MEANS_NONE = re.compile(r"(none|nothing|no one|nobody|neither|never|no)\b|n/?a$|not applicable")
 _TICKED = frozenset({"1", "yes", "y", "true", "t", "x", "checked", "selected", YES})
 _BLANK = frozenset({"0", "no", "n", "false", "f", "unchecked", "not selected", NO})
 
@@ -101,6 +103,11 @@ def _is_question(
     covered = sum(ticks[one] for one in kept) >= LEAST_COVERED * sum(ticks.values())
     short = all(len(one) <= MOST_LETTERS for one in kept)
     return len(kept) >= 2 and len(kept) < len(cells) and varied and again and covered and short
+
+
+def means_none(answer: str) -> bool:
+    """Tell whether an answer says that no other one holds."""
+    return bool(_MEANS_NONE.match(answer.strip().lower()))
 
 
 def is_tick_box(labels: Iterable[str]) -> bool:

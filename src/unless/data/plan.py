@@ -156,6 +156,8 @@ class PlanLine:
             done += f", a function of {self.source}"
         if self.why in KNOWN_ORDERS:
             done += f": {', '.join(self.levels)}"
+        if self.no_answers:
+            done += f", {', '.join(map(repr, self.no_answers))} read as missing"
         if self.columns:
             done += f", joined from {', '.join(self.columns)}"
         if self.rare:
@@ -215,6 +217,11 @@ class Plan:
     def is_plain(self) -> bool:
         """Whether every column is read as it stands, as a category."""
         return not self.notes and not self.missing and all(one.is_plain for one in self.lines)
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the table has; those joined from others are not among them."""
+        return sum(not one.columns for one in self.lines)
 
     @property
     def count_column(self) -> str | None:
@@ -295,7 +302,7 @@ class Plan:
 
     def __repr__(self) -> str:
         kept = sum(one.kept and one.role != "count" for one in self.lines)
-        return f"<Plan: {len(self.lines):,} columns, {kept:,} of them learned from>"
+        return f"<Plan: {self.n_columns:,} columns, {kept:,} of them learned from>"
 
     def _repr_html_(self) -> str:
         rows = [(one.name, one.done, one.why) for one in self.lines]

@@ -30,7 +30,7 @@ from unless.data.roles import (
 )
 from unless.data.scales import KNOWN_ORDERS, LEAST_ORDERED
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
-from unless.data.shaping import joined_levels, ticked_sql, with_numbers
+from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
@@ -149,11 +149,13 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, P
     source = _read_numerals(source, found, how, shop, weight)
     if count is None and (name := _find_count(source, found, how, shop)) is not None:
         count = name
+        weight = _count_sql(source, source.field(name))
         others = [source.field(one.name) for one in looked if one.name != name]
-        found |= profile(source, others, how, shop, _count_sql(source, source.field(name)))
+        found |= profile(source, others, how, shop, weight)
     lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
     if how.count_column is not None:
         lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
+    source = _without_no_answers(source, lines, found, how, shop, weight)
     lines |= _joined(source, lines, found, how, shop)
     _keep_apart(source, lines, found, how, shop)
     lines = _at_least_two(lines, found)
@@ -190,6 +192,24 @@ def _read_numerals(
         for name, one in profile(source, [source.field(name) for name in read], how, shop, weight).items():
             one.numerals = found[name].numerals
             found[name] = one
+    return source
+
+
+def _without_no_answers(
+    source: Source,
+    lines: Mapping[str, PlanLine],
+    found: dict[str, Profile],
+    how: Settings,
+    shop: Workshop,
+    weight: str,
+) -> Source:
+    """Count answers that are no place on a scale as missing."""
+    aside = [line for line in lines.values() if line.no_answers]
+    for line in aside:
+        shape = Shape(line.name, line.levels, missing=line.no_answers)
+        source = with_labels(source, source.field(line.name), shape, how, shop)
+    if aside:
+        found |= profile(source, [source.field(line.name) for line in aside], how, shop, weight)
     return source
 
 
@@ -326,7 +346,11 @@ def _missing(
     count: str | None,
 ) -> tuple[str, dict[str, PlanLine]]:
     """Decide what is done with missing values, unless somebody said."""
-    kept = [name for name, line in lines.items() if line.kept and name in found and found[name].n_missing]
+    kept = [
+        name
+        for name, line in lines.items()
+        if line.kept and name in found and found[name].n_missing and not (line.choices and line.missing)
+    ]
     if how.missing != "auto" or not kept:
         return "", lines
     holes = _patterns(source, [found[name] for name in kept], how, shop, count)

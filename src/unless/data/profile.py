@@ -206,7 +206,10 @@ def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, 
         "order by 1 limit 100"
     )
     one.numerals = Numerals(
-        found.written, {stray: int(n) for stray, n in strays}, tuple(limit for (limit,) in limits)
+        found.written,
+        {stray: int(n) for stray, n in strays},
+        tuple(limit for (limit,) in limits),
+        found.is_plain,
     )
 
 

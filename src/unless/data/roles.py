@@ -7,7 +7,7 @@ from math import ceil, isclose
 
 import numpy as np
 
-from unless.data.choices import Choices
+from unless.data.choices import Choices, means_none
 from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
 from unless.data.labels import sort_labels
 from unless.data.levels import free_name
@@ -16,7 +16,7 @@ from unless.data.plan import AS_ASKED, BLANK, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
 from unless.data.scales import LEAST_ORDERED, Order, find_order
 from unless.data.settings import DEFAULT_LEVELS, Settings
-from unless.data.written import MOST_CELLS, PLAIN, Numerals, limit_of, snapped
+from unless.data.written import MOST_CELLS, Numerals, limit_of, snapped
 from unless.errors import DataError
 
 # A table of fewer rows is read as it stands: too little is known of its columns to decide anything.
@@ -34,6 +34,8 @@ WORDS, LETTERS, MOSTLY = 4, 40, 0.5
 NEARLY_ALL = 0.95
 # An identifier that comes again has more values than this, or than half of the rows.
 MANY_IDS = 50
+# Empty cells of a question with several answers mean that none was ticked if they are not more than this.
+MOST_EMPTY = 0.5
 # A date is daily if this share of the days from first to last is there.
 DAILY = 0.8
 
@@ -86,7 +88,7 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     if line is None and not one.n_present:
         line = _empty(one, how)
     if line is None and one.choices is not None and one.n_rows >= FEW_ROWS:
-        line = _choices(one, one.choices)
+        line = _choices(one, one.choices, how)
     if line is None:
         line = _left_out(one, how.columns is not None)
     if line is None and one.numbers is not None:
@@ -100,7 +102,7 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
     """Follow what the arguments say of a column."""
     name = one.name
     if name in how.roles:
-        return _as_asked(one, how.roles[name])
+        return _as_asked(one, how.roles[name], how)
     if name in how.bins:
         return PlanLine(name=name, role="number", why="cut as asked")
     if name in how.ordered or name in how.levels:
@@ -112,14 +114,24 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
     return None
 
 
-def _choices(one: Profile, found: Choices, why: str = "") -> PlanLine:
+def _choices(one: Profile, found: Choices, how: Settings, why: str = "") -> PlanLine:
     """Give each answer of a question with several of them a column of its own."""
     if found.left_out:
         listed = ", ".join(map(repr, found.left_out[:5]))
         more = f" and {len(found.left_out) - 5:,} more" if len(found.left_out) > 5 else ""
         told = f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}"
         why = f"{why}; {told}" if why else told
-    return PlanLine(name=one.name, role="choices", choices=found.kept, separator=found.separator, why=why)
+    # Who ticks none leaves the cell empty, unless there is an answer for that.
+    empty = 0 < one.n_missing <= MOST_EMPTY * one.n_rows
+    is_none = empty and how.missing == "auto" and not any(map(means_none, (*found.kept, *found.left_out)))
+    return PlanLine(
+        name=one.name,
+        role="choices",
+        choices=found.kept,
+        separator=found.separator,
+        missing=is_none,
+        why=why,
+    )
 
 
 def _empty(one: Profile, how: Settings) -> PlanLine:
@@ -140,7 +152,7 @@ def levels_of(one: Profile) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*known, *seen]))
 
 
-def _as_asked(one: Profile, role: str) -> PlanLine:
+def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
     """Follow what somebody said of a column, or say why that cannot be."""
     name, why = one.name, AS_ASKED
     if role == "choices":
@@ -149,7 +161,7 @@ def _as_asked(one: Profile, role: str) -> PlanLine:
                 f"Column {name!r} holds no cells with several answers, parted by ; or | or a comma; give it "
                 "another role."
             )
-        return _choices(one, one.choices, why)
+        return _choices(one, one.choices, how, why)
     if role == "number":
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
@@ -271,9 +283,10 @@ def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:
 
 def _numerals_told(found: Numerals) -> str:
     """Say how numbers are written, and what is none."""
-    told = [] if found.written == PLAIN else [f"read as numbers written like {found.written}"]
+    told = [] if found.is_plain else [f"read as numbers written like {found.written}"]
     if found.limits:
-        told.append(f"{', '.join(map(repr, found.limits[:4]))} count as beyond the number")
+        more = f" and {len(found.limits) - 4:,} more" if len(found.limits) > 4 else ""
+        told.append(f"numbers beyond a limit: {', '.join(map(repr, found.limits[:4]))}{more}")
     if found.strays:
         ranked = sorted(found.strays.items(), key=lambda one: (-one[1], one[0]))
         listed = ", ".join(f"{text!r} ({n:,})" for text, n in ranked[:5])

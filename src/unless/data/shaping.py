@@ -53,7 +53,7 @@ def with_shapes(source: Source, how: Settings, shop: Workshop) -> tuple[Source, 
             shapes.pop(name)
         elif shape.missing or shape.others:
             shapes.pop(name)
-            source = _with_labels(source, base, shape, how, shop)
+            source = with_labels(source, base, shape, how, shop)
         else:
             source, shapes[name] = _with_groups(source, name, base, shape, how, shop)
         if source is not before:
@@ -217,7 +217,7 @@ def joined_levels(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     return level_names(name.removesuffix(" (joined)"), columns)
 
 
-def _with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: Workshop) -> Source:
+def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: Workshop) -> Source:
     """Read some labels of a column as missing, and all that are not among its levels as one."""
     if base.form == "code":
         kept = {label: label for label in shape.levels if label != shape.others}

@@ -29,6 +29,7 @@ _ANY = re.compile(
     rf"(?P<number>[0-9.,](?:[0-9.,'{_QUOTE}{_BLANKS}]*[0-9.,])?)(?:[eE][-+]?[0-9]{{1,3}})?"
     rf"(?P<gap>[{_BLANKS}]?)(?P<after>%|‰|{_CURRENCIES}|[A-Za-zµ°][A-Za-z0-9µ°/²³]{{0,6}})?\)?"
 )
+_PLAIN_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 # The text of a convention: what stands before and after, and which marks part thousands and decimals.
 _CONVENTION = re.compile(r"(?P<before>.*?)1(?P<thousands>[.,])234(?P<decimal>[.,])5(?P<after>.*)", re.DOTALL)
 
@@ -38,12 +39,13 @@ class Numerals:
     """How the numbers of a column of text are written, and what in it is no number.
 
     `written` is the number 1234.5 in this way, such as "$1,234.5" or "1.234,5 €". `strays` are the other
-    texts and their cells; `limits` the texts such as "<5".
+    texts and their cells; `limits` the texts such as "<5". Numbers are `is_plain` without unit and separator.
     """
 
     written: str
     strays: Mapping[str, int] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
+    is_plain: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -150,7 +152,9 @@ def find_numerals(counts: Mapping[str, int]) -> Numerals | None:
         n_fit = total - sum(strays.values())
         if n_fit >= least and (best is None or n_fit > total - sum(best.strays.values())):
             limits = tuple(sorted(text for text in counts if text not in strays and _is_limit(text)))
-            best = Numerals(written, dict(sorted(strays.items())), limits)
+            others = [text for text in counts if text not in strays and not _is_limit(text)]
+            is_plain = written == PLAIN and all(map(_PLAIN_NUMBER.fullmatch, map(str.strip, others)))
+            best = Numerals(written, dict(sorted(strays.items())), limits, is_plain)
     return best
 
 

@@ -58,7 +58,7 @@ def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: 
     else:
         say(str(plan))
         kept = sum(one.kept for one in plan.lines)
-        size = f"{count(plan.n_rows, 'row')}, {count(len(plan.lines), 'column')}"
+        size = f"{count(plan.n_rows, 'row')}, {count(plan.n_columns, 'column')}"
         say(f"\n{size}, {kept:,} of them learned from.")
     if save is not None:
         note(f"Saved as {visible(save)}.")
