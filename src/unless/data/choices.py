@@ -17,6 +17,8 @@ SEPARATORS = (";", "|", ",")
 LEAST_SEVERAL, LEAST_VARIED = 0.05, 0.05
 # Answers kept, at most, and the share of all ticks that they must have; the others are free text or rare.
 MOST_CHOICES, LEAST_COVERED = 30, 0.8
+# An answer that means none stands alone but for this share of its cells.
+NEARLY_NONE = 0.05
 # Characters of an answer, at most.
 MOST_LETTERS = 80
 # Marks between the name that a set of columns shares and what tells them apart.
@@ -28,11 +30,15 @@ _BLANK = frozenset({"0", "no", "n", "false", "f", "unchecked", "not selected", N
 
 @dataclass(frozen=True)
 class Choices:
-    """The answers of a question with several of them, in the order of their names, and those left out."""
+    """The answers of a question with several of them, in the order of their names, and those left out.
+
+    `none` are answers that stand alone and mean that no other holds: the others say that, too.
+    """
 
     separator: str
     kept: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
 
 
 def answers(cell: str, separator: str) -> set[str]:
@@ -75,13 +81,18 @@ def _split(counts: Mapping[str, int], separator: str, is_asked: bool) -> Choices
             combinations[one] += 1
     # Nobody is told apart by an answer that hardly anybody, or nearly everybody, gave.
     told_apart = {one for one, n in ticks.items() if min(n, total - n) >= (1 if is_asked else LEAST_ROWS)}
+    joined: Counter[str] = Counter()
+    for cell in several:
+        joined.update(dict.fromkeys(cells[cell], counts[cell]))
+    none = tuple(sorted(one for one in ticks if means_none(one) and joined[one] <= NEARLY_NONE * ticks[one]))
+    told_apart -= set(none)
     kept = sorted(told_apart, key=lambda one: (-ticks[one], one))[:MOST_CHOICES]
-    if not is_asked and not _is_question(cells, counts, several, kept, ticks, combinations):
+    if not is_asked and not _is_question(cells, counts, several, kept, none, ticks, combinations):
         return None
     if not kept:
         return None
-    left_out = sorted(set(ticks) - set(kept), key=lambda one: (-ticks[one], one))
-    return Choices(separator, tuple(sorted(kept)), tuple(left_out))
+    left_out = sorted(set(ticks) - set(kept) - set(none), key=lambda one: (-ticks[one], one))
+    return Choices(separator, tuple(sorted(kept)), tuple(left_out), none)
 
 
 def _is_question(
@@ -89,6 +100,7 @@ def _is_question(
     counts: Mapping[str, int],
     several: Sequence[str],
     kept: Sequence[str],
+    none: Sequence[str],
     ticks: Counter[str],
     combinations: Counter[str],
 ) -> bool:
@@ -100,7 +112,7 @@ def _is_question(
         sizes[len(listed)] += counts[cell]
     varied = total - sizes.most_common(1)[0][1] >= LEAST_VARIED * total
     again = sum(combinations[one] > 1 for one in kept) >= 0.9 * len(kept)
-    covered = sum(ticks[one] for one in kept) >= LEAST_COVERED * sum(ticks.values())
+    covered = sum(ticks[one] for one in (*kept, *none)) >= LEAST_COVERED * sum(ticks.values())
     short = all(len(one) <= MOST_LETTERS for one in kept)
     return len(kept) >= 2 and len(kept) < len(cells) and varied and again and covered and short
 

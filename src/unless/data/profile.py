@@ -38,6 +38,7 @@ LISTED = 1000
 HEAD = 1000
 # Quantiles that stand for the numbers of a column with more values than are listed.
 QUANTILES = 200
+DATE_PARTS = ("year", "quarter", "month", "weekday", "hour")
 # Columns in one query: each pass over a text file takes much time, and each of its sums some memory.
 _BLOCK = 200
 # Numbers that one query sorts, and distinct values that it counts.
@@ -449,7 +450,7 @@ def _take_numbers(one: Profile, totals: Mapping[str, int]) -> None:
 
 
 def _dates(totals: Mapping[str, int], written: str) -> Dates:
-    parts: dict[str, Counter[int]] = {part: Counter() for part in ("year", "month", "weekday")}
+    parts: dict[str, Counter[int]] = {part: Counter() for part in DATE_PARTS}
     moments = []
     for label, n in totals.items():
         moment = parse_moment(label, written)
@@ -519,8 +520,7 @@ def _look_at_dates(
         written = next(known for known in FORMATS if known in one.formats)
         moment = moment_sql(text_or_null(one.field, how), written)
         relation = f"(select {moment} as m, {weight} as w from {source.relation})"
-        parts = ("year", "month", "weekday")
-        counted = ", ".join(f"histogram({part_sql('m', part)})" for part in parts)
+        counted = ", ".join(f"histogram({part_sql('m', part)})" for part in DATE_PARTS)
         first, last, n_days, n_moments, *counts = shop.row(
             f"select min(m), max(m), count(distinct m::DATE), count(distinct m), {counted} from {relation}"
         )
@@ -529,11 +529,11 @@ def _look_at_dates(
                 dict(
                     shop.rows(f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1")
                 )
-                for part in parts
+                for part in DATE_PARTS
             ]
         seen = {
             part: dict(sorted(_plain_keys(one_part).items()))
-            for part, one_part in zip(parts, counts, strict=True)
+            for part, one_part in zip(DATE_PARTS, counts, strict=True)
         }
         one.dates = Dates(written, first, last, int(n_days), int(n_moments), seen)
 

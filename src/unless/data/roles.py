@@ -1,18 +1,18 @@
 """What a column is taken for: its role, by what it holds and how it is called."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, isclose
 
 import numpy as np
 
 from unless.data.choices import Choices, means_none
-from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
+from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels, merge_thin
 from unless.data.labels import sort_labels
 from unless.data.levels import free_name
-from unless.data.moments import part_label
-from unless.data.plan import AS_ASKED, BLANK, DatePart, Part, PlanLine, Role
+from unless.data.moments import is_ambiguous, is_time_of_day, part_label
+from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
 from unless.data.scales import LEAST_ORDERED, Order, find_order
 from unless.data.settings import DEFAULT_LEVELS, Settings
@@ -38,6 +38,9 @@ MANY_IDS = 50
 MOST_EMPTY = 0.5
 # A date is daily if this share of the days from first to last is there.
 DAILY = 0.8
+
+# Hours of the day are told apart if so many were seen; they are cut into night, morning, afternoon, evening.
+LEAST_HOURS, PARTS_OF_DAY = 6, (6.0, 12.0, 18.0)
 
 _ID_NAME = re.compile(
     r"(row[ _.-]?(names?|id|no|num|number|index)?|rows|unnamed: ?\d+|index|idx|level_0|ids?|uuid|guid"
@@ -116,21 +119,23 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
 
 def _choices(one: Profile, found: Choices, how: Settings, why: str = "") -> PlanLine:
     """Give each answer of a question with several of them a column of its own."""
+    told = [why] if why else []
+    if found.none:
+        told.append(f"{', '.join(map(repr, found.none))} means that no other is ticked")
     if found.left_out:
         listed = ", ".join(map(repr, found.left_out[:5]))
         more = f" and {len(found.left_out) - 5:,} more" if len(found.left_out) > 5 else ""
-        told = f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}"
-        why = f"{why}; {told}" if why else told
+        told.append(f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}")
     # Who ticks none leaves the cell empty, unless there is an answer for that.
     empty = 0 < one.n_missing <= MOST_EMPTY * one.n_rows
-    is_none = empty and how.missing == "auto" and not any(map(means_none, (*found.kept, *found.left_out)))
+    is_none = empty and how.missing == "auto" and not any(map(means_none, (*found.kept, *found.left_out, *found.none)))
     return PlanLine(
         name=one.name,
         role="choices",
         choices=found.kept,
         separator=found.separator,
         missing=is_none,
-        why=why,
+        why="; ".join(told),
     )
 
 
@@ -166,11 +171,14 @@ def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
         return _cut(one, one.numbers, why)
-    if role == "date":
-        line = None if one.dates is None else _date(one, one.dates)
-        if line is None:
-            raise DataError(f"Column {name!r} holds no dates with parts that repeat; give it another role.")
-        return replace(line, why=why)
+    if role == "date" or set(role.split("+")) <= set(PARTS):
+        asked = () if role == "date" else tuple(dict.fromkeys(role.split("+")))
+        line = None if one.dates is None else _date(one, one.dates, asked)
+        if line is None or not line.kept or any(len(part.levels) > MOST_LEVELS for part in line.parts):
+            raise DataError(
+                f"Column {name!r} holds no dates with parts that repeat, or too many parts; give it another role."
+            )
+        return replace(line, why=f"{why}, {line.why}" if line.why else why)
     if role == "count":
         return PlanLine(name=name, role="count", kept=False, why=why)
     if role in ("category", "ordered"):
@@ -301,44 +309,59 @@ def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine
     return replace(line, cuts=cuts, levels=group_labels(cuts, one.is_whole, one.low, one.high))
 
 
-def _date(one: Profile, dates: Dates) -> PlanLine | None:
-    """Keep the parts of dates that come again: months, years, days of the week."""
-    if one.n_rows < FEW_ROWS:
+def _date(one: Profile, dates: Dates, asked: Sequence[str] = ()) -> PlanLine | None:
+    """Keep the parts of dates that come again or follow each other: years, months, days of the week."""
+    if one.n_rows < FEW_ROWS and not asked:
         return None
-    parts = tuple(part for name in _parts_of(dates) if (part := _part(dates, name)) is not None)
+    wanted = asked or _parts_of(dates)
+    parts = tuple(part for name in wanted if (part := _part(dates, name)) is not None)
     if not parts:
         if one.n_values <= MANY_LEVELS:
             return None
         return PlanLine(name=one.name, role="date", kept=False, why="no part of it comes again")
-    why = ""
-    if dates.written == "%m/%d/%Y" and "%d/%m/%Y" in one.formats:
-        why = "month before day"
+    why = "month before day" if is_ambiguous(dates.written, one.formats) else ""
     return PlanLine(name=one.name, role="date", parts=parts, written=dates.written, why=why)
 
 
-def _parts_of(dates: Dates) -> list[Part]:
+def _parts_of(dates: Dates) -> list[str]:
+    """Choose the parts: a period that follows time, what comes again each year, week and day."""
+    if is_time_of_day(dates.written):
+        return ["hour"]
     days = (dates.last - dates.first).days
-    wanted: list[Part] = []
+    wanted: list[str] = []
     if days > 2 * 365:
-        wanted.append("year")
-    if days > 31:
+        wanted += ["year", "month"]
+    elif days > 365:
+        wanted.append("quarter")
+    elif days > 31:
         wanted.append("month")
     if days >= 13 and dates.n_days >= DAILY * (days + 1):
         wanted.append("weekday")
+    if len(dates.parts["hour"]) >= LEAST_HOURS:
+        wanted.append("hour")
     return wanted
 
 
-def _part(dates: Dates, part: Part) -> DatePart | None:
+def _part(dates: Dates, name: str) -> DatePart | None:
+    part: Part = name  # type: ignore[assignment]
     counts = dates.parts[part]
     if len(counts) < 2:
         return None
-    if part == "year" and len(counts) > NATURAL_VALUES:
+    if part == "hour" or (part == "year" and len(counts) > NATURAL_VALUES):
         numbers = Numbers(np.array(list(counts), float), np.array(list(counts.values()), float), whole=True)
-        cuts = find_cuts(numbers)
+        cuts = merge_thin(numbers, PARTS_OF_DAY) if part == "hour" else find_cuts(numbers)
         if not cuts:
             return None
-        return DatePart(part=part, cuts=cuts, levels=group_labels(cuts, True, min(counts), max(counts)))
-    return DatePart(part=part, levels=tuple(part_label(number, part) for number in counts))
+        low, high = (0, 23) if part == "hour" else (min(counts), max(counts))
+        return DatePart(part=part, cuts=cuts, levels=group_labels(cuts, True, low, high))
+    months = (dates.last.year - dates.first.year) * 12 + dates.last.month - dates.first.month
+    numbers_in_time = list(counts)
+    if part == "month" and months < 12:
+        # Months of less than a year follow each other, perhaps over its end.
+        numbers_in_time.sort(key=lambda month: (month - dates.first.month) % 12)
+    ordered = part in ("year", "quarter") or (part == "month" and months < 12)
+    levels = tuple(part_label(number, part) for number in numbers_in_time)
+    return DatePart(part=part, levels=levels, ordered=ordered and len(levels) > 2)
 
 
 def is_sequence(one: Profile) -> bool:
@@ -382,7 +405,9 @@ def _in_order(one: Profile, order: Order, missing: bool) -> PlanLine:
     n_aside = sum(labels[label] for label in order.no_answers)
     if not order.is_scale or n_aside > (1 - MOST_CELLS) * one.n_present:
         levels = (*order.levels, *order.no_answers)
-        why = "" if order.is_scale else order.why
+        why = order.why
+        if order.is_scale:
+            why = f"a scale, but for {', '.join(map(repr, order.no_answers))}"
         return PlanLine(name=one.name, role="category", levels=levels, missing=missing, why=why)
     return PlanLine(
         name=one.name,

@@ -198,7 +198,8 @@ def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
 def _roles(roles: Mapping[str, str] | None) -> dict[str, str]:
     given = _mapping("roles", roles)
     for name, role in given.items():
-        _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
+        if not set(str(role).split("+")) <= {"year", "quarter", "month", "weekday", "hour"}:
+            _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
     return given
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.choices import NO, NONE, SEPARATORS, YES, answers, columns_of_levels, is_ticked, level_names
+from unless.data.choices import NO, NONE, SEPARATORS, YES, answers, columns_of_levels, is_ticked, level_names, means_none
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.labels import to_label
@@ -137,7 +137,11 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
     base = known.get(column)
     if base is None or base.form not in (*_TEXTS, "code"):
         return source
-    separator = shape.separator or _separator(_first_texts(source, base, how, shop))
+    separator, is_none = shape.separator, shape.is_none
+    if not separator:
+        texts = _first_texts(source, base, how, shop)
+        separator = _separator(texts)
+        is_none = not any(means_none(one) for text in texts for one in answers(text, separator))
     if base.form == "code":
         words = how.missing_values or frozenset()
         ticked = [
@@ -145,7 +149,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
             for label in base.labels
         ]
         lookup = np.array([*ticked, -1], dtype=np.int32)
-        if shape.is_none:
+        if is_none:
             lookup[lookup < 0] = 0
         array = lookup[source.held[0][base.column]]  # type: ignore[index]
         made = Field(name, _free_column(source), "code", "category", (NO, YES), (NO, YES))
@@ -155,7 +159,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
     listed = f"regexp_replace({text}, {around}, {quoted(separator)}, 'g')"
     inside = f"{quoted(separator)} || trim({listed}) || {quoted(separator)}"
     ticked_sql = f"contains({inside}, {quoted(f'{separator}{choice}{separator}')})"
-    empty = quoted(NO) if shape.is_none else "null"
+    empty = quoted(NO) if is_none else "null"
     value = f"case when ({text}) is null then {empty} when {ticked_sql} then {quoted(YES)} else {quoted(NO)} end"
     return _added(source, Field(name, f"({value})", "text", "category", levels=(NO, YES)), shop)
 
