@@ -40,7 +40,14 @@ _OPTIONS = {
         "roles",
         type=Written("NAME=ROLE", assignment),
         multiple=True,
-        help="What a column is: category, ordered, number, date, count, identifier, text, weight, excluded.",
+        help="What a column is: category, ordered, number, date (or its parts: year+month), choices, count, "
+        "identifier, text, weight, excluded.",
+    ),
+    "join": click.option(
+        "--join",
+        type=Written("NAME=A,B,...", levels),
+        multiple=True,
+        help="Columns of yes and no, of which one at most is yes in a row, become one column NAME.",
     ),
     "ordered": click.option(
         "--ordered",
@@ -105,14 +112,14 @@ _OPTIONS = {
 }
 _GATHERED = {
     "levels": "--levels", "bins": "--bins", "rare": "--rare", "roles": "--as", "ordered": "--ordered",
+    "join": "--join",
 }  # fmt: skip
 reading_options = stacked(*_OPTIONS.values())
 READING = tuple(_OPTIONS)
 preparing_options = stacked(*(one for name, one in _OPTIONS.items() if name not in ("plan", "strict")))
-# A model brings its columns along, their levels, and how they are read.
-_PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "plan", "strict")
-MATCHING = tuple(name for name in READING if name not in _PLANNING)
-matching_options = stacked(*(_OPTIONS[name] for name in MATCHING))
+# A model brings its columns and levels along; these say how others are made of the table first.
+_PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "join", "plan")
+MATCHING = READING
 
 
 def read_files(
@@ -143,11 +150,20 @@ def read_like(
     *,
     quiet: bool = False,
 ) -> "Dataset":
-    """Read a table whose columns and levels are those of a model; other columns are left out."""
-    from unless.data.read import read
+    """Read a table whose columns and levels are those of a model; other columns are left out.
+
+    What is said of columns, or a plan, is followed first; numbers are cut where those of the model are.
+    """
+    from unless.data.read import read, read_beside
     from unless.inference.rows import of_the_model, read_rows
 
-    given = settings_of({**dict.fromkeys(_PLANNING), **options})
+    given = settings_of(options)
+    if given.keys() & set(_PLANNING):
+        with of_the_model():
+            planned = read_beside(found_files(files), domain, **given, show_progress=_shown(quiet))
+        return read_rows(domain, planned)
+    # Nothing is decided where all columns and levels are known.
+    given.pop("strict", None)
     if given.keys() <= {"missing", "header", "max_memory"} and _is_libra(domain, files, model):
         return _read_libra(domain, files, given.get("missing", "error"))
     if len(domain) == 1 and not given:

@@ -18,7 +18,7 @@ LEAST_SEVERAL, LEAST_VARIED = 0.05, 0.05
 # Answers kept, at most, and the share of all ticks that they must have; the others are free text or rare.
 MOST_CHOICES, LEAST_COVERED = 30, 0.8
 # An answer that means none stands alone but for this share of its cells.
-NEARLY_NONE = 0.05
+NEARLY_NONE = 0.1
 # Characters of an answer, at most.
 MOST_LETTERS = 80
 # Marks between the name that a set of columns shares and what tells them apart.

@@ -242,7 +242,9 @@ class Plan:
         return replace(
             self,
             lines=tuple(
-                one if one.cuts or one.parts or one.why in KNOWN_ORDERS else replace(one, levels=())
+                one
+                if one.cuts or one.parts or one.columns or one.why in KNOWN_ORDERS
+                else replace(one, levels=())
                 for one in self.lines
             ),
         )

@@ -593,6 +593,8 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
         if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
             groups = other.levels[: len(other.cuts) + 1]
             line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
+        elif other is not None and line.rare and other.levels[-1].strip("()") == "other":
+            line = replace(line, levels=other.levels)
         elif other is not None and line.cuts:
             # There every number is a level.
             line = replace(line, role="ordered", cuts=(), levels=())
