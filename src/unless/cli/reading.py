@@ -117,9 +117,10 @@ _GATHERED = {
 reading_options = stacked(*_OPTIONS.values())
 READING = tuple(_OPTIONS)
 preparing_options = stacked(*(one for name, one in _OPTIONS.items() if name not in ("plan", "strict")))
-# A model brings its columns and levels along; these say how others are made of the table first.
+# What says how columns are made of a table; a model brings its columns and their levels along.
 _PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "join", "plan")
-MATCHING = READING
+MATCHING = tuple(name for name in READING if name not in ("columns", "levels"))
+matching_options = stacked(*(_OPTIONS[name] for name in MATCHING))
 
 
 def read_files(

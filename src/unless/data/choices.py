@@ -15,6 +15,8 @@ SEPARATORS = (";", "|", ",")
 # So large a share of the cells holds several answers, and so large a share another number of them than most
 # do: "male, rural" always has two, and is no such question.
 LEAST_SEVERAL, LEAST_VARIED = 0.05, 0.05
+# So large a share of the answers that are ticked with others comes in more than one combination.
+LEAST_AGAIN = 0.9
 # Answers kept, at most, and the share of all ticks that they must have; the others are free text or rare.
 MOST_CHOICES, LEAST_COVERED = 30, 0.8
 # An answer that means none stands alone but for this share of its cells.
@@ -111,7 +113,9 @@ def _is_question(
     for cell, listed in cells.items():
         sizes[len(listed)] += counts[cell]
     varied = total - sizes.most_common(1)[0][1] >= LEAST_VARIED * total
-    again = sum(combinations[one] > 1 for one in kept) >= 0.9 * len(kept)
+    # Answers that are ticked with others come in several combinations; some are always alone.
+    together = {one for cell in several for one in cells[cell]} & set(kept)
+    again = sum(combinations[one] > 1 for one in together) >= LEAST_AGAIN * len(together) > 0
     covered = sum(ticks[one] for one in (*kept, *none)) >= LEAST_COVERED * sum(ticks.values())
     short = all(len(one) <= MOST_LETTERS for one in kept)
     return len(kept) >= 2 and len(kept) < len(cells) and varied and again and covered and short

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from unless.cli.options import QUOTING, Written, assignment, gathered
-from unless.cli.reading import reading_options
+from unless.cli.reading import matching_options
 
 
 @click.command(
@@ -66,7 +66,7 @@ from unless.cli.reading import reading_options
     help="Ask this table; needed where MODEL keeps no rows.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@reading_options
+@matching_options
 def command(
     model: str,
     a: str,

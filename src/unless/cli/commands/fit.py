@@ -8,7 +8,7 @@ import click
 
 from unless.cli.models import seed_option
 from unless.cli.options import Written, jobs
-from unless.cli.reading import reading_options
+from unless.cli.reading import matching_options
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -112,7 +112,7 @@ def _judge(text: str) -> int | float | str:
     type=click.Choice(["cliques", "pairs"]),
     help="Which indicators of the graphs get a weight (cliques).",
 )
-@reading_options
+@matching_options
 @click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1).")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
 @click.option("--json", "as_json", is_flag=True, help="Print how it went as JSON.")

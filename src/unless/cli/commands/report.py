@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.reading import reading_options
+from unless.cli.reading import matching_options
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     "--no-rows", is_flag=True, help="Keep rows, tables of counts and probabilities out of the page."
 )
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
-@reading_options
+@matching_options
 def command(
     model: str,
     files: tuple[str, ...],

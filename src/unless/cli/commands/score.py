@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.options import Written, names
-from unless.cli.reading import reading_options
+from unless.cli.reading import matching_options
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     help="With --cmll: these columns, each given all but these.",
 )
 @click.option("--by-variable", is_flag=True, help="With --pll or --cmll: what each variable adds.")
-@reading_options
+@matching_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool, **options: Any) -> None:
     """Say how probable the rows of a table, in one FILE or several, are under MODEL.

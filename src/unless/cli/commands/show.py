@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from unless.cli.options import QUOTING, Written, assignment, gathered
-from unless.cli.reading import reading_options
+from unless.cli.reading import matching_options
 
 
 @click.command(
@@ -89,7 +89,7 @@ from unless.cli.reading import reading_options
 )
 @click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@reading_options
+@matching_options
 def command(
     model: str,
     files: tuple[str, ...],
