@@ -18,6 +18,8 @@ from unless.runtime.memory import parse_memory
 Missing = Literal["error", "drop", "level"]
 # A column made of the dates of another.
 _PART = re.compile(r"(.+) \((year|quarter|month|weekday|hour)\)", re.DOTALL)
+# What the level of missing values is called.
+MISSING_LABELS = frozenset({"missing", "(missing)"})
 # More levels than this are refused unless somebody says otherwise.
 DEFAULT_LEVELS = 256
 # The roles that somebody may give to a column (`data/plan.py` has them all).
@@ -171,7 +173,7 @@ def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> fro
     """Return the variables of a model that have a level for missing values."""
     if not isinstance(levels, Domain):
         return frozenset()
-    return frozenset(one.name for one in levels if {"missing", "(missing)"} & {*one.levels})
+    return frozenset(one.name for one in levels if MISSING_LABELS & {*one.levels})
 
 
 def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
@@ -187,7 +189,7 @@ def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
             made[one.name] = Shape(match[1], groups if one.cuts else one.levels, one.cuts, match[2])
         elif one.cuts:
             made[one.name] = Shape(one.name, groups, one.cuts)
-        elif ": " in one.name and set(one.levels) == {NO, YES}:
+        elif ": " in one.name and set(one.levels) - MISSING_LABELS == {NO, YES}:
             made[one.name] = Shape(one.name, one.levels, choice=one.name)
         elif one.kind in ("text", "category") and len(one.levels) > 1:
             # Only if the table lacks the column, and has one for each of its levels.

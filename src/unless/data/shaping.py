@@ -17,7 +17,7 @@ from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
-from unless.data.settings import Settings, Shape, bases_of
+from unless.data.settings import MISSING_LABELS, Settings, Shape, bases_of
 from unless.data.source import Field, Source, quoted
 from unless.data.survey import number_sql
 from unless.data.written import PLAIN, find_numerals, number_in_sql, parse_number
@@ -141,7 +141,9 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
     if not separator:
         texts = _first_texts(source, base, how, shop)
         separator = _separator(texts)
-        is_none = not any(means_none(one) for text in texts for one in answers(text, separator))
+        has_level = bool(MISSING_LABELS & set(shape.levels))
+        given = {one for text in texts for one in answers(text, separator)}
+        is_none = not has_level and not any(map(means_none, given))
     if base.form == "code":
         words = how.missing_values or frozenset()
         ticked = [
