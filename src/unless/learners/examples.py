@@ -15,6 +15,7 @@ from unless.data.cutting import find_cuts as plan_cuts
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
+from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES
 from unless.data.settings import bases_of
@@ -34,8 +35,9 @@ Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
 # What the labels are called where neither the caller nor they have a name.
 NAME = "y"
-# More groups predicted no better on three tables of measurements, and GGS took far longer to find gates.
-MOST_GROUPS = 4
+# With more columns of numbers than this, each is cut into so many groups at most: more of them predict a
+# little better, and take many times as long (docs/decisions/0031-classifier.md).
+MANY_NUMBERS, MOST_GROUPS = 12, 4
 # Digits of a cut that a label shows, where they are enough to tell the cuts apart.
 DIGITS = 4
 MISSING = ("(missing)", "missing")
@@ -89,7 +91,7 @@ def read_examples(
     joined = with_columns(table, columns, more, without=[name] if name in columns else [])
     how: dict[str, Any] = {"count_column": count, "missing": "level", "show_progress": show_progress}
     if not _is_nameless(table) and len(codes) >= FEW_ROWS:
-        return _planned(joined, name, classes, how)
+        return _planned(joined, name, classes, how, features, weights)
     # Columns without names are found by their places, so that all of them are kept.
     cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
     bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
@@ -102,14 +104,28 @@ def _is_nameless(table: Any) -> bool:
     return isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table)
 
 
-def _planned(table: Any, target: str, classes: Array, how: Mapping[str, Any]) -> Examples:
+def _planned(
+    table: Any,
+    target: str,
+    classes: Array,
+    how: Mapping[str, Any],
+    features: Mapping[str, Any],
+    weights: Array | None,
+) -> Examples:
     """Read a table by its plan; if that leaves nothing to predict from, all of its columns."""
+    cuts: dict[str, tuple[float, ...]] = {}
     try:
-        data = read(table, roles={target: "category"}, **how)
+        plan = prepare(table, roles={target: "category"}, **how)
+        numbers = {one.name for one in plan.lines if one.role == "number" and one.name in features}
+        if len(numbers) > MANY_NUMBERS:
+            times = np.ones(n_rows_of(features)) if weights is None else weights
+            cuts = find_cuts({name: features[name] for name in numbers}, times)
+        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
+        data = read(table, roles={target: "category"}, bins=bins, **how)
     except DataError:
         # Nothing is left, or what is wrong is wrong in any reading.
-        data = read(table, **how, strict=True)
-    return _named(data, target, classes, {})
+        data, cuts = read(table, **how, strict=True), {}
+    return _named(data, target, classes, cuts)
 
 
 def _is_file(X: Any) -> bool:
@@ -219,12 +235,10 @@ def _no_labels(target: str | None) -> DataError:
 
 def find_cuts(columns: Mapping[str, Any], weights: Array) -> dict[str, tuple[float, ...]]:
     """Return where columns of many different numbers are cut, by name."""
-    found = {}
-    for name, column in columns.items():
-        numbers = _numbers(column)
-        if numbers is not None and (cuts := _cuts(numbers, weights)):
-            found[name] = cuts
-    return found
+    numbers = {name: found for name, column in columns.items() if (found := _numbers(column)) is not None}
+    most = MOST_GROUPS if len(numbers) > MANY_NUMBERS else None
+    cuts = {name: _cuts(found, weights, most) for name, found in numbers.items()}
+    return {name: edges for name, edges in cuts.items() if edges}
 
 
 def _numbers(column: Any) -> Numbers | None:
@@ -247,8 +261,8 @@ def _numbers(column: Any) -> Numbers | None:
     return values.astype(np.float64)
 
 
-def _cuts(numbers: Numbers, weights: Array) -> tuple[float, ...]:
-    """Cut numbers as a plan does; where rows are too few for that, at plain quantiles."""
+def _cuts(numbers: Numbers, weights: Array, most: int | None) -> tuple[float, ...]:
+    """Cut numbers as a plan does, into `most` groups; where rows are too few for that, at plain quantiles."""
     known = ~np.isnan(numbers) & (weights > 0)
     distinct, place = np.unique(numbers[known], return_inverse=True)
     if len(distinct) <= NATURAL_VALUES:
@@ -256,7 +270,8 @@ def _cuts(numbers: Numbers, weights: Array) -> tuple[float, ...]:
     rows = np.bincount(place, weights[known]).astype(np.float64)
     is_whole = bool((distinct == np.floor(distinct)).all())
     if np.isfinite(distinct).all():
-        cuts = plan_cuts(cutting.Numbers(distinct, rows, is_whole))
+        groups = cutting.n_groups(float(rows.sum()))
+        cuts = plan_cuts(cutting.Numbers(distinct, rows, is_whole), min(groups, most or groups))
         if cuts:
             return cuts
     return _quantiles(distinct, rows)
