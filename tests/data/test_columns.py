@@ -162,7 +162,11 @@ def test_joining_is_changed():
         unless.read(table, join={"color": ["color_rod", "color_blue"]})
     with pytest.raises(DataError, match=r"'sex' of join=.* does not hold yes and no"):
         unless.read(table, join={"color": ["color_red", "sex"]})
-    both = {**table, "color_blue": [1] * 3 + table["color_blue"][3:], "color_red": [1] + table["color_red"][1:]}
+    both = {
+        **table,
+        "color_blue": [1] * 3 + table["color_blue"][3:],
+        "color_red": [1] + table["color_red"][1:],
+    }
     with pytest.raises(DataError, match=r"cannot be joined into 'color', as row 1 ticks more than one"):
         unless.read(both, join={"color": ["color_red", "color_blue"]})
 
@@ -304,7 +308,7 @@ def test_answers_beside_a_scale_are_missing_if_they_are_few(tmp_path):
     for source in sources({"x": few, "sex": SEX}, tmp_path):
         data = unless.read(source)
         assert (data.domain["x"].levels, data.n_rows) == (("never", "sometimes", "often"), N - 5)
-        assert "\"don't know\" read as missing" in data.plan["x"].done
+        assert '"don\'t know" read as missing' in data.plan["x"].done
         assert "5 of 240 rows lack 'x' (5)" in data.plan.missing
         assert unless.read(source, plan=data.plan) == data
     many = ["don't know" if i % 4 == 0 else scale[i % 3] for i in range(N)]

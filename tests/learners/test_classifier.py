@@ -292,7 +292,9 @@ def test_columns_of_a_frame_are_prepared_as_elsewhere(tmp_path):
     rng = np.random.default_rng(3)
     n = 300
     price = rng.gamma(5, 300, n)
-    tools = [";".join(one for one in ("Excel", "Python", "R") if rng.random() < 0.5) or None for _ in range(n)]
+    tools = [
+        ";".join(one for one in ("Excel", "Python", "R") if rng.random() < 0.5) or None for _ in range(n)
+    ]
     colors = rng.choice(["red", "blue", "green"], n)
     table = pd.DataFrame(
         {

@@ -14,7 +14,7 @@ from unless.data.duck import Workshop
 from unless.data.holes import Holes, decide_holes, told
 from unless.data.labels import sort_labels
 from unless.data.opening import choose_columns, open_source, row_numbers
-from unless.data.plan import AS_ASKED, BLANK, ROW_NUMBERS, Plan, PlanLine, shown_names
+from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
 from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
@@ -51,6 +51,9 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
     join: Mapping[str, Iterable[str]] | None = None,
     count_column: str | None = None,
+    weight_column: str | None = None,
+    cluster_column: str | None = None,
+    strata_column: str | None = None,
     missing: Missing | None = None,
     missing_values: Iterable[object] | None = None,
     levels: Mapping[str, Iterable[object]] | None = None,
@@ -73,15 +76,18 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         The columns to relate, or those to leave out.
     roles
         What some columns are: "category", "ordered", "number", "date", "choices" (cells that hold several
-        answers), "count", or "identifier", "text", "weight" and "excluded", which are left out. Instead of
-        "date", its parts: "year", "quarter", "month", "weekday" and "hour", several with a + between them.
+        answers), "count", "weight", "cluster", "strata", or "identifier", "text" and "excluded", which are
+        left out. Instead of "date", its parts: "year", "quarter", "month", "weekday" and "hour", several with
+        a + between them.
     ordered
         The columns whose levels have an order: their names, or a mapping to their levels in order.
     join
         Sets of columns of yes and no, of which one at most is yes in each row, by the name of the column that
         they become: ``join={"color": ["color_red", "color_blue"]}``. Sets that are called alike, and of which
         exactly one is yes in each row, are joined without being named, unless one has a role.
-    count_column, missing, missing_values, levels, bins, rare, max_levels
+    count_column, weight_column, cluster_column, strata_column
+        As in `unless.read`; a column that looks like weights of rows is taken for one.
+    missing, missing_values, levels, bins, rare, max_levels
         As in `unless.read`: what is said there is not decided here.
     max_memory, delimiter, header, encoding, show_progress
         As in `unless.read`.
@@ -111,6 +117,9 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         roles=roles,
         ordered=ordered,
         join=join,
+        weight_column=weight_column,
+        cluster_column=cluster_column,
+        strata_column=strata_column,
     )
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
@@ -136,6 +145,7 @@ def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Pl
 
 def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
     asked = [name for name in how.columns or source.names if name != how.count_column]
+    asked += [name for name in how.design.values() if name not in asked]
     fields = [source.field(name) for name in asked]
     shop.stage("looking at the columns")
     numbers = [name for name in row_numbers(source) if how.columns is None]
@@ -153,6 +163,7 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, P
         others = [source.field(one.name) for one in looked if one.name != name]
         found |= profile(source, others, how, shop, weight)
     lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
+    _one_weight(lines, how)
     if how.count_column is not None:
         lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
     source = _without_no_answers(source, lines, found, how, shop, weight)
@@ -243,7 +254,20 @@ def _line(
         return PlanLine(name=one.name, role="identifier", kept=False, why=ROW_NUMBERS)
     if one.name == count:
         return PlanLine(name=one.name, role="count", kept=False)
+    for says, name in how.design.items():
+        if one.name == name and not (says == "strata" and one.name in (how.columns or ())):
+            return PlanLine(name=name, role=says, kept=False, why=AS_ASKED)  # type: ignore[arg-type]
     return decide_role(found[one.name], how)
+
+
+def _one_weight(lines: dict[str, PlanLine], how: Settings) -> None:
+    """Keep the weights that were asked for, or the first of those that look like some; leave others out."""
+    found = [name for name, line in lines.items() if line.role == "weight"]
+    chosen = how.design.get("weight") or next(iter(found), None)
+    for name in found:
+        if name != chosen:
+            why = f"it looks like weights of rows, and {chosen} has them"
+            lines[name] = PlanLine(name=name, role="excluded", kept=False, why=why)
 
 
 def _find_count(source: Source, found: Mapping[str, Profile], how: Settings, shop: Workshop) -> str | None:
@@ -361,7 +385,9 @@ def _missing(
         changed[name] = replace(lines[name], missing=True)
     for name in policy.left_out:
         why = "missing too often, together with others"
-        changed[name] = replace(lines[name], kept=False, why=why, cuts=(), levels=(), rare=0, parts=(), choices=())
+        changed[name] = replace(
+            lines[name], kept=False, why=why, cuts=(), levels=(), rare=0, parts=(), choices=()
+        )
     if policy.left_out:
         _at_least_two(changed, found)
     return told(policy, holes), changed
@@ -397,11 +423,14 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
     again = [name for name, line in lines.items() if "come again" in line.why]
     if again:
         listed = " or ".join(map(repr, again[:3]))
-        notes.append(f"Rows with the same {listed} may not be independent, and are taken to be.")
+        notes.append(
+            f"Rows with the same {listed} may not be independent, and are taken to be; name the column with "
+            "cluster_column= if they are not."
+        )
     moments = [name for name, line in lines.items() if line.role == "date" and is_sequence(found[name])]
     if moments:
         notes.append(
-            f"Rows in sequence of time ({shown_names(moments)}) are not independent, and are taken to be."
+            f"Rows in sequence of time ({shown_names(moments)}) may not be independent, and are taken to be."
         )
     several = [
         name
@@ -436,7 +465,9 @@ def _joined(
     taken = {one for listed in how.join.values() for one in listed}
     sets = [(name, columns, AS_ASKED) for name, columns in how.join.items()]
     if how.columns is None:
-        found_sets = _one_hot(source, [one for one in _boxes(lines, found, how) if one.name not in taken], shop)
+        found_sets = _one_hot(
+            source, [one for one in _boxes(lines, found, how) if one.name not in taken], shop
+        )
         sets += [(name, columns, "exactly one is yes in each row") for name, columns in found_sets]
     for stem, columns, why in sets:
         asked = why == AS_ASKED
@@ -510,7 +541,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
 
     A plan that `is_new` was made of this very table: its categories need no levels, and its numbers no check.
     """
-    kept = [name for one in plan.lines if one.kept and one.role != "count" for name in one.made]
+    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in one.made]
     shapes: dict[str, Shape] = {}
     levels = dict(how.levels)
     ordered = dict(how.ordered)
@@ -528,7 +559,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         ordered |= {part.name_of(one.name): None for part in one.parts if part.ordered}
         if one.role == "ordered" and not one.cuts and _is_in_order(one, is_new):
             ordered.setdefault(one.name, None)
-    left_out = [one for one in plan.lines if not one.kept and one.role != "count"]
+    left_out = [one for one in plan.lines if not one.kept and one.role not in DONE]
     same = not any(one.made != (one.name,) or one.columns for one in plan.lines) and all(
         one.why in (ROW_NUMBERS, BLANK) for one in left_out
     )
@@ -539,6 +570,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         how,
         columns=columns,
         count_column=how.count_column or plan.count_column,
+        design={**plan.design, **how.design},
         missing="drop" if how.missing == "auto" else how.missing,
         levels=levels,
         ordered=ordered,
@@ -604,7 +636,7 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
 
 def check_plan(plan: Plan, source: Source) -> None:
     """Refuse a table that lacks columns of a plan."""
-    used = [one for one in plan.lines if one.kept or one.role == "count"]
+    used = [one for one in plan.lines if one.kept or one.role in DONE]
     needed = [name for one in used for name in (one.columns or (one.name,))]
     gone = [name for name in needed if name not in source.names]
     if gone:

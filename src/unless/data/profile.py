@@ -178,11 +178,15 @@ def _look_at_texts(
             f"coalesce(sum(w) filter (where {several}), 0)::BIGINT, "
             f"count(*) filter (where regexp_matches({text}, '^[+-]?0[0-9]'))]"
         )
-    found = shop.row(f"select {', '.join(wanted)} from (select {inner}, {weight} as w from {source.relation})")
+    found = shop.row(
+        f"select {', '.join(wanted)} from (select {inner}, {weight} as w from {source.relation})"
+    )
     for one, (n_numbers, n_several, n_codes) in zip(texts, found, strict=True):
         if n_numbers >= MOST_CELLS * one.n_present and not n_codes:
             _find_numerals(source, one, how, shop, weight)
-        elif (n_several and n_several >= LEAST_SEVERAL * one.n_present) or how.roles.get(one.name) == "choices":
+        elif (n_several and n_several >= LEAST_SEVERAL * one.n_present) or how.roles.get(
+            one.name
+        ) == "choices":
             _find_choices(source, one, how, shop, weight)
 
 

@@ -128,7 +128,11 @@ def _choices(one: Profile, found: Choices, how: Settings, why: str = "") -> Plan
         told.append(f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}")
     # Who ticks none leaves the cell empty, unless there is an answer for that.
     empty = 0 < one.n_missing <= MOST_EMPTY * one.n_rows
-    is_none = empty and how.missing == "auto" and not any(map(means_none, (*found.kept, *found.left_out, *found.none)))
+    is_none = (
+        empty
+        and how.missing == "auto"
+        and not any(map(means_none, (*found.kept, *found.left_out, *found.none)))
+    )
     return PlanLine(
         name=one.name,
         role="choices",
@@ -207,7 +211,7 @@ def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:  # noqa: PLR0911
     if one.n_rows < FEW_ROWS:
         return None
     if _is_weight(one):
-        why = "it looks like weights of rows, which are not used yet"
+        why = "it looks like weights of rows"
         return PlanLine(name=name, role="weight", kept=False, why=why)
     if one.is_number or one.dates is not None:
         return None
@@ -300,7 +304,9 @@ def _numerals_told(found: Numerals) -> str:
         listed = ", ".join(f"{text!r} ({n:,})" for text, n in ranked[:5])
         more = f" and {len(ranked) - 5:,} more" if len(ranked) > 5 else ""
         n_cells = sum(found.strays.values())
-        told.append(f"{n_cells:,} {'cell is' if n_cells == 1 else 'cells are'} no number and missing: {listed}{more}")
+        told.append(
+            f"{n_cells:,} {'cell is' if n_cells == 1 else 'cells are'} no number and missing: {listed}{more}"
+        )
     return "; ".join(told)
 
 

@@ -224,7 +224,9 @@ def _cleaned(labels: list[str]) -> Iterable[Mapping[str, str]]:
     if endings.count(common) >= len(labels) - 1 >= LEAST_LEVELS - 1:
         without = {label: text.removesuffix(common).strip() for label, text in plain.items()}
         yield {label: text or plain[label] for label, text in without.items()}
-        yield {label: {"not": "not at all", "": "somewhat"}.get(text, text) for label, text in without.items()}
+        yield {
+            label: {"not": "not at all", "": "somewhat"}.get(text, text) for label, text in without.items()
+        }
 
 
 def _by_calendar(labels: list[str]) -> Order | None:

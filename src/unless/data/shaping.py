@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.choices import NO, NONE, SEPARATORS, YES, answers, columns_of_levels, is_ticked, level_names, means_none
+from unless.data.choices import (
+    NO,
+    NONE,
+    SEPARATORS,
+    YES,
+    answers,
+    columns_of_levels,
+    is_ticked,
+    level_names,
+    means_none,
+)
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.labels import to_label
@@ -162,7 +172,9 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
     inside = f"{quoted(separator)} || trim({listed}) || {quoted(separator)}"
     ticked_sql = f"contains({inside}, {quoted(f'{separator}{choice}{separator}')})"
     empty = quoted(NO) if is_none else "null"
-    value = f"case when ({text}) is null then {empty} when {ticked_sql} then {quoted(YES)} else {quoted(NO)} end"
+    value = (
+        f"case when ({text}) is null then {empty} when {ticked_sql} then {quoted(YES)} else {quoted(NO)} end"
+    )
     return _added(source, Field(name, f"({value})", "text", "category", levels=(NO, YES)), shop)
 
 
@@ -195,9 +207,7 @@ def _with_joined(source: Source, name: str, shape: Shape, how: Settings, shop: W
     levels = [level for level in shape.levels if level != NONE][: len(columns)]
     ticks = [ticked_sql(known[column]) for column in columns]
     _check_one_ticked(source, columns, ticks, name, shop)
-    steps = " ".join(
-        f"when {tick} then {quoted(level)}" for tick, level in zip(ticks, levels, strict=True)
-    )
+    steps = " ".join(f"when {tick} then {quoted(level)}" for tick, level in zip(ticks, levels, strict=True))
     hole = " or ".join(f"{tick} is null" for tick in ticks)
     value = f"case {steps} when {hole} then null else {quoted(NONE)} end"
     return _added(source, Field(name, f"({value})", "text", "category", levels=shape.levels), shop)
@@ -230,9 +240,7 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: 
         words = how.missing_values or frozenset()
         blank = {label for label in base.labels if not label.strip() or label.strip() in words}
         named = [
-            None
-            if label in shape.missing or label in blank
-            else kept.get(label, shape.others or label)
+            None if label in shape.missing or label in blank else kept.get(label, shape.others or label)
             for label in base.labels
         ]
         labels = tuple(dict.fromkeys(label for label in named if label is not None))

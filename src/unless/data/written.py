@@ -146,7 +146,7 @@ def find_numerals(counts: Mapping[str, int]) -> Numerals | None:
     after = max(spelled, key=lambda pair: (units[pair], pair))[1]
     best: Numerals | None = None
     least = MOST_CELLS * total
-    for marks in (("," , "."), (".", ",")):
+    for marks in ((",", "."), (".", ",")):
         written = f"{before}1{marks[0]}234{marks[1]}5{after}"
         strays = {text: n for text, n in counts.items() if parse_number(text, written) is None}
         n_fit = total - sum(strays.values())
