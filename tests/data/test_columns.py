@@ -165,7 +165,7 @@ def test_joining_is_changed():
     both = {
         **table,
         "color_blue": [1] * 3 + table["color_blue"][3:],
-        "color_red": [1] + table["color_red"][1:],
+        "color_red": [1, *table["color_red"][1:]],
     }
     with pytest.raises(DataError, match=r"cannot be joined into 'color', as row 1 ticks more than one"):
         unless.read(both, join={"color": ["color_red", "color_blue"]})
@@ -245,7 +245,8 @@ def test_a_plan_of_written_numbers_reads_the_next_table(tmp_path):
 
 def test_cuts_beside_a_limit_are_the_limit():
     below, above = parse_number("<5", "1,234.5"), parse_number(">60", "1,234.5")
-    assert below < 5 < 60 < above
+    assert below < 5
+    assert above > 60
     assert limit_of("<5", "1,234.5") == (5, False)
     assert snapped([below, np.nextafter(below, 9), 40.0], [(5.0, False)]) == (5.0, 40.0)
     assert snapped([above], [(60.0, True)]) == (np.nextafter(60.0, np.inf),)

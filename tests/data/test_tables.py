@@ -40,7 +40,8 @@ PLANS = {
     },
     "TitanicSurvival": {
         "rownames": "identifier, left out", "survived": "category, 2 levels", "sex": "category, 2 levels",
-        "age": "number, cut at 20, 25, 32.5, 40, missing is a level", "passengerClass": "ordered, 3 levels: 1st, 2nd, 3rd",
+        "age": "number, cut at 20, 25, 32.5, 40, missing is a level",
+        "passengerClass": "ordered, 3 levels: 1st, 2nd, 3rd",
     },
     "anes96": {
         "popul": "number, cut at 1, 20, 50, 250", "TVnews": "ordered, 8 levels",

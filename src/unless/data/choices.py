@@ -1,4 +1,4 @@
-"""Questions with several answers: cells such as "a;b;c", and sets of columns of which one is ticked in each row."""
+"""Questions with several answers: cells such as "a;b;c", and sets of columns of which one is ticked."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ MOST_LETTERS = 80
 # Marks between the name that a set of columns shares and what tells them apart.
 _MARKS = "_.:- "
 _MEANS_NONE = re.compile(r"(none|nothing|no one|nobody|neither|never|no)\b|n/?a$|not applicable")
-_TICKED = frozenset({"1", "yes", "y", "true", "t", "x", "checked", "selected", YES})
+TICKED = frozenset({"1", "yes", "y", "true", "t", "x", "checked", "selected", YES})
 _BLANK = frozenset({"0", "no", "n", "false", "f", "unchecked", "not selected", NO})
 
 
@@ -129,12 +129,12 @@ def means_none(answer: str) -> bool:
 def is_tick_box(labels: Iterable[str]) -> bool:
     """Tell whether a column says yes or no."""
     found = {label.strip().lower() for label in labels}
-    return len(found) == 2 and len(found & _TICKED) == 1 and len(found & _BLANK) == 1
+    return len(found) == 2 and len(found & TICKED) == 1 and len(found & _BLANK) == 1
 
 
 def is_ticked(label: str) -> bool:
     """Tell whether a label of such a column is the yes."""
-    return label.strip().lower() in _TICKED
+    return label.strip().lower() in TICKED
 
 
 def stems(name: str) -> list[str]:

@@ -7,8 +7,8 @@ from datetime import datetime
 from unless.data.source import quoted
 
 _DAYS = (
-    "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d %b %Y", "%d %B %Y",
-    "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y",
+    "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d %b %Y",
+    "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y",
 )  # fmt: skip
 _CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
 # How dates are written, in the order of trust: year, month and day in this order, which need no format; then

@@ -460,7 +460,7 @@ def _levels_and_cuts(wire: Mapping[str, Any], name: str) -> tuple[tuple[str, ...
     return levels, numbers
 
 
-def shown_names(names: Iterable[str], at_most: int = 6) -> str:
+def shown_names(names: Iterable[str], at_most: int = 100) -> str:
     """List columns in a note."""
     listed = [repr(name) for name in names]
     more = f" and {len(listed) - at_most:,} more" if len(listed) > at_most else ""

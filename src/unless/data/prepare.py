@@ -488,7 +488,8 @@ def _check_boxes(name: str, columns: Sequence[str], found: Mapping[str, Profile]
         one = found.get(column)
         if one is None or not (one.labels == {} or is_box(one)):
             raise DataError(
-                f"Column {column!r} of join={{{name!r}: ...}} does not hold yes and no, or 1 and 0; leave it out."
+                f"Column {column!r} of join={{{name!r}: ...}} does not hold yes and no, or 1 and 0; leave it "
+                "out."
             )
 
 
@@ -515,7 +516,7 @@ def _boxes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile], how: Set
     ]
 
 
-def _one_hot(source: Source, boxes: Sequence[Profile], shop: Workshop) -> list[tuple[str, list[str]]]:
+def _one_hot(source: Source, boxes: Sequence[Profile], shop: Workshop) -> list[tuple[str, tuple[str, ...]]]:
     """Find sets of columns of yes and no, called alike, of which exactly one is yes in every row."""
     groups: dict[str, list[Profile]] = {}
     for one in boxes:
@@ -531,7 +532,7 @@ def _one_hot(source: Source, boxes: Sequence[Profile], shop: Workshop) -> list[t
             continue
         total = " + ".join(f"{ticked_sql(one.field)}::INTEGER" for one in members)
         if not shop.value(f"select count(*) from {source.relation} where {total} <> 1"):
-            sets.append((stem, names))
+            sets.append((stem, tuple(names)))
             taken.update(names)
     return sets
 

@@ -204,7 +204,8 @@ def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, 
         return
     number = number_in_sql("t", found.written)
     strays = shop.rows(
-        f"select t, sum(w)::BIGINT from {relation} and ({number}) is null group by 1 order by 2 desc, 1 limit 100"
+        f"select t, sum(w)::BIGINT from {relation} and ({number}) is null group by 1 order by 2 desc, 1 "
+        "limit 100"
     )
     limits = shop.rows(
         f"select distinct t from {relation} and t[1] in ('<', '>', '≤', '≥') and ({number}) is not null "

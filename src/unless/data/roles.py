@@ -180,7 +180,8 @@ def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
         line = None if one.dates is None else _date(one, one.dates, asked)
         if line is None or not line.kept or any(len(part.levels) > MOST_LEVELS for part in line.parts):
             raise DataError(
-                f"Column {name!r} holds no dates with parts that repeat, or too many parts; give it another role."
+                f"Column {name!r} holds no dates with parts that repeat, or too many parts; give it another "
+                "role."
             )
         return replace(line, why=f"{why}, {line.why}" if line.why else why)
     if role == "count":

@@ -1,5 +1,6 @@
 """Text with an order that everyone knows: ranges of numbers, and scales such as never ... always."""
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,53 +28,59 @@ NO_ANSWERS = frozenset({
 _SCALES = tuple(
     tuple(tuple(one.strip() for one in place.split("|")) for place in scale.split(","))
     for scale in (
-        "strongly disagree|completely disagree|totally disagree|fully disagree|disagree strongly, disagree, "
-        "somewhat disagree|slightly disagree|tend to disagree|mostly disagree|rather disagree|disagree "
-        "somewhat|disagree slightly, neither agree nor disagree|neither|neutral|undecided|neither disagree nor "
-        "agree, somewhat agree|slightly agree|tend to agree|mostly agree|rather agree|agree somewhat|agree "
-        "slightly, agree, strongly agree|completely agree|totally agree|fully agree|agree strongly",
-        "never, almost never|hardly ever|very rarely|very seldom, rarely|seldom, occasionally|once in a while, "
-        "sometimes|about half the time|half the time, often|frequently|fairly often|regularly, usually|most of "
-        "the time, very often|very frequently, almost always|nearly always, always|all the time",
-        "never, rarely|seldom, less than yearly, yearly|annually|once a year, quarterly, less than monthly|less "
-        "than once a month, monthly|once a month|every month, fortnightly|biweekly|every two weeks, weekly|once a "
-        "week|every week, several times a week|a few times a week|more than once a week, daily|once a "
-        "day|every day, several times a day|more than once a day|multiple times a day, hourly",
+        "strongly disagree|completely disagree|totally disagree|fully disagree|disagree strongly, "
+        "disagree, somewhat disagree|slightly disagree|tend to disagree|mostly disagree|rather "
+        "disagree|disagree somewhat|disagree slightly, neither agree nor "
+        "disagree|neither|neutral|undecided|neither disagree nor agree, somewhat agree|slightly "
+        "agree|tend to agree|mostly agree|rather agree|agree somewhat|agree slightly, agree, strongly "
+        "agree|completely agree|totally agree|fully agree|agree strongly",
+        "never, almost never|hardly ever|very rarely|very seldom, rarely|seldom, occasionally|once in a "
+        "while, sometimes|about half the time|half the time, often|frequently|fairly often|regularly, "
+        "usually|most of the time, very often|very frequently, almost always|nearly always, always|all "
+        "the time",
+        "never, rarely|seldom, less than yearly, yearly|annually|once a year, quarterly, less than "
+        "monthly|less than once a month, monthly|once a month|every month, fortnightly|biweekly|every two "
+        "weeks, weekly|once a week|every week, several times a week|a few times a week|more than once a "
+        "week, daily|once a day|every day, several times a day|more than once a day|multiple times a day, "
+        "hourly",
         "terrible|awful|horrible, very poor|very bad|extremely poor, poor|bad, below average, fair, "
-        "average|okay|ok|acceptable|satisfactory|so-so|neutral|adequate, above average, good, very "
-        "good, excellent|great|outstanding|superb|exceptional",
+        "average|okay|ok|acceptable|satisfactory|so-so|neutral|adequate, above average, good, very good, "
+        "excellent|great|outstanding|superb|exceptional",
         "completely dissatisfied|extremely dissatisfied, very dissatisfied|very unsatisfied, "
         "dissatisfied|unsatisfied|not satisfied, somewhat dissatisfied|slightly dissatisfied|fairly "
-        "dissatisfied, neither satisfied nor dissatisfied|neither|neutral|neither dissatisfied nor satisfied, "
-        "somewhat satisfied|slightly satisfied|fairly satisfied, satisfied, very satisfied, completely "
-        "satisfied|extremely satisfied",
-        "extremely unlikely, very unlikely, unlikely, somewhat unlikely|rather unlikely, neither likely nor "
-        "unlikely|neither|neutral|possibly|undecided, somewhat likely|rather likely, likely, very "
+        "dissatisfied, neither satisfied nor dissatisfied|neither|neutral|neither dissatisfied nor "
+        "satisfied, somewhat satisfied|slightly satisfied|fairly satisfied, satisfied, very satisfied, "
+        "completely satisfied|extremely satisfied",
+        "extremely unlikely, very unlikely, unlikely, somewhat unlikely|rather unlikely, neither likely "
+        "nor unlikely|neither|neutral|possibly|undecided, somewhat likely|rather likely, likely, very "
         "likely, extremely likely|certain",
-        "much worse, worse|somewhat worse|slightly worse, about the same|the same|same|no change|unchanged, "
-        "better|somewhat better|slightly better, much better",
-        "strongly oppose, oppose, somewhat oppose, neutral|neither|undecided, somewhat support|somewhat favor, "
-        "support|favor|favour, strongly support|strongly favor|strongly favour",
-        "none|no|zero, very low|vlow|lowest, low, moderate|medium|med|mid|middle|normal|average|intermediate, "
-        "high, very high|vhigh|highest, urgent|extreme|extremely high, critical|emergency",
-        "none|no|absent|no symptoms, minimal|trace|very mild, mild|slight, moderate, severe|serious|major, "
-        "very severe|critical|life-threatening, fatal|death",
-        "not at all|none|nothing, very little|hardly|barely, a little|a little bit|slightly|a bit|not very|not "
-        "much|not really, somewhat|some|to some extent|fairly|partly, moderately|a moderate amount, quite|quite "
-        "a bit|quite a lot|mostly|considerably, very|very much|a lot|a great deal|to a great "
-        "extent|highly, extremely|completely|absolutely|an extreme amount|totally",
+        "much worse, worse|somewhat worse|slightly worse, about the same|the same|same|no "
+        "change|unchanged, better|somewhat better|slightly better, much better",
+        "strongly oppose, oppose, somewhat oppose, neutral|neither|undecided, somewhat support|somewhat "
+        "favor, support|favor|favour, strongly support|strongly favor|strongly favour",
+        "none|no|zero, very low|vlow|lowest, low, "
+        "moderate|medium|med|mid|middle|normal|average|intermediate, high, very high|vhigh|highest, "
+        "urgent|extreme|extremely high, critical|emergency",
+        "none|no|absent|no symptoms, minimal|trace|very mild, mild|slight, moderate, "
+        "severe|serious|major, very severe|critical|life-threatening, fatal|death",
+        "not at all|none|nothing, very little|hardly|barely, a little|a little bit|slightly|a bit|not "
+        "very|not much|not really, somewhat|some|to some extent|fairly|partly, moderately|a moderate "
+        "amount, quite|quite a bit|quite a lot|mostly|considerably, very|very much|a lot|a great deal|to "
+        "a great extent|highly, extremely|completely|absolutely|an extreme amount|totally",
         "xxs, xs|extra small|very small|tiny, s|small, m|medium|med|mid, l|large|big, xl|extra large|very "
         "large|huge, xxl|2xl, xxxl|3xl",
         "freshman|first-year, sophomore, junior, senior, graduate",
-        "intern|trainee, junior|entry|entry level|associate, mid|mid-level|mid level|intermediate|regular, "
-        "senior, lead|staff, principal|manager, director, vp|vice president, executive|c-level",
+        "intern|trainee, junior|entry|entry level|associate, mid|mid-level|mid "
+        "level|intermediate|regular, senior, lead|staff, principal|manager, director, vp|vice president, "
+        "executive|c-level",
         "none|no experience, beginner|novice|basic, elementary, intermediate, advanced|proficient, "
         "expert|fluent, native",
-        "none|no education|no schooling|no formal education|no school, less than high school|some high school|"
-        "primary|primary school|elementary|elementary school, middle school|lower secondary, high "
-        "school|secondary|secondary school|upper secondary|ged, vocational|trade school|vocational training, "
-        "some college|some university, associate|college, bachelor|undergraduate|university|"
-        "graduate|college graduate, master|postgraduate|mba, professional, doctorate|doctoral|phd|ph.d.|doctor",
+        "none|no education|no schooling|no formal education|no school, less than high school|some high "
+        "school|primary|primary school|elementary|elementary school, middle school|lower secondary, high "
+        "school|secondary|secondary school|upper secondary|ged, vocational|trade school|vocational "
+        "training, some college|some university, associate|college, "
+        "bachelor|undergraduate|university|graduate|college graduate, master|postgraduate|mba, "
+        "professional, doctorate|doctoral|phd|ph.d.|doctor",
         "1st|first, 2nd|second, 3rd|third, 4th|fourth, 5th|fifth, 6th|sixth, 7th|seventh, 8th|eighth, "
         "9th|ninth, 10th|tenth, 11th, 12th",
         "bronze, silver, gold, platinum, diamond",
@@ -92,7 +99,8 @@ _OPEN = r"(?:\+|(?:or|and) (?:more|over|older|above|up|higher|greater)|plus)"
 _RANGE = re.compile(
     rf"(?:age[sd]?[ ]?|between )?(?:(?P<below>{_BELOW})[ ]?)?(?:(?P<above>{_ABOVE})[ ]?)?{_NUMBER}"
     rf"(?:[ ]?(?:-|–|—|to|and|until)[ ]?(?:(?:under|less than|<)[ ]?)?{_NUMBER})?"
-    rf"[ ]?(?P<open>{_OPEN})?(?P<less>[ ]?or (?:less|fewer|under|younger|below))?(?:[ ]?(?P<unit>[A-Za-z%€$ ./]+))?",
+    rf"[ ]?(?P<open>{_OPEN})?(?P<less>[ ]?or (?:less|fewer|under|younger|below))?"
+    rf"(?:[ ]?(?P<unit>[A-Za-z%€$ ./]+))?",
     re.IGNORECASE,
 )
 _GRADE = re.compile(r"([A-F])([+-]?)")
@@ -170,7 +178,7 @@ def _by_ranges(labels: list[str]) -> Order | None:
         spans[label] = span
         units.add((found["unit"] or "").strip().lower().removesuffix("s").removesuffix("year"))
     ordered = sorted(labels, key=lambda label: (spans[label], label))
-    pairs = zip(ordered, ordered[1:], strict=False)
+    pairs = itertools.pairwise(ordered)
     apart = all(spans[one][1] <= spans[other][0] and spans[one] != spans[other] for one, other in pairs)
     n_ranges = sum(low != high for low, high in spans.values())
     if not apart or not n_ranges or len(units) > 2:

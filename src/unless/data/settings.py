@@ -38,8 +38,8 @@ class Shape:
     """What makes a variable of a column: cuts of its numbers, a part of its dates, one of its choices.
 
     `levels` are named by the groups; without a way in which dates or numbers are `written`, it is found out.
-    A column that is `known` to hold nothing else is cut faster. `choice` is an answer among several in a cell,
-    which `separator` parts; where missing cells tick none, `is_none` says so. `columns` are joined to one.
+    A column that is `known` to hold nothing else is cut faster. `choice` is an answer among several in a
+    cell, which `separator` parts; `is_none` says that missing cells tick none. `columns` are joined to one.
     `missing` are labels that stand for missing values; labels that are not among the levels become `others`.
     """
 
@@ -187,7 +187,7 @@ def _design(roles: Mapping[str, str], **given: object | None) -> dict[str, str]:
 
 
 def bases_of(name: str) -> list[str]:
-    """Return the columns that another may be made of, by the way it is called: "day (year)", "tools: Excel"."""
+    """Return the columns that another may be made of, by its name: "day (year)", "tools: Excel"."""
     match = _PART.fullmatch(name)
     pieces = name.split(": ")
     return [*([match[1]] if match else []), *(": ".join(pieces[:n]) for n in range(1, len(pieces)))]

@@ -15,6 +15,7 @@ from unless.data.choices import (
     NO,
     NONE,
     SEPARATORS,
+    TICKED,
     YES,
     answers,
     columns_of_levels,
@@ -24,13 +25,12 @@ from unless.data.choices import (
 )
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
-from unless.data.labels import to_label
 from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
 from unless.data.settings import MISSING_LABELS, Settings, Shape, bases_of
 from unless.data.source import Field, Source, quoted
 from unless.data.survey import number_sql
-from unless.data.written import PLAIN, find_numerals, number_in_sql, parse_number
+from unless.data.written import find_numerals, number_in_sql, parse_number
 from unless.errors import DataError
 
 # Forms whose label is their text, so that labels can be compared in SQL.
@@ -57,7 +57,7 @@ def with_shapes(source: Source, how: Settings, shop: Workshop) -> tuple[Source, 
             source = _with_choice(source, name, shape, how, shop)
         elif shape.columns:
             shapes.pop(name)
-            source = _with_joined(source, name, shape, how, shop)
+            source = _with_joined(source, name, shape, shop)
         elif base is None or (shape.part and name in names):
             # The table lacks the column, which is said where columns are chosen; or it has the part itself.
             shapes.pop(name)
@@ -192,10 +192,11 @@ def ticked_sql(one: Field) -> str:
     if one.form in ("integer", "float", "decimal"):
         return f"({number_sql(one)} = 1)"
     text = f"lower(trim({one.column}::VARCHAR))"
-    return f"(case when {text} <> '' then {text} in ('1', '1.0', 'yes', 'y', 'true', 't', 'x', 'checked', 'selected') end)"
+    words = ", ".join(quoted(word) for word in (*sorted(TICKED), "1.0"))
+    return f"(case when {text} <> '' then {text} in ({words}) end)"
 
 
-def _with_joined(source: Source, name: str, shape: Shape, how: Settings, shop: Workshop) -> Source:
+def _with_joined(source: Source, name: str, shape: Shape, shop: Workshop) -> Source:
     """Add a column that names the one of a set of columns that is ticked."""
     known = {one.name: one for one in source.fields}
     columns: Sequence[str] | None = shape.columns
@@ -256,7 +257,10 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: 
     value = f"case when {text} in ({absent}) then null else {text} end" if absent else text
     if shape.others:
         listed = ", ".join(quoted(level) for level in shape.levels if level != shape.others)
-        value = f"case when ({value}) is null then null when {text} in ({listed}) then {text} else {quoted(shape.others)} end"
+        other = quoted(shape.others)
+        value = (
+            f"case when ({value}) is null then null when {text} in ({listed}) then {text} else {other} end"
+        )
     return _added(source, Field(base.name, f"({value})", "text", "text"), shop)
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: with a currency, a percent sign, a unit, separators, or a limit such as <5."""
+"""Numbers as people write them: with a currency, a percent sign, a unit, separators, or as limits (<5)."""
 
 import re
 from collections import Counter
