@@ -110,7 +110,9 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
         return PlanLine(name=name, role="number", why="cut as asked")
     if name in how.ordered or name in how.levels:
         role: Role = "ordered" if name in how.ordered else "category"
-        return PlanLine(name=name, role=role, levels=how.levels.get(name, levels_of(one)))
+        order = _order(one)
+        known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
+        return PlanLine(name=name, role=role, levels=how.levels.get(name, known))
     merged = isinstance(how.rare, dict) and name in how.rare
     if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
         return PlanLine(name=name, role="category", why=AS_ASKED)
