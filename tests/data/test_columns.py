@@ -156,6 +156,10 @@ def test_joining_is_changed():
     assert named.domain["paint"].levels == ("color_red", "color_blue", "color_light_green")
     two = unless.read(table, join={"color": ["color_red", "color_blue"]}, exclude=["color_light_green"])
     assert two.domain["color"].levels == ("red", "blue", "none")
+    some = unless.read(
+        table, join={"color": ["color_red", "color_blue"]}, columns=["sex", "color_red", "color_blue"]
+    )
+    assert some.names == ("sex", "color")
     with pytest.raises(SettingError, match="fewer than two"):
         unless.read(table, join={"color": ["color_red"]})
     with pytest.raises(UnknownName, match="join= names 'color_rod'"):
@@ -386,6 +390,20 @@ def test_times_of_day_and_dates_of_two_meanings():
     assert unless.prepare({"day": ambiguous, "sex": SEX})["day"].why == "month before day"
     assert formats_of(["2009-10", "2010-11", "2011-12"]) == []
     assert formats_of(["2009-10", "2010-12"]) == ["%Y-%m"]
+
+
+def test_layout_around_labels_is_no_part_of_them(tmp_path):
+    cells = ["\ta;b ", " b", "a ; b", "a", "b;\ta", "c"] * 40
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *(f'"{cell}",{i % 2}' for i, cell in enumerate(cells))]))
+    data = unless.read(path)
+    assert data.names == ("x: a", "x: b", "x: c", "y")
+    assert int(data.counts[data.rows[:, 0] == 1].sum()) == 160
+    cities = ["\tc0 "] * 100 + [f"c{i}" for i in range(40)] * 3
+    path.write_text("\n".join(["x,y", *(f'"{city}",{i % 2}' for i, city in enumerate(cities))]))
+    data = unless.read(path)
+    assert data.domain["x"].levels == ("c0", "other")
+    assert int(data.counts[data.rows[:, 0] == 0].sum()) == 103
 
 
 def test_merged_levels_are_those_of_the_plan(tmp_path):

@@ -137,6 +137,11 @@ def is_ticked(label: str) -> bool:
     return label.strip().lower() in TICKED
 
 
+def is_blank(label: str) -> bool:
+    """Tell whether a label of such a column is the no."""
+    return label.strip().lower() in _BLANK
+
+
 def stems(name: str) -> list[str]:
     """Return what a set of columns with this one may be called: its beginnings before a mark.
 

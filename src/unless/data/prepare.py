@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from unless.data.choices import NO, NONE, YES, is_tick_box, is_ticked, name_of_choice, stems
+from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
 from unless.data.cutting import n_groups, spoken_cut
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
@@ -486,7 +486,7 @@ def _joined(
 def _check_boxes(name: str, columns: Sequence[str], found: Mapping[str, Profile]) -> None:
     for column in columns:
         one = found.get(column)
-        if one is None or not (one.labels == {} or is_box(one)):
+        if one is None or not all(is_ticked(label) or is_blank(label) for label in one.labels or ("?",)):
             raise DataError(
                 f"Column {column!r} of join={{{name!r}: ...}} does not hold yes and no, or 1 and 0; leave it "
                 "out."
@@ -615,7 +615,9 @@ def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
             wanted.append(name)
         elif plan[name].kept:
             wanted += plan[name].made
-    return tuple(wanted)
+        elif plan[name].role == "joined":
+            wanted.append(str(plan[name].source))
+    return tuple(dict.fromkeys(wanted))
 
 
 def cut_alike(plan: Plan, domain: Domain) -> Plan:

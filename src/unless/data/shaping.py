@@ -29,7 +29,7 @@ from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
 from unless.data.settings import MISSING_LABELS, Settings, Shape, bases_of
 from unless.data.source import Field, Source, quoted
-from unless.data.survey import number_sql
+from unless.data.survey import missing_sql, number_sql, text_sql
 from unless.data.written import find_numerals, number_in_sql, parse_number
 from unless.errors import DataError
 
@@ -166,7 +166,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
         array = lookup[source.held[0][base.column]]  # type: ignore[index]
         made = Field(name, _free_column(source), "code", "category", (NO, YES), (NO, YES))
         return _added(source, made, shop, array)
-    text = text_or_null(base, how)
+    text = _label_sql(base, how)
     around = quoted(rf"\s*[{separator}]\s*")
     listed = f"regexp_replace({text}, {around}, {quoted(separator)}, 'g')"
     inside = f"{quoted(separator)} || trim({listed}) || {quoted(separator)}"
@@ -176,6 +176,11 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
         f"case when ({text}) is null then {empty} when {ticked_sql} then {quoted(YES)} else {quoted(NO)} end"
     )
     return _added(source, Field(name, f"({value})", "text", "category", levels=(NO, YES)), shop)
+
+
+def _label_sql(one: Field, how: Settings) -> str:
+    """Write the label of a column of text, without any layout around it; null where it is missing."""
+    return f"case when {missing_sql(one, how)} then null else {text_sql(one)} end"
 
 
 def _separator(texts: Counter[str]) -> str:
@@ -252,7 +257,7 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: 
         return _added(source, made, shop, array)
     if base.form not in _TEXTS:
         return source
-    text = text_or_null(base, how)
+    text = _label_sql(base, how)
     absent = ", ".join(quoted(word) for word in shape.missing)
     value = f"case when {text} in ({absent}) then null else {text} end" if absent else text
     if shape.others:
