@@ -387,7 +387,10 @@ def test_times_of_day_and_dates_of_two_meanings():
     both = unless.prepare({"day": first[:N], "sex": SEX})["day"]
     assert both.written == "%m/%d/%Y"
     ambiguous = [f"{1 + i % 12:02d}/{1 + i % 11:02d}/20{10 + i % 5}" for i in range(N)]
-    assert unless.prepare({"day": ambiguous, "sex": SEX})["day"].why == "month before day"
+    line = unless.prepare({"day": ambiguous, "sex": SEX})["day"]
+    assert line.why == "the month is taken to come before the day; the role 'day first' says otherwise"
+    other = unless.prepare({"day": ambiguous, "sex": SEX}, roles={"day": "day first"})["day"]
+    assert (line.written, other.written) == ("%m/%d/%Y", "%d/%m/%Y")
     assert formats_of(["2009-10", "2010-11", "2011-12"]) == []
     assert formats_of(["2009-10", "2010-12"]) == ["%Y-%m"]
 

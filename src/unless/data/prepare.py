@@ -75,10 +75,10 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     columns, exclude
         The columns to relate, or those to leave out.
     roles
-        What some columns are: "category", "ordered", "number", "date", "choices" (cells that hold several
-        answers), "count", "weight", "cluster", "strata", or "identifier", "text" and "excluded", which are
-        left out. Instead of "date", its parts: "year", "quarter", "month", "weekday" and "hour", several with
-        a + between them.
+        What some columns are: "category", "ordered", "number", "date", "day first" (a date such as
+        03/04/2020 that begins with the day), "choices" (cells that hold several answers), "count", "weight",
+        "cluster", "strata", or "identifier", "text" and "excluded", which are left out. Instead of "date",
+        its parts: "year", "quarter", "month", "weekday" and "hour", several with a + between them.
     ordered
         The columns whose levels have an order: their names, or a mapping to their levels in order.
     join

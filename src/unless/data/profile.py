@@ -20,7 +20,7 @@ from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
 from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
-from unless.data.settings import Settings
+from unless.data.settings import DAY_FIRST, Settings
 from unless.data.source import Field, Source, quoted
 from unless.data.survey import missing_sql, number_sql, text_sql
 from unless.data.written import (
@@ -427,7 +427,7 @@ def _take_labels(one: Profile, counts: Mapping[str, int], how: Settings) -> None
         _take_numbers(one, totals)
     one.formats = [] if one.is_number or one.kind in ("integer", "float", "boolean") else _formats(totals)
     if one.formats:
-        one.dates = _dates(totals, one.formats[0])
+        one.dates = _dates(totals, _chosen_format(one, how))
     if not one.is_number and not one.formats and not one.is_code and one.kind != "boolean":
         one.is_signed = _has_signs(totals)
         one.numerals = find_numerals(totals)
@@ -452,6 +452,14 @@ def _take_numbers(one: Profile, totals: Mapping[str, int]) -> None:
     one.is_whole = bool((values == np.floor(values)).all())
     one.low, one.high = float(values[0]), float(values[-1])
     one.numbers = Numbers(values, weights, one.is_whole)
+
+
+def _chosen_format(one: Profile, how: Settings) -> str:
+    """Choose how dates are written: the month before the day where both fit, unless it was said."""
+    fitting = [known for known in FORMATS if known in one.formats]
+    if how.roles.get(one.name) == DAY_FIRST:
+        fitting.sort(key=lambda known: not known.startswith("%d"))
+    return fitting[0]
 
 
 def _dates(totals: Mapping[str, int], written: str) -> Dates:
@@ -522,7 +530,7 @@ def _look_at_dates(
     source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
 ) -> None:
     for one in many:
-        written = next(known for known in FORMATS if known in one.formats)
+        written = _chosen_format(one, how)
         moment = moment_sql(text_or_null(one.field, how), written)
         relation = f"(select {moment} as m, {weight} as w from {source.relation})"
         counted = ", ".join(f"histogram({part_sql('m', part)})" for part in DATE_PARTS)

@@ -15,7 +15,7 @@ from unless.data.moments import is_ambiguous, is_time_of_day, part_label
 from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
 from unless.data.scales import LEAST_ORDERED, Order, find_order
-from unless.data.settings import DEFAULT_LEVELS, Settings
+from unless.data.settings import DAY_FIRST, DEFAULT_LEVELS, Settings
 from unless.data.written import MOST_CELLS, Numerals, limit_of, snapped
 from unless.errors import DataError
 
@@ -177,8 +177,8 @@ def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
         return _cut(one, one.numbers, why)
-    if role == "date" or set(role.split("+")) <= set(PARTS):
-        asked = () if role == "date" else tuple(dict.fromkeys(role.split("+")))
+    if role in ("date", DAY_FIRST) or set(role.split("+")) <= set(PARTS):
+        asked = () if role in ("date", DAY_FIRST) else tuple(dict.fromkeys(role.split("+")))
         line = None if one.dates is None else _date(one, one.dates, asked)
         if line is None or not line.kept or any(len(part.levels) > MOST_LEVELS for part in line.parts):
             raise DataError(
@@ -328,7 +328,9 @@ def _date(one: Profile, dates: Dates, asked: Sequence[str] = ()) -> PlanLine | N
         if one.n_values <= MANY_LEVELS:
             return None
         return PlanLine(name=one.name, role="date", kept=False, why="no part of it comes again")
-    why = "month before day" if is_ambiguous(dates.written, one.formats) else ""
+    why = ""
+    if is_ambiguous(dates.written, one.formats):
+        why = f"the month is taken to come before the day; the role {DAY_FIRST!r} says otherwise"
     return PlanLine(name=one.name, role="date", parts=parts, written=dates.written, why=why)
 
 

@@ -24,10 +24,12 @@ MISSING_LABELS = frozenset({"missing", "(missing)"})
 DEFAULT_LEVELS = 256
 # The roles of columns that say how rows were drawn, and are no columns to relate.
 DESIGN = ("weight", "cluster", "strata")
+# The role of dates such as 03/04/2020 that are meant to begin with the day.
+DAY_FIRST = "day first"
 # The roles that somebody may give to a column (`data/plan.py` has them all).
 CHOICES = (
-    "category", "ordered", "number", "date", "choices", "count", "weight", "cluster", "strata", "identifier",
-    "text", "excluded",
+    "category", "ordered", "number", "date", DAY_FIRST, "choices", "count", "weight", "cluster", "strata",
+    "identifier", "text", "excluded",
 )  # fmt: skip
 T = TypeVar("T")
 Bins = int | tuple[str, int] | Sequence[float]
