@@ -32,6 +32,7 @@ from unless.data.scales import KNOWN_ORDERS, LEAST_ORDERED
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source
+from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_told
@@ -65,6 +66,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     header: bool = True,
     encoding: str | None = None,
     show_progress: bool | None = None,
+    connection: object | None = None,
+    sheet: str | int | None = None,
 ) -> Plan:
     """Look at a table and say what would be done with each column.
 
@@ -89,7 +92,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         As in `unless.read`; a column that looks like weights of rows is taken for one.
     missing, missing_values, levels, bins, rare, max_levels
         As in `unless.read`: what is said there is not decided here.
-    max_memory, delimiter, header, encoding, show_progress
+    max_memory, delimiter, header, encoding, show_progress, connection, sheet
         As in `unless.read`.
 
     Examples
@@ -117,10 +120,12 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         roles=roles,
         ordered=ordered,
         join=join,
+        sheet=sheet,
         weight_column=weight_column,
         cluster_column=cluster_column,
         strata_column=strata_column,
     )
+    source = with_connection(source, connection)
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (
@@ -128,7 +133,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         progress("Preparing", show_progress, after=PATIENCE) as bar,
         Workshop(how.max_memory, bar) as shop,
     ):
-        return make_plan(open_source(source, shop, how), shop, how)[1]
+        opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
+        return replace(plan, notes=(*opened.notes, *plan.notes))
 
 
 def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
