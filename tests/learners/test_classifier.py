@@ -381,3 +381,38 @@ def test_a_row_is_predicted_alike_alone_and_among_others(monkeypatch):
     assert np.array_equal(drawn[1:2], est.predict_proba(rows[1:2]))
     assert drawn == pytest.approx(exact, abs=0.15)
     assert drawn[2] == pytest.approx(exact[2])
+
+
+def test_columns_of_a_frame_are_prepared_as_elsewhere(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 300
+    price = rng.gamma(5, 300, n)
+    tools = [
+        ";".join(one for one in ("Excel", "Python", "R") if rng.random() < 0.5) or None for _ in range(n)
+    ]
+    colors = rng.choice(["red", "blue", "green"], n)
+    table = pd.DataFrame(
+        {
+            "customer_id": [f"c{i}" for i in range(n)],
+            "price": [f"${one:,.2f}" for one in price],
+            "tools": tools,
+            **{f"color_{one}": (colors == one).astype(int) for one in ("red", "blue", "green")},
+            "day": pd.date_range("2019-01-01", periods=n, freq="5D").astype(str),
+            "level": rng.choice(["low", "medium", "high"], n),
+        }
+    )
+    y = np.where((price > 1500) ^ (rng.random(n) < 0.1), "yes", "no")
+    est = unless.UnlessClassifier().fit(table, y)
+    names = {"price", "tools: Excel", "color", "day (year)", "level"}
+    assert names <= set(est.feature_names_in_)
+    assert "customer_id" not in est.feature_names_in_
+    assert est.data_.domain["level"].levels == ("low", "medium", "high")
+    assert est.data_.domain["price"].cuts == unless.read(table).domain["price"].cuts
+    assert est.score(table, y) > 0.75
+    hidden = est.predict_proba(table.assign(tools=None))
+    assert not np.array_equal(hidden, est.predict_proba(table))
+    assert est.predict(table.head(5)).tolist() == est.predict(table).tolist()[:5]
+    unless.save(est, tmp_path / "m.unless")
+    assert np.array_equal(unless.load(tmp_path / "m.unless").predict_proba(table), est.predict_proba(table))
+    with pytest.raises(DataError, match="no column 'price', which UnlessClassifier learned from"):
+        est.predict(table.drop(columns="price"))

@@ -12,6 +12,8 @@ LEAST_KEPT = 0.5
 # Two columns are missing together if more than this share of the rows that lack the one with fewer holes
 # lack the other, too. As levels, their holes would link them though nothing else does.
 TOGETHER = 0.5
+# Columns named in a sentence, at most.
+MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -82,16 +84,24 @@ def told(policy: Policy, holes: Holes) -> str:
     """Say in one sentence what is done with missing values; nothing where there are none."""
     parts = []
     if policy.n_dropped:
-        lacking = ", ".join(f"{name!r} ({n:,})" for name, n in policy.dropped_for[:6])
-        more = f" and {len(policy.dropped_for) - 6:,} more columns" if len(policy.dropped_for) > 6 else ""
+        lacking = ", ".join(f"{name!r} ({n:,})" for name, n in policy.dropped_for[:MOST_NAMED])
+        more = (
+            f" and {len(policy.dropped_for) - MOST_NAMED:,} more columns"
+            if len(policy.dropped_for) > MOST_NAMED
+            else ""
+        )
         subject, use = ("rows lacks", "it is") if policy.n_dropped == 1 else ("rows lack", "they are")
         parts.append(
             f"{policy.n_dropped:,} of {holes.n_rows:,} {subject} {lacking}{more}: {use} used only by tests "
             "that do not need what is missing"
         )
     if policy.levels:
-        listed = ", ".join(f"{name!r} ({holes.lacking(name):,})" for name in policy.levels[:6])
-        more = f" and {len(policy.levels) - 6:,} more columns" if len(policy.levels) > 6 else ""
+        listed = ", ".join(f"{name!r} ({holes.lacking(name):,})" for name in policy.levels[:MOST_NAMED])
+        more = (
+            f" and {len(policy.levels) - MOST_NAMED:,} more columns"
+            if len(policy.levels) > MOST_NAMED
+            else ""
+        )
         parts.append(f"missing values of {listed}{more} are a level")
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}." if parts else ""

@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unless.data import cutting
 from unless.data.arrays import is_missing
+from unless.data.choices import stems
+from unless.data.cutting import find_cuts as plan_cuts
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
+from unless.data.prepare import prepare
 from unless.data.read import read
+from unless.data.roles import FEW_ROWS, NATURAL_VALUES
+from unless.data.settings import bases_of
 from unless.data.weighting import (
     as_table,
     columns_of,
@@ -29,10 +35,9 @@ Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
 # What the labels are called where neither the caller nor they have a name.
 NAME = "y"
-# Columns of numbers with more different values than this are cut into groups.
-MOST_VALUES = 10
-# More groups predicted no better on three tables of measurements, and GGS took far longer to find gates.
-MOST_GROUPS = 4
+# With more columns of numbers than this, each is cut into so many groups at most: more of them predict a
+# little better, and take many times as long (docs/decisions/0031-classifier.md).
+MANY_NUMBERS, MOST_GROUPS = 12, 4
 # Digits of a cut that a label shows, where they are enough to tell the cuts apart.
 DIGITS = 4
 MISSING = ("(missing)", "missing")
@@ -88,16 +93,50 @@ def read_examples(
     if weights is not None:
         count = free_column("sample_weight", [*columns, name])
         more[count] = weights
-    cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
-    bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
     joined = with_columns(table, columns, more, without=[name] if name in columns else [])
-    data = read(
-        joined, count_column=count, missing="level", bins=bins, strict=True, show_progress=show_progress
-    )
-    if unlabelled is not None:
-        notes = [one for one in data.notes if not one.startswith("Left out rows that are counted 0 times")]
-        data = replace(data, notes=(*notes, _left_out(int(unlabelled.sum()), name)))
-    return _named(data, name, classes, cuts)
+    how: dict[str, Any] = {"count_column": count, "missing": "level", "show_progress": show_progress}
+    if not _is_nameless(table) and len(codes) >= FEW_ROWS:
+        made = _planned(joined, name, classes, how, features, weights)
+    else:
+        # Columns without names are found by their places, so that all of them are kept.
+        cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
+        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
+        made = _named(read(joined, **how, bins=bins, strict=True), name, classes, cuts)
+    if unlabelled is None:
+        return made
+    notes = [one for one in made.data.notes if not one.startswith("Left out rows that are counted 0 times")]
+    told = (*notes, _left_out(int(unlabelled.sum()), name))
+    return made._replace(data=replace(made.data, notes=told))
+
+
+def _is_nameless(table: Any) -> bool:
+    if isinstance(table, np.ndarray):
+        return table.dtype.names is None
+    return isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table)
+
+
+def _planned(
+    table: Any,
+    target: str,
+    classes: Array,
+    how: Mapping[str, Any],
+    features: Mapping[str, Any],
+    weights: Array | None,
+) -> Examples:
+    """Read a table by its plan; if that leaves nothing to predict from, all of its columns."""
+    cuts: dict[str, tuple[float, ...]] = {}
+    try:
+        plan = prepare(table, roles={target: "category"}, **how)
+        numbers = {one.name for one in plan.lines if one.role == "number" and one.name in features}
+        if len(numbers) > MANY_NUMBERS:
+            times = np.ones(n_rows_of(features)) if weights is None else weights
+            cuts = find_cuts({name: features[name] for name in numbers}, times)
+        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
+        data = read(table, roles={target: "category"}, bins=bins, **how)
+    except DataError:
+        # Nothing is left, or what is wrong is wrong in any reading.
+        data, cuts = read(table, **how, strict=True), {}
+    return _named(data, target, classes, cuts)
 
 
 def _labelled(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
@@ -266,12 +305,10 @@ def _refuse_holes(values: Array) -> None:
 
 def find_cuts(columns: Mapping[str, Any], weights: Array) -> dict[str, tuple[float, ...]]:
     """Return where columns of many different numbers are cut, by name."""
-    found = {}
-    for name, column in columns.items():
-        numbers = _numbers(column)
-        if numbers is not None and (cuts := _quantiles(numbers, weights)):
-            found[name] = cuts
-    return found
+    numbers = {name: found for name, column in columns.items() if (found := _numbers(column)) is not None}
+    most = MOST_GROUPS if len(numbers) > MANY_NUMBERS else None
+    cuts = {name: _cuts(found, weights, most) for name, found in numbers.items()}
+    return {name: edges for name, edges in cuts.items() if edges}
 
 
 def _numbers(column: Any) -> Numbers | None:
@@ -294,12 +331,23 @@ def _numbers(column: Any) -> Numbers | None:
     return values.astype(np.float64)
 
 
-def _quantiles(numbers: Numbers, weights: Array) -> tuple[float, ...]:
+def _cuts(numbers: Numbers, weights: Array, most: int | None) -> tuple[float, ...]:
+    """Cut numbers as a plan does, into `most` groups; where rows are too few for that, at plain quantiles."""
     known = ~np.isnan(numbers) & (weights > 0)
     distinct, place = np.unique(numbers[known], return_inverse=True)
-    if len(distinct) <= MOST_VALUES:
+    if len(distinct) <= NATURAL_VALUES:
         return ()
-    rows = np.bincount(place, weights[known])
+    rows = np.bincount(place, weights[known]).astype(np.float64)
+    is_whole = bool((distinct == np.floor(distinct)).all())
+    if np.isfinite(distinct).all():
+        groups = cutting.n_groups(float(rows.sum()))
+        cuts = plan_cuts(cutting.Numbers(distinct, rows, is_whole), min(groups, most or groups))
+        if cuts:
+            return cuts
+    return _quantiles(distinct, rows)
+
+
+def _quantiles(distinct: Numbers, rows: Numbers) -> tuple[float, ...]:
     below, total = np.cumsum(rows) - rows, rows.sum()
     n_groups = int(min(MOST_GROUPS, max(2, round(total ** (1 / 3)))))
     # The smallest values with at least 1/n, 2/n, ... of the rows below them.
@@ -354,9 +402,7 @@ def check_columns(X: Any, domain: Domain, learner: str) -> Any:
         return X
     table = _checked(as_table(X))
     names = list(columns_of(table))
-    nameless = isinstance(table, np.ndarray) and table.dtype.names is None
-    if isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table):
-        nameless = True
+    nameless = _is_nameless(table)
     if nameless and len(names) != len(domain):
         raise DataError(
             f"X has {len(names)} features, but {learner} is expecting {len(domain)} features as input."
@@ -367,7 +413,8 @@ def check_columns(X: Any, domain: Domain, learner: str) -> Any:
 
 
 def _check_names(names: Sequence[str], domain: Domain, learner: str) -> None:
-    if missing := [name for name in domain.names if name not in names]:
+    known = {*names, *(stem for name in names for stem in stems(name))}
+    if missing := [name for name in domain.names if not known & {name, *bases_of(name)}]:
         raise DataError(
             f"The table has no column {shorten(missing)}, which {learner} learned from; add it, with "
             "missing values if they are not known."
