@@ -81,6 +81,8 @@ class Profile:
     is_whole: bool = False
     is_code: bool = False
     is_signed: bool = False
+    # Of text: rows that may be numbers, that may hold several answers, and codes with a zero first.
+    signs: tuple[int, ...] | None = None
     # How the numbers of a column of text are written, if it holds such, and the choices in its cells.
     numerals: Numerals | None = None
     choices: Choices | None = None
@@ -168,26 +170,32 @@ def _look_at_texts(
     """Find columns of text that hold numbers with signs, or several answers in a cell."""
     if not texts:
         return
-    inner = ", ".join(f"{text_or_null(one.field, how)} as t{place}" for place, one in enumerate(texts))
-    wanted = []
-    for place in range(len(texts)):
-        text = f"t{place}"
-        several = " or ".join(f"contains({text}, {quoted(sign)})" for sign in SEPARATORS)
-        wanted.append(
-            f"[coalesce(sum(w) filter (where {might_be_number_sql(text)}), 0)::BIGINT, "
-            f"coalesce(sum(w) filter (where {several}), 0)::BIGINT, "
-            f"count(*) filter (where regexp_matches({text}, '^[+-]?0[0-9]'))]"
-        )
-    found = shop.row(
-        f"select {', '.join(wanted)} from (select {inner}, {weight} as w from {source.relation})"
-    )
-    for one, (n_numbers, n_several, n_codes) in zip(texts, found, strict=True):
+    # The others were counted with all else.
+    unknown = [one for one in texts if one.signs is None]
+    if unknown:
+        inner = ", ".join(f"{text_or_null(one.field, how)} as t{place}" for place, one in enumerate(unknown))
+        wanted = ", ".join(_signs_sql(f"t{place}") for place in range(len(unknown)))
+        found = shop.row(f"select {wanted} from (select {inner}, {weight} as w from {source.relation})")
+        for one, signs in zip(unknown, found, strict=True):
+            one.signs = tuple(signs)
+    for one in texts:
+        n_numbers, n_several, n_codes = one.signs or (0, 0, 0)
         if n_numbers >= MOST_CELLS * one.n_present and not n_codes:
             _find_numerals(source, one, how, shop, weight)
         elif (n_several and n_several >= LEAST_SEVERAL * one.n_present) or how.roles.get(
             one.name
         ) == "choices":
             _find_choices(source, one, how, shop, weight)
+
+
+def _signs_sql(text: str) -> str:
+    """Count rows that may be numbers, that may hold several answers, and codes with a zero first."""
+    several = " or ".join(f"contains({text}, {quoted(sign)})" for sign in SEPARATORS)
+    return (
+        f"[coalesce(sum(w) filter (where {might_be_number_sql(text)}), 0)::BIGINT, "
+        f"coalesce(sum(w) filter (where {several}), 0)::BIGINT, "
+        f"count(*) filter (where case when {text} < ':' then regexp_matches({text}, '^[+-]?0[0-9]') end)]"
+    )
 
 
 def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, weight: str) -> None:
@@ -328,6 +336,8 @@ def _sums(place: int, one: Profile, weight: str) -> str:
         sums += [
             f"coalesce(sum({count} * w), 0)::BIGINT" for count in (f"length({value})", f"({spaces} + 1)")
         ]
+        if not one.formats:
+            sums.append(_signs_sql(value))
     if one.is_number:
         number = f"n{place}"
         sums += [
@@ -351,6 +361,8 @@ def _take_sums(one: Profile, found: Iterable[Any]) -> None:
     one.n_present = int(next(numbers))
     if not one.is_number:
         one.n_letters, one.n_words = int(next(numbers)), int(next(numbers))
+        if not one.formats:
+            one.signs = tuple(next(numbers))
     else:
         n_strange, low, high, n_broken = (next(numbers) for _ in range(4))
         n_codes = 0 if _is_typed(one.field) else next(numbers)
