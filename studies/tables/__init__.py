@@ -1,0 +1,1 @@
+"""Tables as people have them: numbers, confounders that are cut, missing values, weighted samples."""
