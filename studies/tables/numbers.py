@@ -21,7 +21,7 @@ SHAPES = ("monotone", "U", "none")
 SUPERVISED = ("honest", "crosswise")
 # What n times the squared correlation of y with the effect is: as strong as a link needs to be to be found in
 # more than half of the tables.
-STRENGTH = {"monotone": 16.0, "U": 24.0, "none": 0.0}
+STRENGTH = {"monotone": 32.0, "U": 48.0, "none": 0.0}
 # Leaves of the tree that chooses cuts by y, the places where it may cut, and the rows of each leaf.
 LEAVES, PLACES, LEAST_LEAF = 3, 31, 0.1
 

@@ -21,6 +21,8 @@ Term = tuple[int, ...]
 _RULES = (1e-6, 1e-1), 2e-2
 # A score whose variance is no more than this share of its own is explained by the regression already.
 EXPLAINED = 1e-7
+# A level of a cut column is held as so many groups at most, of about so many rows or more.
+GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 # Numberings of rows that are kept.
 _KEPT = 64
 
@@ -85,11 +87,16 @@ class Table:
             for variable, totals in zip(data.domain, weighted, strict=True)
         ]
         self._is_ordered = [bool(one.ordered or one.cuts) for one in data.domain]
+        # Of cut columns, the groups that regressions hold, and the place of each row in their order.
         self._finer: dict[int, int] = {}
+        self.finest: dict[int, Ints] = {}
         for name, codes in {} if data.detail is None else sorted(data.detail.finer.items()):
             column = data.domain.index(name)
-            self._finer[column] = self._added(codes.astype(np.int32), None)
-            self._owners[self._finer[column]] = column
+            self.finest[column] = codes.astype(np.int64)
+            groups = _held_groups(self.finest[column], self._codes[column], self.counts)
+            if len(np.unique(groups)) > len(np.unique(self._codes[column])):
+                self._finer[column] = self._added(groups.astype(np.int32), None)
+                self._owners[self._finer[column]] = column
         self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], Fit] = {}
         self._latest: dict[int, Fit] = {}
         self._combined: dict[Term, list[int]] = {}
@@ -106,6 +113,14 @@ class Table:
             return frozenset()
         made_from = {self._owners.get(s, s) for c in columns for s in self._sources[c]}
         return frozenset(made_from & self._missing.keys())
+
+    def columns_of(self, columns: Iterable[int]) -> set[int]:
+        """Return the columns of the table that some columns, indicators among them, are made from."""
+        return {self._owners.get(s, s) for c in columns for s in self._sources[c]}
+
+    def groups_of(self, column: int) -> Ints:
+        """Return the group of each row that regressions hold of a column."""
+        return self.codes[self._finer.get(column, column)].astype(np.int64)
 
     def weights(self, needed: frozenset[int]) -> Floats:
         """Return the counts of rows, 0 where one of some columns has no value."""
@@ -422,6 +437,25 @@ def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
     known = totals[:n_known]
     scores[n_known:] = (scores[:n_known] * known).sum() / max(1.0, float(known.sum()))
     return scores
+
+
+def _held_groups(finest: Ints, levels: Codes, counts: Floats) -> Ints:
+    """Join neighbouring places of each level into a few groups, each of enough rows."""
+    totals = np.bincount(finest, weights=counts)
+    level_of = np.zeros(len(totals), dtype=np.int64)
+    level_of[finest] = levels
+    order = np.lexsort((np.arange(len(totals)), level_of))
+    groups, n_groups = np.zeros(len(totals), dtype=np.int64), 0
+    for level in np.unique(level_of[np.unique(finest)]).tolist():
+        places = [place for place in order.tolist() if level_of[place] == level and totals[place] > 0]
+        rows = np.array([totals[place] for place in places])
+        n_wanted = min(GROUPS_A_LEVEL, max(1, round(float(rows.sum()) / ROWS_A_GROUP)), len(places))
+        # A place belongs to the part of the level in which its middle lies.
+        middle = (np.cumsum(rows) - rows / 2) / rows.sum()
+        parts = np.minimum((middle * n_wanted).astype(np.int64), n_wanted - 1)
+        groups[places] = n_groups + np.unique(parts, return_inverse=True)[1]
+        n_groups += int(np.unique(parts).size)
+    return groups[finest]
 
 
 def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:

@@ -15,6 +15,7 @@ from unless.referee.blankets import find_blanket
 from unless.referee.confidence import DIFFERENCE, gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
 from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
+from unless.referee.leftovers import look_again
 from unless.referee.regressions import Bools, Table
 from unless.referee.rules import Rule, find_rule
 from unless.referee.wide import ASSOCIATED, WideTester, regressable
@@ -175,7 +176,10 @@ class Referee:
             if account.differences:
                 choices = self._n_choices(account)
                 p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
-            given = PairProblem(models, *pair, [column for column, _ in account.clauses]).given
+            within = PairProblem(models, *pair, [column for column, _ in account.clauses])
+            given = within.given
+            if account.differences:
+                p = self._looked_at_again(within, p, [self.table.indicator(account.clauses)])
             kind: Kind = "partly" if self._is_common_effect(account) else "gated"
             return Verdict(
                 pair, kind, account.inside, p, account=account, given=given, is_candidate=is_shut_out
@@ -276,7 +280,21 @@ class Referee:
         if trends:
             # How strong a link is follows from all levels, whether there is one also from the order.
             p_values.append(agreed(trends))
-        return side, min(1.0, min(p_values) * len(p_values))
+        levels = [
+            self.table.indicator([(c, (level,))]) for c in shared for level in self.table.used_levels(c)
+        ]
+        return side, self._looked_at_again(problem, min(1.0, min(p_values) * len(p_values)), [None, *levels])
+
+    def _looked_at_again(self, problem: PairProblem, p: float, parts: Sequence[int | None]) -> float:
+        """Return the larger p where a number is held fixed, which varies inside its groups, too.
+
+        `parts` are indicators of the rows in one of which there should be a link; None is all rows.
+        """
+        if p >= ALPHA:
+            return p
+        inside = [None if part is None else self.table.codes[part] == 1 for part in parts]
+        again = look_again(self.table, problem.pair, problem.bases, inside)
+        return p if again is None else max(p, again)
 
     def _n_choices(self, account: Account) -> float:
         """Return the number of gates that the same search could have chosen."""
