@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
+# How `unless.read` names the level of missing values.
+MISSING_LABELS = ("missing", "(missing)")
 # Beyond this a share of the rows is no longer exact.
 MOST_ROWS = 2**53
 
@@ -103,6 +105,24 @@ class Dataset:
     def names(self) -> tuple[str, ...]:
         """The names of the variables, in column order."""
         return self.domain.names
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """Columns whose missing values the plan made a level, for want of complete rows, and its code.
+
+        The level keeps rows for learners and models. To tests it is no value: they take other rows. A column
+        that was ticked or not, or whose level was asked for, is not among these.
+        """
+        if self.plan is None:
+            return {}
+        found = {}
+        for line in self.plan.lines:
+            if line.kept and line.missing and line.name in self.domain:
+                levels = self.domain[line.name].levels
+                codes = [code for code, level in enumerate(levels) if level in MISSING_LABELS]
+                if len(codes) == 1 and len(levels) > 2:
+                    found[line.name] = codes[0]
+        return found
 
     @property
     def n_variables(self) -> int:

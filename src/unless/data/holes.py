@@ -10,16 +10,15 @@ MANY_HOLES = 0.20
 # At least this share of the rows is kept where rows are left out.
 LEAST_KEPT = 0.5
 # Two columns are missing together if more than this share of the rows that lack the one with fewer holes
-# lack the other, too. As levels, their holes would link them though nothing else does.
+# lack the other, too: leaving these rows out serves both.
 TOGETHER = 0.5
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The columns whose missing values are a level, those left out for their holes, and the rows left out."""
+    """The columns whose missing values are a level, and the rows left out."""
 
     levels: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
     n_dropped: int = 0
     dropped_for: tuple[tuple[str, int], ...] = ()
 
@@ -51,8 +50,9 @@ def decide_holes(names: Iterable[str], holes: Holes, forced: Iterable[str] = ())
     1. Few rows lack anything: they are left out.
     2. A column that lacks much gets a level, unless it is missing together with another such column.
     3. Rows that lack any of the others are left out, as long as half of the rows remain; until then the
-       column with the most holes gets a level, or, if it is missing together with one that has a level, is
-       left out.
+       column with the most holes gets a level.
+
+    A level keeps rows for learners and models. Tests take the rows that have a value, whatever is decided.
     """
     levels = list(forced)
     open_ = [name for name in names if name not in levels and holes.lacking(name)]
@@ -60,17 +60,14 @@ def decide_holes(names: Iterable[str], holes: Holes, forced: Iterable[str] = ())
         many = [name for name in open_ if holes.lacking(name) > MANY_HOLES * holes.n_rows]
         alone = [name for name in many if not any(_together(name, other, holes) for other in many)]
         levels += [name for name in alone if not any(_together(name, other, holes) for other in levels)]
-    left_out: list[str] = []
     while True:
-        rest = [name for name in open_ if name not in levels and name not in left_out]
+        rest = [name for name in open_ if name not in levels]
         if holes.dropped(rest) <= (1 - LEAST_KEPT) * holes.n_rows:
             break
-        worst = max(rest, key=lambda name: (holes.lacking(name), name))
-        beside = [name for name in levels if _together(worst, name, holes)]
-        (left_out if beside else levels).append(worst)
+        levels.append(max(rest, key=lambda name: (holes.lacking(name), name)))
     told = tuple((name, holes.lacking(name)) for name in rest)
     made = tuple(name for name in names if name in levels)
-    return Policy(made, tuple(left_out), holes.dropped(rest), told)
+    return Policy(made, holes.dropped(rest), told)
 
 
 def _together(one: str, other: str, holes: Holes) -> bool:

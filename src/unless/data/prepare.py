@@ -295,11 +295,6 @@ def _missing(
     changed = dict(lines)
     for name in policy.levels:
         changed[name] = replace(lines[name], missing=True)
-    for name in policy.left_out:
-        why = "missing too often, together with others"
-        changed[name] = replace(lines[name], kept=False, why=why, cuts=(), levels=(), rare=0, parts=())
-    if policy.left_out:
-        _at_least_two(changed, found)
     return told(policy, holes), changed
 
 

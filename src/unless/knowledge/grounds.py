@@ -158,6 +158,7 @@ class Grounds:
     def __init__(self, data: Dataset, effect: float) -> None:
         self.data, self.effect = data, effect
         self.counter = Counter(data)
+        self._unknown = {data.domain.index(name): code for name, code in data.unknown.items()}
 
     def of(
         self,
@@ -174,10 +175,10 @@ class Grounds:
         """Put together what is known of a pair on one side."""
         inside = self._inside(where)
         n_rows = int(self.data.counts.sum() if inside is None else self.data.counts[inside].sum())
-        if self.data.detail is not None and self.data.detail.missing:
+        if self._unknown or (self.data.detail is not None and self.data.detail.missing):
             # Those that have what the test needs.
             n_rows = round(side.n_rows)
-        counted = self._counted(pair, given, inside) if with_tables else None
+        counted = self._counted(pair, given, self._known(inside, [*pair, *given])) if with_tables else None
         names = self.data.domain.names
         beyond = max(0.0, side.statistic.value - side.statistic.df)
         return PairEvidence(
@@ -205,6 +206,16 @@ class Grounds:
             return None
         masks = [region.holds(self.data.domain, self.data.rows) for region in where]
         return np.asarray(np.logical_or.reduce(masks))
+
+    def _known(
+        self, inside: npt.NDArray[np.bool_] | None, columns: Sequence[int]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Leave out rows that lack a value in one of some columns, where that is a level."""
+        for column in columns:
+            if column in self._unknown:
+                known = self.data.rows[:, column] != self._unknown[column]
+                inside = known if inside is None else inside & known
+        return inside
 
     def _counted(
         self, pair: tuple[int, int], given: Sequence[int], inside: npt.NDArray[np.bool_] | None

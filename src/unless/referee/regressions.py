@@ -67,6 +67,10 @@ class Table:
         self._owners: dict[int, int] = {}
         holes = {} if data.detail is None else data.detail.missing
         self._missing: dict[int, Bools] = {data.domain.index(name): one for name, one in holes.items()}
+        for name, code in data.unknown.items():
+            column = data.domain.index(name)
+            lacks = self._codes[column] == code
+            self._missing[column] = lacks | self._missing.get(column, lacks)
         self._weights: dict[frozenset[int], Floats] = {frozenset(): self.counts}
         weighted = [
             np.bincount(
