@@ -14,7 +14,7 @@ from studies.tables.asking import drawn_category, findings_of, labelled, named
 from studies.tables.cases import Case, Line, Record, grouped, is_below, share, table
 
 TITLE = "Missing values"
-SIZES = (600, 2_400)
+SIZES = (1_200,)
 RATES = (0.05, 0.1, 0.2, 0.4)
 MECHANISMS = ("at random", "by a column", "skipped together")
 # region - income - job - owner, region - hours; mood depends on nothing.

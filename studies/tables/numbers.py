@@ -5,7 +5,7 @@ rows than those that are tested: on one half for the other half (honest), and cr
 """
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ def tree_cuts(x: Floats, told: Floats, leaves: int = LEAVES) -> list[float]:
     while len(cuts) < leaves - 1:
         bounds = [-np.inf, *sorted(cuts), np.inf]
         best: tuple[float, float] | None = None
-        for low, high in zip(bounds, bounds[1:], strict=False):
+        for low, high in pairwise(bounds):
             inside = (x >= low) & (x < high)
             for place in places[(places > low) & (places < high)].tolist():
                 left, right = inside & (x < place), inside & (x >= place)
@@ -143,9 +143,7 @@ def cases(quick: bool) -> list[Case]:
     """List the cases: every shape, kind of x, kind of y and number of rows."""
     made = []
     for shape, x_kind, y_kind, n in product(SHAPES, XS, YS, SIZES):
-        number = 20 if shape != "none" else 50
-        if quick:
-            number = 1 if n < SIZES[-1] else 0
+        number = 17 if not quick else int(n < SIZES[-1])
         made.append(Case("numbers", f"{shape}, {x_kind}, {y_kind}", n, number))
     return made
 

@@ -14,7 +14,7 @@ from studies.tables.asking import Floats, drawn_category, findings_of, labelled
 from studies.tables.cases import Case, Line, Record, grouped, is_below, share, table
 
 TITLE = "Weighted samples"
-SIZES = (1_000, 4_000)
+SIZES = (1_000,)
 EFFECTS = (1.5, 3.0)
 # Rows of a cluster, by design effect: with x the same in a cluster, 1 + (rows - 1) times the correlation of y
 # within clusters.
@@ -104,7 +104,7 @@ def cases(quick: bool) -> list[Case]:
     """List the cases: null and control, by design, design effect and rows."""
     made = []
     for kind, design, effect, n in product(("apart", "linked"), DESIGNS, EFFECTS, SIZES):
-        number = 204 if kind == "apart" else 102
+        number = 204
         made.append(
             Case(
                 "samples",
@@ -178,6 +178,6 @@ def lines(records: Sequence[Record]) -> list[Line]:
         rest = [one for one in apart if one["design"] != "noise weights"]
         k = sum(one["found"]["unweighted"][0] for one in rest)
         made.append(
-            (f"the same, not told (selected, clusters): false links", "fails", share(k, len(rest)), None)
+            ("the same, not told (selected, clusters): false links", "fails", share(k, len(rest)), None)
         )
     return made

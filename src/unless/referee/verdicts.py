@@ -25,6 +25,8 @@ Pair = tuple[int, int]
 # The level at which blankets grow and shrink, and below which a pair may be a link; of many columns, blankets
 # take in about so many by chance at most.
 ALPHA, MOST_BY_CHANCE = 0.05, 2.0
+# A second look bears out the first where its p, to this power, is no larger.
+AGAIN = 2.0
 # With a larger p beside main effects alone, no pair of a table becomes a finding.
 HOPELESS_P = 0.02
 # Rules are looked for with all other columns fixed where they are no more than this: else few rows agree.
@@ -294,7 +296,8 @@ class Referee:
             return p
         inside = [None if part is None else self.table.codes[part] == 1 for part in parts]
         again = look_again(self.table, problem.pair, problem.bases, inside)
-        return p if again is None else max(p, again)
+        # Of a link both tell nearly the same; of what is left inside groups the first tells much more.
+        return p if again is None or again**AGAIN <= p else max(p, again)
 
     def _n_choices(self, account: Account) -> float:
         """Return the number of gates that the same search could have chosen."""
