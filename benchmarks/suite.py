@@ -10,7 +10,7 @@ from unless.errors import SettingError
 
 ITEMS = (
     "startup", "popcount", "tests_per_second", "paper", "alarm", "structures", "sharing", "threads",
-    "cluster", "ingest", "memory", "memory_large", "weights", "learners", "inference",
+    "cluster", "ingest", "preparing", "memory", "memory_large", "weights", "learners", "inference",
     "pages", "published", "fuzz",
 )  # fmt: skip
 # Run only when named: most take a quarter of an hour or more.

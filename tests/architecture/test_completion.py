@@ -30,8 +30,8 @@ SHOWN = {
         predict_proba probability pseudo_log_likelihood query sample sample_codes score to_potentials
         weights""",
     "data": """
-        constant_names counts detail domain from_codes index n_distinct n_rows n_variables names notes plan
-        rows select""",
+        constant_names counts design detail domain from_codes index n_distinct n_rows n_variables names notes
+        plan rows select self_weighting weights""",
 }
 
 

@@ -221,3 +221,25 @@ def test_a_second_table_is_cut_like_the_first(unless, tmp_path):
     assert unless("query", fitted, "sex", "--given", "age=37").exit_code == 0
     assert unless("report", model, "-o", tmp_path / "r.html").exit_code == 0
     assert "identifier, left out" in (tmp_path / "r.html").read_text()
+
+
+def test_a_survey_is_read_with_its_weights(unless, tmp_path):
+    draw = random.Random(3)
+    with (tmp_path / "s.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["sex", "vote", "w", "house", "region"])
+        for _ in range(300):
+            writer.writerow(
+                [
+                    draw.choice("fm"),
+                    draw.choice("abc"),
+                    draw.random() + 0.1,
+                    draw.randrange(90),
+                    draw.choice("ns"),
+                ]
+            )
+    options = ["--weight-column", "w", "--cluster-column", "house", "--strata-column", "region"]
+    assert "weights the rows" in unless("check", tmp_path / "s.csv", *options).output
+    found = unless("learn", tmp_path / "s.csv", "-o", tmp_path / "m.unless", *options)
+    assert found.exit_code == 0
+    assert "drawn alike (design effect" in found.output

@@ -60,10 +60,13 @@ def test_names_say_more():
         "identifier, left out (100 identifiers that come again)"
     )
     plan = unless.prepare({"patient_id": ids, "sex": SEX, "b": list("pqrs") * 50})
-    assert "Rows with the same 'patient_id' may not be independent, and are taken to be." in plan.notes
+    assert plan.notes == (
+        "Rows with the same 'patient_id' may not be independent, and are taken to be; name the column with "
+        "cluster_column= if they are not.",
+    )
     weights = (RNG.random(N) + 0.5).tolist()
-    assert told(SEX, "survey_weight", more={"survey_weight": weights}).startswith("weight, left out")
-    assert told(SEX, "wt", more={"wt": weights}).startswith("weight, left out")
+    assert told(SEX, "survey_weight", more={"survey_weight": weights}).startswith("weights the rows")
+    assert told(SEX, "wt", more={"wt": weights}).startswith("weights the rows")
     assert told(SEX, "wt", more={"wt": (np.array(weights) * 70).tolist()}).startswith("number, cut at")
 
 

@@ -1,5 +1,10 @@
-import pytest
+import json
 
+import pytest
+from click.testing import CliRunner
+
+from unless import CSGS, read, save
+from unless.cli import main
 from unless.datasets import load_titanic, load_ucb_admissions
 from unless.errors import SettingError, UnknownContext, UnknownLevel, UnknownName
 from unless.independence.pearson import PearsonTest
@@ -37,6 +42,30 @@ def test_strata_in_which_nothing_varies_are_not_used():
 @pytest.mark.parametrize("test", ["pearson", "likelihood_ratio", "bayesian", PearsonTest(alpha=0.01)])
 def test_any_test_can_be_asked(test):
     assert ask(load_titanic(), "Sex", "Survived", test=test).is_dependent
+
+
+@pytest.mark.parametrize("test", ["pearson", "likelihood_ratio"])
+def test_five_rows_of_two_kinds_are_no_dependence_however_they_are_asked_about(test, tmp_path):
+    """The same rule for `unless.ask`, `est.ask` and `unless ask`: p by permutations in nearly empty cells."""
+    data = read({"a": [*"xxyyy"], "b": [*"uuvvv"]})
+    verdict = ask(data, "a", "b", test=test)
+    assert (verdict.answer, verdict.method) == ("undecided", "permutations")
+    assert "by permutations" in str(verdict)
+    est = CSGS().fit(data)
+    side_by_side = est.ask("a", "b").data
+    assert (side_by_side.p, side_by_side.method) == (verdict.p, verdict.method)
+    save(est, tmp_path / "m.unless")
+    shown = CliRunner().invoke(main, ["ask", str(tmp_path / "m.unless"), "a", "b", "--json"])
+    answer = json.loads(shown.stdout)["data"]
+    assert answer["p"] == pytest.approx(verdict.p)
+    assert (answer["method"], answer["answer"]) == (verdict.method, verdict.answer)
+
+
+def test_full_cells_are_asked_about_by_chi_square():
+    verdict = ask(load_ucb_admissions(), "Admit", "Gender")
+    assert verdict.method == "chi-square"
+    assert verdict.p < 1e-10
+    assert ask(load_ucb_admissions(), "Admit", "Gender", test="bayesian").method is None
 
 
 @pytest.mark.parametrize(

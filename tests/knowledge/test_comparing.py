@@ -159,3 +159,12 @@ def test_what_cannot_be_compared_gets_one_sentence():
     for wrong in ({"fdr": 0}, {"fdr": True}, {"effect": -1}):
         with pytest.raises(SettingError):
             compare_tables(table, table, **wrong)
+
+
+def test_all_columns_that_are_left_out_are_named():
+    rng = np.random.default_rng(0)
+    table = {name: rng.integers(0, 2, 200).astype(str) for name in ("a", "b", "group")}
+    table |= {f"c{place}": ["x"] * 200 for place in range(12)}
+    notes = " ".join(unless.compare_groups(unless.read(table, strict=True), "group").notes)
+    assert all(f"c{place}" in notes for place in range(12))
+    assert "more" not in notes

@@ -366,3 +366,32 @@ def test_a_learner_bounds_the_memory_of_its_statements(monkeypatch):
     monkeypatch.setattr("unless.knowledge.presence.parse_memory", lambda memory: seen.append(memory) or 10**9)
     assert unless.CSGS(max_memory="3 GB").fit(BERKELEY).statements_
     assert seen == ["3 GB"]
+
+
+def test_an_unsure_finding_is_said_unsurely_in_text_page_and_json(tmp_path):
+    """With fdr=1 all candidates are listed, however unlikely they are."""
+    rng = np.random.default_rng(4)
+    data = unless.read({name: rng.integers(0, 2, 300).astype(str) for name in "abcdefgh"})
+    pairs = list(combinations(data.names, 2))
+    said = unless.explain(unless.Graph(data.domain, pairs), data, fdr=1)
+    unsure = [one for one in said.findings if one.confidence < 0.495]
+    assert unsure
+    page = tmp_path / "page.html"
+    unless.write_report(unless.Graph(data.domain, pairs), data, page, statements=said)
+    plain = {tuple(one["pair"]): one["sentence"] for one in said.to_dict()["statements"]}
+    for one in unsure:
+        start = f"{one.pair[0]} and {one.pair[1]} may be linked"
+        assert str(one).startswith(start)
+        assert plain[one.pair].startswith(start)
+        assert start in page.read_text()
+
+
+def test_all_columns_of_a_single_level_are_named():
+    table = {f"c{place}": ["x"] * 60 for place in range(12)} | {
+        "a": ["u", "v"] * 30,
+        "b": ["p", "q", "q"] * 20,
+    }
+    data = unless.read(table, strict=True)
+    note = unless.explain(unless.Graph(data.domain, [("a", "b")]), data).note
+    assert all(repr(f"c{place}") in note for place in range(12))
+    assert "more" not in note

@@ -64,8 +64,49 @@ def test_a_link():
     ],
 )
 def test_what_is_given_is_named(given, once, words):
-    told = say.linked_sentence(PAIR, evidence(), given, 0.5, 400, once)
-    assert told == f"Income and Region are {words} (V = .14; 400 rows; confidence .50)"
+    told = say.linked_sentence(PAIR, evidence(), given, 0.9, 400, once)
+    assert told == f"Income and Region are {words} (V = .14; 400 rows; confidence .90)"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "words"),
+    [
+        (0.999, "are linked"),
+        (0.795, "are linked"),
+        (0.794, "are probably linked"),
+        (0.5, "are probably linked"),
+        (0.49, "may be linked"),
+        (0.0, "may be linked"),
+    ],
+)
+def test_a_sentence_is_as_sure_as_its_confidence(confidence, words):
+    """By the digits that it shows: .795 is written .80."""
+    gate = Gate.of(DOMAIN, [(1, (0,))])
+    told = [
+        say.linked_sentence(PAIR, evidence(), [], confidence, 400, once=False),
+        *(
+            write(PAIR, gate, SIDES, [], confidence, DOMAIN, 1000)
+            for write in (say.gated_sentence, say.differs_sentence, say.partly_sentence)
+        ),
+    ]
+    assert {one.startswith(f"Income and Region {words}") for one in told} == {True}
+
+
+def test_groups_of_numbers_are_no_labels():
+    """They are written as gates are, without quotes: "age is 45 or more"."""
+    told = Contrast("Income", "high", "age", "45 or more", 0.62, "30 or 31", 0.4321, cut=("age",))
+    assert (
+        say.contrast_text(told) == "Income = high: 62 % where age is 45 or more against 43 % where 30 or 31"
+    )
+    told = Contrast("age", "45 or more", "Region", "a or b", 0.62, "south", 0.4321, cut=("age",))
+    assert say.contrast_text(told) == (
+        "age is 45 or more: 62 % where Region = 'a or b' against 43 % where south"
+    )
+
+
+def test_columns_cut_alike_are_named_together():
+    assert say.cut_text([("a", 4), ("b", 3), ("c", 4)]) == "; rests on b cut in 3, a and c cut in 4"
+    assert say.cut_text([]) == ""
 
 
 def test_a_gate_and_both_of_its_sides():
@@ -180,8 +221,8 @@ def test_long_names_are_cut_and_misleading_ones_quoted():
     contrast = Contrast(long, "no, never", "x and y", " a", 0.004, "it's, b", 0.0001)
     told = say.linked_sentence((long, "x and y"), evidence(contrast=contrast), [], 0.5, 400, False)
     assert told == (
-        f"{cut} and 'x and y' are linked ({cut} = 'no, never': 0.4 % where 'x and y' = ' a' against 0 % "
-        'where "it\'s, b"; V = .14; 400 rows; confidence .50)'
+        f"{cut} and 'x and y' are probably linked ({cut} = 'no, never': 0.4 % where 'x and y' = ' a' "
+        'against 0 % where "it\'s, b"; V = .14; 400 rows; confidence .50)'
     )
 
 

@@ -9,7 +9,7 @@ from scipy.stats import kendalltau
 import unless
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.knowledge.grounds import pooled_tau
+from unless.knowledge.grounds import Trend, pooled_tau
 from unless.knowledge.sentences import regions_text
 from unless.structures.regions import Region
 
@@ -79,3 +79,30 @@ def test_no_direction_is_said_of_what_goes_up_and_down():
     data = Dataset.from_codes(Domain((SCHOOL, other)), np.column_stack([x, y]))
     (finding,) = unless.learn(data).statements_.findings
     assert "tau" not in finding.sentence
+
+
+def test_a_number_and_two_levels_go_one_way_where_no_shares_are_told():
+    """Strata are so many that shares cannot be told; which way the link goes can be."""
+    domain = Domain((AGE, Variable("sex", ("female", "male"))))
+    tables = np.zeros((3, 4, 2), dtype=np.int64)
+    tables[:] = [[9, 1], [6, 4], [4, 6], [1, 9]]
+    up, down = (Trend.of(domain, (0, 1), one) for one in (tables, tables[:, :, ::-1]))
+    assert (up.first, up.second, up.level, down.level) == ("age", "sex", "male", "female")
+    assert up.tau == down.tau > 0.5
+    turned = Domain((domain.variables[1], domain.variables[0]))
+    assert Trend.of(turned, (0, 1), tables.transpose(0, 2, 1)) == up
+    assert Trend.of(Domain((AGE, Variable("kind", ("a", "b", "c")))), (0, 1), np.ones((1, 4, 3))) is None
+    assert up.to_dict()["level"] == "male"
+
+
+def test_the_direction_of_a_number_and_two_levels_is_said_and_kept(tmp_path):
+    rng = np.random.default_rng(7)
+    kind, sex = rng.integers(0, 3, 400), rng.integers(0, 2, 400)
+    sizes = [rng.normal(size=400) + 4 * kind + 2 * sex for _ in range(3)]
+    table = {"kind": np.array([*"abc"])[kind], "sex": np.array(["f", "m"])[sex]}
+    est = unless.learn({**table, **{f"size{place}": size for place, size in enumerate(sizes)}})
+    told = [one for one in est.statements_.findings if "goes with sex = m, tau = ." in one.sentence]
+    assert told
+    assert {one.evidence[0].contrast for one in told} == {None}
+    unless.save(est, tmp_path / "m.unless")
+    assert unless.load(tmp_path / "m.unless").statements_ == est.statements_

@@ -1,5 +1,6 @@
 """Gates of columns that follow a rule, of three columns together, and of columns of many levels."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -119,6 +120,33 @@ def test_a_finding_that_rests_on_a_cut_column_says_so():
     one = said_of({"x": x, "y": y, "z": z}, bins={"z": 2}).about("x", "y")
     assert one.is_finding
     assert one.sentence.endswith("; rests on z cut in 2")
+    # The columns of the pair may be cut: a link of their groups is one of the numbers.
+    assert "rests on" not in said_of({"x": x, "y": y, "z": z}, bins={"z": 2}).about("x", "z").sentence
+
+
+def test_what_was_cut_is_told_by_the_variables_and_not_by_notes():
+    """Numbers that reading cut by itself are named, too, where no finer groups are held fixed."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=900)
+    x, y = ((3 * z + rng.normal(size=900) > 0).astype(int) for _ in range(2))
+    data = replace(unless.read({"x": x, "y": y, "z": z}), notes=("Cut 'x' at quantiles into 7 groups: ...",))
+    n_groups = len(data.domain["z"].cuts) + 1
+    one = unless.CSGS().fit(data).statements_.about("x", "y")
+    assert data.detail is None
+    assert one.is_finding
+    assert one.sentence.endswith(f"; rests on z cut in {n_groups}")
+
+
+def test_a_cut_column_that_is_held_fixed_by_finer_groups_is_not_named():
+    rng = np.random.default_rng(4)
+    z, x = rng.normal(size=2000), rng.integers(0, 2, 2000)
+    y = (z + x + rng.normal(size=2000) > 0).astype(int)
+    data = unless.read({"x": x, "y": y, "z": z})
+    one = unless.CSGS().fit(data).statements_.about("x", "y")
+    assert "z" in data.detail.finer
+    assert one.is_finding
+    assert one.given == ("z",)
+    assert "rests on" not in one.sentence
 
 
 def test_a_link_is_named_by_the_coarser_column_that_carries_it():

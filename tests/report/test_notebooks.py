@@ -1,8 +1,25 @@
 """What notebooks show is small, static and escaped."""
 
+import inspect
+import typing
+
+import numpy as np
 import pytest
 
 import unless
+from unless.data.design import Design
+from unless.evaluation.stability import Support
+from unless.inference.diagnostics import BeliefReport, GibbsReport
+from unless.inference.exact import ExactEngine
+from unless.inference.fit_report import Candidate
+from unless.inference.likelihood import ConditionalScore
+from unless.knowledge.asking import Asked
+from unless.knowledge.gates import Gate
+from unless.knowledge.grounds import Contrast, Trend
+from unless.knowledge.measures import OddsRatio
+from unless.knowledge.statements import Statements
+from unless.knowledge.target import Direction
+from unless.learners.estimator import Estimator
 from unless.structures.featuring import features_of
 
 NASTY = "</td><script>alert(1)</script>"
@@ -17,6 +34,7 @@ def things():
     asked = est.ask(NASTY, "b\u202e", given=["c"])
     compared = unless.compare_groups(est.data_, "c")
     wrong = unless.compare_structures(model, unless.Graph(est.data_.domain, []))
+    tester = unless.IndependenceTester(est.data_)
     stability = unless.Stability(unless.GGS(), n_resamples=2, random_state=0)
     return {
         "asked": asked,
@@ -47,6 +65,35 @@ def things():
         "statements": est.statements_,
         "network": est.network(est.data_),
         "distribution": network.query([NASTY, "b\u202e", "c"]),
+        "domain": est.data_.domain,
+        "variable": est.data_.domain[NASTY],
+        "context": unless.Context({NASTY: values[0]}),
+        "condition": unless.Condition(NASTY, values[0]),
+        "feature": unless.Feature.of({NASTY: values[0], "b\u202e": values[0]}),
+        "link": unless.Link(("b\u202e", NASTY), (unless.Region((("c", ("<script>",)),)),)),
+        "region": unless.Region(((NASTY, (values[0], values[1])),)),
+        "gate": Gate((unless.Region(((NASTY, (values[0],)),)),), (unless.Region(((NASTY, (values[1],)),)),)),
+        "contrast": Contrast(NASTY, values[0], "b\u202e", values[0], 0.9, values[1], 0.1),
+        "trend": Trend(NASTY, "b\u202e", 0.5, 60),
+        "odds ratio": OddsRatio(2.0, 1.0, None, ((NASTY, "b\u202e"), (NASTY, "b\u202e"))),
+        "direction": Direction(Contrast(NASTY, values[0], "b\u202e", values[0], 0.9, values[1], 0.1), NASTY),
+        "tester": tester,
+        "one test": tester.ask(NASTY, "c"),
+        "many tests": tester.ask_all("c"),
+        "counts of a pair": next(iter(wrong.pairs.values())),
+        "support": Support(0.5, None, 0.5, 2),
+        "plan": unless.prepare({NASTY: values, "b\u202e": values}),
+        "line of a plan": unless.prepare({NASTY: values, "b\u202e": values}).lines[0],
+        "Gibbs report": GibbsReport(4, 100, 10, 1.0, 90.0),
+        "belief report": BeliefReport(3, 0.0, True, True),
+        "design of a survey": Design(np.ones(2), np.ones(2), columns=(NASTY,)),
+        "prior": unless.Gaussian(1.0) + unless.Laplace(2.0),
+        "candidate": Candidate(unless.Gaussian(1.0), -1.0),
+        "Pearson test": unless.PearsonTest(),
+        "Bayesian test": unless.BayesianTest(),
+        "findings": est.statements_.findings,
+        "statements in a context": est.statements_.given({"c": "y"}),
+        "classifier": unless.UnlessClassifier(target="c"),
     }
 
 
@@ -55,7 +102,11 @@ KINDS = (
     "score by variable", "intervals", "comparison of groups", "one change", "comparison of structures",
     "divergence", "new stability", "stability", "statement", "evidence of a statement",
     "statement in a context", "data", "estimator", "new estimator", "canonical model", "graph",
-    "labelled graph", "features", "statements", "network", "distribution",
+    "labelled graph", "features", "statements", "network", "distribution", "domain", "variable", "context",
+    "condition", "feature", "link", "region", "gate", "contrast", "trend", "odds ratio", "direction",
+    "tester", "one test", "many tests", "counts of a pair", "support", "plan", "line of a plan",
+    "Gibbs report", "belief report", "prior", "candidate", "Pearson test", "Bayesian test", "findings",
+    "statements in a context", "classifier", "design of a survey",
 )  # fmt: skip
 
 
@@ -70,6 +121,44 @@ def test_it_is_small_static_and_escaped(things, kind):
 
 def test_every_kind_is_looked_at(things):
     assert sorted(KINDS) == sorted(things)
+
+
+# What results are made of, and nobody looks at.
+INNER = {"Detail", "ExactEngine", "FeatureArrays"}
+
+
+def own_classes(hint):
+    """Return the classes of the library in a type."""
+    if inspect.isclass(hint) and not typing.get_args(hint):
+        return {hint} if hint.__module__.startswith("unless.") else set()
+    return set().union(*map(own_classes, typing.get_args(hint)))
+
+
+def results_of(thing):
+    """Return the classes of what a function returns, or of what an object of a class has and returns."""
+    named = {one.__name__: one for one in (Asked, ConditionalScore, Estimator, ExactEngine, Statements)}
+    named |= {name: getattr(unless, name) for name in unless.__all__}
+    if not inspect.isclass(thing):
+        return own_classes(typing.get_type_hints(thing, localns=named).get("return"))
+    fields = typing.get_type_hints(thing, localns=named)
+    found = set().union(*(own_classes(hint) for name, hint in fields.items() if not name.startswith("_")))
+    for name, member in inspect.getmembers(thing):
+        function = getattr(member, "fget", None) or getattr(member, "func", member)
+        if not name.startswith("_") and inspect.isroutine(function) and hasattr(function, "__annotations__"):
+            found |= results_of(function)
+    return found
+
+
+def test_whatever_the_library_gives_a_user_has_a_form_for_notebooks():
+    public = {getattr(unless, name) for name in unless.__all__}
+    waiting, seen = {one for one in public if not inspect.ismodule(one)}, set()
+    while waiting:
+        thing = waiting.pop()
+        seen.add(thing)
+        waiting |= {one for one in results_of(thing) if one.__name__ not in INNER} - seen
+    classes = {one for one in seen if inspect.isclass(one)}
+    assert {Asked, Statements, Gate, Contrast, unless.Domain} <= classes
+    assert sorted(one.__name__ for one in classes if not hasattr(one, "_repr_html_")) == []
 
 
 def test_an_answer_shows_data_model_and_tables(berkeley):

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.big_tables import write_chain
 from data.tables import write
 from unless import read
+from unless.data.duck import Workshop
 from unless.errors import TooLarge
 from unless.runtime.memory import _of_control_groups, parse_memory, show_memory
 
@@ -38,10 +39,14 @@ def test_memory_is_written_for_a_person():
     ]
 
 
-def test_a_hundred_thousand_columns_are_refused_politely_and_quickly(tmp_path):
+def test_a_hundred_thousand_columns_are_refused_politely_and_before_any_is_read(tmp_path, monkeypatch):
+    def refuse(_, query, _fetch):
+        raise AssertionError(f"the database was asked: {query}")
+
+    # Every query goes through it.
+    monkeypatch.setattr(Workshop, "_ask", refuse)
     names = ",".join(f"v{number}" for number in range(100_000))
     path = write(tmp_path / "t.csv", f"{names}\n{','.join('1' * 100_000)}\n")
-    start = time.process_time()
     with pytest.raises(TooLarge, match=r"100,000 columns and reading it would need about 6.1 GiB"):
         read(path, max_memory="4 GB")
     with pytest.raises(
@@ -50,7 +55,6 @@ def test_a_hundred_thousand_columns_are_refused_politely_and_quickly(tmp_path):
         read(path, max_memory="100 GB")
     with pytest.raises(TooLarge, match="20,000 columns"):
         read(np.zeros((1, 20_000)), max_memory="100 GB")
-    assert time.process_time() - start < 5
 
 
 def test_more_distinct_rows_than_memory_are_refused_with_the_estimate():

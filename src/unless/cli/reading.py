@@ -32,6 +32,15 @@ _OPTIONS = {
     "count_column": click.option(
         "--count-column", metavar="NAME", help="The column that says how often each row occurs."
     ),
+    "weight_column": click.option(
+        "--weight-column", metavar="NAME", help="The column with the survey weight of each row."
+    ),
+    "cluster_column": click.option(
+        "--cluster-column", metavar="NAME", help="Rows with the same value here are not independent."
+    ),
+    "strata_column": click.option(
+        "--strata-column", metavar="NAME", help="The column with the strata that rows were drawn from."
+    ),
     "exclude": click.option(
         "--exclude", type=Written("A,B,...", names), multiple=True, help="Leave these columns out."
     ),
@@ -40,7 +49,8 @@ _OPTIONS = {
         "roles",
         type=Written("NAME=ROLE", assignment),
         multiple=True,
-        help="What a column is: category, ordered, number, date, count, identifier, text, weight, excluded.",
+        help="What a column is: category, ordered, number, date, count, weight, cluster, strata, identifier, "
+        "text, excluded.",
     ),
     "ordered": click.option(
         "--ordered",

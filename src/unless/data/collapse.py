@@ -11,6 +11,7 @@ from unless.data.bins import find_cutting
 from unless.data.cutting import Numbers, find_cuts
 from unless.data.dataset import Counts, Rows
 from unless.data.domain import Kind
+from unless.data.drawing import Drawn
 from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
 from unless.data.moments import moment_sql, part_label, part_sql
@@ -217,12 +218,15 @@ def _without_rare(
     )
 
 
-def collapse(source: Source, plans: Sequence[Plan], weight: str, shop: Workshop) -> int:
-    """Group equal rows in a table of their own and return their number."""
+def collapse(
+    source: Source, plans: Sequence[Plan], weight: str, shop: Workshop, drawn: Drawn | None = None
+) -> int:
+    """Group equal rows, and of a survey of one cluster, in a table of their own; return their number."""
     chosen = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
     shop.stage("grouping equal rows")
+    beside = "" if drawn is None else f", {drawn.sql}"
     shop.run(
-        f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n "
+        f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n{beside} "
         f"from {source.relation} group by all"
     )
     n_distinct = int(shop.value("select count(*) from collapsed"))

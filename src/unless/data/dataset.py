@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.design import Design, Floats, whole_numbers
 from unless.data.domain import Code, Domain
 from unless.data.ordering import code_order
 from unless.data.showing import html_table
@@ -32,13 +33,15 @@ class Detail:
     linked though they are not. Tests hold the finer groups fixed instead: `finer` gives, by name of a cut
     column, the finer group of each row; each lies inside one level. `missing` tells, by name of a column with
     missing values, in which rows they are (the code there means nothing): a test takes the rows that have
-    what it needs. Rows are sorted, with their counts; two of them may have the same levels.
+    what it needs. `design` has the weights, clusters and strata of the rows of a survey. Rows are sorted,
+    with their counts; two of them may have the same levels.
     """
 
     rows: Rows
     counts: Counts
     finer: Mapping[str, Rows] = field(default_factory=dict)
     missing: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    design: Design | None = None
 
     @classmethod
     def of(
@@ -47,24 +50,37 @@ class Detail:
         counts: Counts,
         finer: Mapping[str, Rows] | None = None,
         missing: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+        design: Design | None = None,
     ) -> "Detail":
         """Collapse rows that are alike in all of these."""
         finer, missing = finer or {}, {name: holes for name, holes in (missing or {}).items() if holes.any()}
         width, n_finer = rows.shape[1], len(finer)
         beside = [*(finer[name] for name in sorted(finer)), *(missing[name] for name in sorted(missing))]
-        whole, counts = _collapse(np.column_stack([rows, *beside]).astype(Code), counts)
+        whole = np.column_stack([rows, *beside]).astype(Code)
+        if design is None:
+            whole, counts = _collapse(whole, counts)
+        else:
+            keys = design.keys()
+            order = np.lexsort([*keys[::-1], *whole.T[::-1]])
+            whole, counts = whole[order], counts[order]
+            changes = (whole[1:] != whole[:-1]).any(axis=1)
+            for key in keys:
+                changes |= np.diff(key[order]) != 0
+            starts = np.flatnonzero(np.r_[True, changes])
+            whole, counts = np.ascontiguousarray(whole[starts]), np.add.reduceat(counts, starts)
+            design = design.joined(order, starts)
         groups = {name: whole[:, width + place] for place, name in enumerate(sorted(finer))}
         holes = {name: whole[:, width + n_finer + place] > 0 for place, name in enumerate(sorted(missing))}
-        return cls(whole[:, :width], counts, groups, holes)
+        return cls(whole[:, :width], counts, groups, holes, design)
 
     def select(self, positions: list[int], names: Iterable[str]) -> "Detail | None":
-        """Keep some columns; None where none of them is cut or has missing values."""
+        """Keep some columns; None where no more is known of them than their levels."""
         kept = set(names)
         finer = {name: codes for name, codes in self.finer.items() if name in kept}
         missing = {name: holes for name, holes in self.missing.items() if name in kept}
-        if not finer and not missing:
+        if not finer and not missing and self.design is None:
             return None
-        return Detail.of(self.rows[:, positions], self.counts, finer, missing)
+        return Detail.of(self.rows[:, positions], self.counts, finer, missing, self.design)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +89,9 @@ class Dataset:
 
     Made by `unless.read` or `Dataset.from_codes`. `notes` says, in sentences, what reading did to the table;
     `plan`, if there is one, what it does with each column, so that another table can be read the same way.
-    `detail` has the rows as tests read them, where numbers were cut or values are missing.
+    `detail` has the rows as tests read them, where numbers were cut, values are missing, or rows have
+    weights, clusters or strata. `weights`, if there are any, are the sums of the weights of the rows that
+    are counted together, 1 for each row on average.
     """
 
     domain: Domain
@@ -82,6 +100,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     detail: Detail | None = None
     plan: "Plan | None" = None
+    weights: Floats | None = None
 
     @classmethod
     def from_codes(
@@ -90,16 +109,43 @@ class Dataset:
         codes: npt.ArrayLike,
         counts: npt.ArrayLike | None = None,
         notes: Iterable[str] = (),
+        weights: Floats | None = None,
     ) -> "Dataset":
-        """Collapse rows of codes, each worth its count, to distinct rows in lexicographic order."""
+        """Collapse rows of codes, each worth its count, to distinct rows in lexicographic order.
+
+        `weights` are those of a survey: of each row all that it counts.
+        """
         table = _checked_codes(domain, np.asarray(codes))
-        weights = _checked_counts(np.ones(len(table)) if counts is None else np.asarray(counts), len(table))
-        return cls(domain, *_collapse(table[weights > 0], weights[weights > 0]), tuple(notes))
+        worth = _checked_counts(np.ones(len(table)) if counts is None else np.asarray(counts), len(table))
+        there = worth > 0
+        made = cls(domain, *_collapse(table[there], worth[there]), tuple(notes))
+        return made if weights is None else replace(made, weights=_collapse(table[there], weights[there])[1])
 
     def __post_init__(self) -> None:
         # Models are filed under these rows, and may share them.
         self.rows.setflags(write=False)
         self.counts.setflags(write=False)
+        if self.weights is not None:
+            self.weights.setflags(write=False)
+
+    @property
+    def design(self) -> Design | None:
+        """The weights, clusters and strata of the rows that tests read, if there are any."""
+        return None if self.detail is None else self.detail.design
+
+    def self_weighting(self, design_effect: float = 1.0) -> "Dataset":
+        """Return rows that all count the same: a sample of these, by weight, of their effective size.
+
+        For what needs whole numbers of rows. It is drawn systematically from the sorted rows, and is always
+        the same; a design effect beyond that of the weights makes it smaller. A table without weights is
+        itself.
+        """
+        if self.weights is None or self.design is None:
+            return self
+        share = self.design.n_effective / float(self.design.weights.sum()) / max(1.0, design_effect)
+        counts = whole_numbers(self.weights * share)
+        made = Dataset.from_codes(self.domain, self.rows, counts, self.notes)
+        return replace(made, plan=self.plan)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,7 +207,7 @@ class Dataset:
         wanted = tuple(names)
         positions = [self.domain.index(name) for name in wanted]
         chosen = Dataset.from_codes(
-            self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes
+            self.domain.select(wanted), self.rows[:, positions], self.counts, self.notes, self.weights
         )
         detail = self.detail and self.detail.select(positions, wanted)
         return replace(chosen, plan=self.plan, detail=detail)
@@ -214,7 +260,7 @@ def _checked_counts(counts: npt.NDArray[Any], n_rows: int) -> Counts:
     return counts.astype(np.int64)
 
 
-def _collapse(rows: Rows, weights: Counts) -> tuple[Rows, Counts]:
+def _collapse(rows: Rows, weights: npt.NDArray[Any]) -> tuple[Rows, npt.NDArray[Any]]:
     if not len(rows):
         return rows, weights
     order = code_order(rows)

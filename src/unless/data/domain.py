@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.labels import to_label
+from unless.data.showing import html_table, visible
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 
 Kind = Literal["text", "integer", "float", "boolean", "category"]
@@ -74,6 +75,10 @@ class Variable:
             f"{label!r} is not a level of {self.name!r}; its levels are {shorten(self.levels)}."
         )
 
+    def _repr_html_(self) -> str:
+        kind = f"ordered {self.kind}" if self.is_ordered else self.kind
+        return html_table(f"{visible(self.name)}: {kind}", ("level",), [(level,) for level in self.levels])
+
 
 def _as_number(value: object) -> float | None:
     try:
@@ -117,6 +122,9 @@ class Context(Mapping[str, str]):
 
     def __str__(self) -> str:
         return ", ".join(f"{name} = {label}" for name, label in self._items.items())
+
+    def _repr_html_(self) -> str:
+        return html_table("Context", ("variable", "level"), list(self.items()))
 
 
 @dataclass(frozen=True)
@@ -184,6 +192,13 @@ class Domain:
     def select(self, names: Iterable[str]) -> "Domain":
         """Keep these variables, in this order."""
         return Domain(tuple(self[name] for name in names))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one.name, len(one.levels), ", ".join(one.levels[:8]) + ", ..." * (len(one.levels) > 8))
+            for one in self.variables
+        ]
+        return html_table(f"Domain: {len(self)} variables", ("variable", "levels", ""), rows)
 
 
 def shorten(words: Iterable[str], at_most: int = 8) -> str:

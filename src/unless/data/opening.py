@@ -99,10 +99,13 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
                 f"{how.count_column!r} is the count_column and cannot be a column to relate too; take it out "
                 "of columns=."
             )
+    for says, name in how.design.items():
+        check_names([name], source.names, f"{says}_column=")
     hidden = set(row_numbers(source))
     shown = [name for name in source.names if name not in hidden]
     asked = shown if how.columns is None else how.columns
-    names = tuple(name for name in asked if name != how.count_column)
+    aside = {how.count_column, *_aside(how)}
+    names = tuple(name for name in asked if name not in aside)
     if len(names) < 2:
         have = f"one column, {names[0]!r}," if names else "no column"
         raise DataError(f"The table has {have} to look at, so there is nothing to relate; {_more(source)}.")
@@ -111,6 +114,11 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
         if usable and one.form == "unusable":
             raise nested(one.name)
     return fields, count
+
+
+def _aside(how: Settings) -> list[str]:
+    """Return the columns that say how rows were drawn; strata that are named in columns= are related, too."""
+    return [name for says, name in how.design.items() if says != "strata" or name not in (how.columns or ())]
 
 
 def _more(source: Source) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unless.data.cutting import spoken_cut
+from unless.data.settings import DESIGN
 from unless.data.showing import html_table, visible
 from unless.errors import DataError, FileFormatError
 from unless.runtime.files import replacing
@@ -25,6 +26,8 @@ Role = Literal[
     "date",
     "count",
     "weight",
+    "cluster",
+    "strata",
     "identifier",
     "text",
     "constant",
@@ -52,6 +55,9 @@ class DatePart:
     def name_of(self, column: str) -> str:
         """Name the column that is made."""
         return f"{column} ({self.part})"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Part of a date: {self.part}", ("level",), [(level,) for level in self.levels])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,16 +101,16 @@ class PlanLine:
     @property
     def is_plain(self) -> bool:
         """Whether the column is read as it stands, as a category."""
-        if self.role == "count" or not self.kept:
-            return self.role == "count" and self.why == AS_ASKED
+        if self.role in DONE or not self.kept:
+            return self.role in DONE and self.why == AS_ASKED
         shaped = self.cuts or self.rare or self.parts or self.missing
         return not shaped and self.role in ("category", "ordered", "number")
 
     @property
     def done(self) -> str:
         """What is done with the column, in a few words."""
-        if self.role == "count":
-            return "counts the rows"
+        if self.role in DONE:
+            return DONE[self.role]
         if not self.kept and self.source is not None:
             return f"{self.role} of {self.source}, left out"
         if not self.kept:
@@ -131,6 +137,18 @@ class PlanLine:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.told}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), ())
+
+
+# What is done with columns that speak of rows, and are no columns to relate.
+DONE = {
+    "count": "counts the rows",
+    "weight": "weights the rows",
+    "cluster": "names clusters of rows",
+    "strata": "names the strata of the sample",
+}
 
 
 @dataclass(frozen=True)
@@ -182,6 +200,11 @@ class Plan:
     def count_column(self) -> str | None:
         """The column that counts the rows."""
         return next((one.name for one in self.lines if one.role == "count"), None)
+
+    @property
+    def design(self) -> dict[str, str]:
+        """The columns that say how rows were drawn, by what they say: weight, cluster, strata."""
+        return {one.role: one.name for one in self.lines if one.role in DESIGN}
 
     def sentences(self) -> list[str]:
         """Return what was done, without the columns that are read as they stand."""
@@ -252,7 +275,7 @@ class Plan:
         return "\n".join([*lines, *map(visible, [*self.notes, self.missing] if self.missing else self.notes)])
 
     def __repr__(self) -> str:
-        kept = sum(one.kept and one.role != "count" for one in self.lines)
+        kept = sum(one.kept and one.role not in DONE for one in self.lines)
         return f"<Plan: {len(self.lines):,} columns, {kept:,} of them learned from>"
 
     def _repr_html_(self) -> str:
@@ -283,7 +306,8 @@ def _read(document: object, title: str) -> Plan:
         lines = tuple(_line(one) for one in _listed(document.get("columns")))
         names = [one.name for one in lines]
         _check(len(set(names)) == len(names), "a column is named twice")
-        _check(sum(one.role == "count" for one in lines) <= 1, "two columns count the rows")
+        for role, done in DONE.items():
+            _check(sum(one.role == role for one in lines) <= 1, f"two columns are said to be one that {done}")
         notes = tuple(_text(one) for one in _listed(document.get("notes", [])))
         n_rows, missing = _whole(document.get("n_rows", 0)), _text(document.get("missing", ""))
         return Plan(lines, notes, n_rows, missing)

@@ -12,7 +12,7 @@ from unless.data.domain import Domain
 from unless.data.duck import Workshop
 from unless.data.holes import Holes, decide_holes, told
 from unless.data.opening import choose_columns, open_source, row_numbers
-from unless.data.plan import AS_ASKED, BLANK, ROW_NUMBERS, Plan, PlanLine, shown_names
+from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
 from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
@@ -48,6 +48,9 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
     count_column: str | None = None,
+    weight_column: str | None = None,
+    cluster_column: str | None = None,
+    strata_column: str | None = None,
     missing: Missing | None = None,
     missing_values: Iterable[object] | None = None,
     levels: Mapping[str, Iterable[object]] | None = None,
@@ -69,11 +72,13 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     columns, exclude
         The columns to relate, or those to leave out.
     roles
-        What some columns are: "category", "ordered", "number", "date", "count", or "identifier", "text",
-        "weight" and "excluded", which are left out.
+        What some columns are: "category", "ordered", "number", "date", "count", "weight", "cluster",
+        "strata", or "identifier", "text" and "excluded", which are left out.
     ordered
         The columns whose levels have an order: their names, or a mapping to their levels in order.
-    count_column, missing, missing_values, levels, bins, rare, max_levels
+    count_column, weight_column, cluster_column, strata_column
+        As in `unless.read`; a column that looks like weights of rows is taken for one.
+    missing, missing_values, levels, bins, rare, max_levels
         As in `unless.read`: what is said there is not decided here.
     max_memory, delimiter, header, encoding, show_progress
         As in `unless.read`.
@@ -102,6 +107,9 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        weight_column=weight_column,
+        cluster_column=cluster_column,
+        strata_column=strata_column,
     )
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
@@ -128,6 +136,7 @@ def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Pl
 
 def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dict[str, Profile]]:
     asked = [name for name in how.columns or source.names if name != how.count_column]
+    asked += [name for name in how.design.values() if name not in asked]
     fields = [source.field(name) for name in asked]
     shop.stage("looking at the columns")
     numbers = [name for name in row_numbers(source) if how.columns is None]
@@ -143,6 +152,7 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dic
         others = [one for one in looked if one.name != name]
         found |= profile(source, others, how, shop, _count_sql(source, source.field(name)))
     lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
+    _one_weight(lines, how)
     if how.count_column is not None:
         lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
     _keep_apart(source, lines, found, how, shop)
@@ -183,7 +193,20 @@ def _line(
         return PlanLine(name=one.name, role="identifier", kept=False, why=ROW_NUMBERS)
     if one.name == count:
         return PlanLine(name=one.name, role="count", kept=False)
+    for says, name in how.design.items():
+        if one.name == name and not (says == "strata" and one.name in (how.columns or ())):
+            return PlanLine(name=name, role=says, kept=False, why=AS_ASKED)  # type: ignore[arg-type]
     return decide_role(found[one.name], how)
+
+
+def _one_weight(lines: dict[str, PlanLine], how: Settings) -> None:
+    """Keep the weights that were asked for, or the first of those that look like some; leave others out."""
+    found = [name for name, line in lines.items() if line.role == "weight"]
+    chosen = how.design.get("weight") or next(iter(found), None)
+    for name in found:
+        if name != chosen:
+            why = f"it looks like weights of rows, and {chosen} has them"
+            lines[name] = PlanLine(name=name, role="excluded", kept=False, why=why)
 
 
 def _find_count(source: Source, found: Mapping[str, Profile], how: Settings, shop: Workshop) -> str | None:
@@ -328,11 +351,14 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
     again = [name for name, line in lines.items() if "come again" in line.why]
     if again:
         listed = " or ".join(map(repr, again[:3]))
-        notes.append(f"Rows with the same {listed} may not be independent, and are taken to be.")
+        notes.append(
+            f"Rows with the same {listed} may not be independent, and are taken to be; name the column with "
+            "cluster_column= if they are not."
+        )
     moments = [name for name, line in lines.items() if line.role == "date" and is_sequence(found[name])]
     if moments:
         notes.append(
-            f"Rows in sequence of time ({shown_names(moments)}) are not independent, and are taken to be."
+            f"Rows in sequence of time ({shown_names(moments)}) may not be independent, and are taken to be."
         )
     several = [name for name in lines if name in found and _holds_several(found[name])]
     if several:
@@ -388,7 +414,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
 
     A plan that `is_new` was made of this very table: its categories need no levels, and its numbers no check.
     """
-    kept = [name for one in plan.lines if one.kept and one.role != "count" for name in _made(one)]
+    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in _made(one)]
     shapes: dict[str, Shape] = {}
     levels = dict(how.levels)
     ordered = dict(how.ordered)
@@ -408,7 +434,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         is_asked = not is_new or one.why == AS_ASKED
         if one.role == "ordered" and not one.cuts and (is_asked or len(one.levels) >= LEAST_ORDERED):
             ordered.setdefault(one.name, None)
-    left_out = [one for one in plan.lines if not one.kept and one.role != "count"]
+    left_out = [one for one in plan.lines if not one.kept and one.role not in DONE]
     same = not any(one.parts for one in plan.lines) and all(
         one.why in (ROW_NUMBERS, BLANK) for one in left_out
     )
@@ -419,6 +445,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         how,
         columns=columns,
         count_column=how.count_column or plan.count_column,
+        design={**plan.design, **how.design},
         missing="drop" if how.missing == "auto" else how.missing,
         levels=levels,
         ordered=ordered,
@@ -460,7 +487,7 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
 
 def check_plan(plan: Plan, source: Source) -> None:
     """Refuse a table that lacks columns of a plan."""
-    needed = [one.name for one in plan.lines if one.kept or one.role == "count"]
+    needed = [one.name for one in plan.lines if one.kept or one.role in DONE]
     gone = [name for name in needed if name not in source.names]
     if gone:
         raise DataError(

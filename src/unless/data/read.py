@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from unless.data.collapse import collapse, fetch_codes, finer_plans, plan_columns
 from unless.data.dataset import Counts, Dataset, Detail, Rows
+from unless.data.design import Design
 from unless.data.domain import Domain, Variable, shorten
+from unless.data.drawing import fetch_design, plan_design
 from unless.data.duck import Workshop
 from unless.data.levels import NOTHING, Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
@@ -34,6 +36,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     *,
     columns: Iterable[str] | None = None,
     count_column: str | None = None,
+    weight_column: str | None = None,
+    cluster_column: str | None = None,
+    strata_column: str | None = None,
     missing: Missing | None = None,
     missing_values: Iterable[object] | None = None,
     levels: Mapping[str, Iterable[object]] | Domain | None = None,
@@ -67,6 +72,11 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         The columns to keep, in this order. For a table without names, their names.
     count_column
         The column that says how often each row occurs, as in a contingency table.
+    weight_column, cluster_column, strata_column
+        How the rows of a survey were drawn: a weight of 0 or more for each row; clusters, such as households
+        or patients with several visits, whose rows are not independent; strata that were sampled one by one.
+        Estimates are weighted, and tests corrected for the design effect. These columns are not related to
+        others; strata are if `columns` names them.
     missing
         What to do with missing values: "error", "drop" the rows, or make them a "level"; by default as the
         plan says, and with `strict` "error".
@@ -127,6 +137,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        weight_column=weight_column,
+        cluster_column=cluster_column,
+        strata_column=strata_column,
     )
     if isinstance(source, Dataset):
         return _read_again(source, how)
@@ -211,6 +224,7 @@ class _Whole:
     codes: list[Codes]
     counts: Counts
     finer: dict[str, Codes]
+    design: Design | None
 
 
 def _collapse(
@@ -243,8 +257,17 @@ def _collapse(
     numbers = {name: one.numbers for name, one in profiles.items() if one.numbers is not None}
     finer = finer_plans(fields, how, numbers, found.n_rows)
     fetched = [*plans, *finer.values()]
-    n_distinct = collapse(source, fetched, weight, shop)
+    drawn = plan_design(source, how, weight, shop)
+    n_distinct = collapse(source, fetched, weight, shop, drawn)
     values, table, counts = fetch_codes(fetched, n_distinct, shop)
+    design = None
+    if drawn is not None:
+        design, there, told = fetch_design(drawn, counts, shop)
+        table, counts = table[there], counts[there]
+        # Weights are added up in one order, whatever that of the rows was.
+        order = np.lexsort([design.squares, design.weights, *design.keys(), *table.T[::-1]])
+        table, counts, design = table[order], counts[order], design.taken(order)
+        notes += told
     if (counts == 0).any():
         notes.append("Left out rows that are counted 0 times; their levels are kept.")
     drafts = [
@@ -258,11 +281,11 @@ def _collapse(
     if trimmed:
         notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
     groups = {name: table[:, len(plans) + place] for place, name in enumerate(finer)}
-    whole = _Whole([draft.codes for draft in drafts], counts, groups)
+    whole = _Whole([draft.codes for draft in drafts], counts, groups, design)
     counts, done = apply_policy(drafts, counts, how)
     for draft in drafts:
         _check_known(source, draft, shop, how)
-    is_needed = bool(groups) or int(counts.sum()) < int(whole.counts.sum())
+    is_needed = design is not None or bool(groups) or int(counts.sum()) < int(whole.counts.sum())
     return drafts, counts, [*notes, *done], whole if is_needed else None
 
 
@@ -303,9 +326,20 @@ def _assemble(
             all_rows.append(make_variable(replace(draft, codes=before), kept, merged)[1])
             missing[draft.name] = _has_no_level(draft, before, {*kept, *merged})
     domain = Domain(tuple(variable for variable, _ in made))
-    data = Dataset.from_codes(domain, np.column_stack([codes for _, codes in made]), counts)
+    design = None if whole is None else whole.design
+    weights = None if whole is None or design is None else _weights_left(whole, design, drafts)
+    codes = np.column_stack([codes for _, codes in made])
+    data = Dataset.from_codes(domain, codes, counts, weights=weights)
     detail = None if whole is None else _detail(whole, np.column_stack(all_rows), missing, keeps_holes)
     return replace(data, notes=(*notes, *_constant(data)), detail=detail)
+
+
+def _weights_left(whole: _Whole, design: Design, drafts: list[Draft]) -> npt.NDArray[np.float64]:
+    """Return the weights of the rows that `apply_policy` kept."""
+    gone = np.zeros(len(whole.counts), dtype=np.bool_)
+    for draft, codes in zip(drafts, whole.codes, strict=True):
+        gone |= (codes == NOTHING) & ((whole.counts == 0) | (draft.missing_label is None))
+    return design.weights[~gone]
 
 
 def _detail(
@@ -321,9 +355,10 @@ def _detail(
         for name, codes in whole.finer.items()
     }
     holes = {name: where[there] for name, where in missing.items() if where[there].any()}
-    if not finer and not holes:
+    if not finer and not holes and whole.design is None:
         return None
-    return Detail.of(rows[there], whole.counts[there], finer, holes)
+    design = whole.design and whole.design.taken(there)
+    return Detail.of(rows[there], whole.counts[there], finer, holes, design)
 
 
 def _has_no_level(draft: Draft, codes: Codes, known: set[str]) -> npt.NDArray[np.bool_]:

@@ -162,7 +162,7 @@ def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:  # noqa: PLR0911
     if one.n_rows < FEW_ROWS:
         return None
     if _is_weight(one):
-        why = "it looks like weights of rows, which are not used yet"
+        why = "it looks like weights of rows"
         return PlanLine(name=name, role="weight", kept=False, why=why)
     if one.is_number or one.dates is not None:
         return None

@@ -18,9 +18,12 @@ Missing = Literal["error", "drop", "level"]
 _PART = re.compile(r"(.+) \((year|month|weekday)\)", re.DOTALL)
 # More levels than this are refused unless somebody says otherwise.
 DEFAULT_LEVELS = 256
+# The roles of columns that say how rows were drawn, and are no columns to relate.
+DESIGN = ("weight", "cluster", "strata")
 # The roles that somebody may give to a column (`data/plan.py` has them all).
 CHOICES = (
-    "category", "ordered", "number", "date", "count", "weight", "identifier", "text", "excluded",
+    "category", "ordered", "number", "date", "count", "weight", "cluster", "strata", "identifier", "text",
+    "excluded",
 )  # fmt: skip
 T = TypeVar("T")
 Bins = int | tuple[str, int] | Sequence[float]
@@ -65,10 +68,14 @@ class Settings:
     shapes: dict[str, Shape] = field(default_factory=dict)
     # The columns of which missing values are a level, whatever is done with the others.
     missing_levels: frozenset[str] = frozenset()
+    # The columns that say how rows were drawn, by what they say: weight, cluster, strata.
+    design: dict[str, str] = field(default_factory=dict)
 
     def wants(self, name: str) -> bool:
         """Tell whether a column of the table is needed at all."""
         if self.columns is None or name in self.columns or name == self.count_column:
+            return True
+        if name in self.design.values() or self.roles.get(name) in DESIGN:
             return True
         return any(part_of_column(one) == name for one in self.columns)
 
@@ -85,13 +92,14 @@ class Settings:
     @property
     def numeric(self) -> frozenset[str]:
         """The columns that must be read as numbers."""
-        return frozenset(self.bins) | ({self.count_column} if self.count_column else set())
+        counted = {self.count_column, self.design.get("weight")} - {None}
+        return frozenset({*self.bins, *(name for name in counted if name is not None)})
 
     @property
     def reshapes(self) -> bool:
         """Whether anything but a choice of columns was asked for."""
         asked = self.count_column or self.levels or self.bins or self.rare or self.roles or self.ordered
-        return bool(asked or self.exclude)
+        return bool(asked or self.exclude or self.design)
 
 
 def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
@@ -111,6 +119,9 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
     exclude: Iterable[object] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[object] | None = None,
+    weight_column: object | None = None,
+    cluster_column: object | None = None,
+    strata_column: object | None = None,
 ) -> Settings:
     """Check every argument that can be checked without the table."""
     orders = _ordered(ordered)
@@ -134,7 +145,20 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         ordered=orders,
         shapes=_shapes(levels, bins or ()) if isinstance(levels, Domain) else {},
         missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
+        design=_design(_roles(roles), weight=weight_column, cluster=cluster_column, strata=strata_column),
     )
+
+
+def _design(roles: Mapping[str, str], **given: object | None) -> dict[str, str]:
+    """Gather the columns that say how rows were drawn, by argument or by role."""
+    design = {says: str(name) for says, name in given.items() if name is not None}
+    for name, role in roles.items():
+        if role in DESIGN and design.setdefault(role, name) != name:
+            raise SettingError(f"Both {design[role]!r} and {name!r} are to be the {role} column; name one.")
+    twice = next((name for name in design.values() if list(design.values()).count(name) > 1), None)
+    if twice is not None:
+        raise SettingError(f"{twice!r} cannot be two of weight, cluster and strata; name a column for each.")
+    return design
 
 
 def part_of_column(name: str) -> str | None:

@@ -41,6 +41,15 @@ class PairCounts(NamedTuple):
     fn: int
     tn: int
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("both", self.tp),
+            ("the second only", self.fp),
+            ("the first only", self.fn),
+            ("neither", self.tn),
+        ]
+        return html_table("Contexts of one pair", ("interacts in", "contexts"), rows)
+
 
 @dataclass(frozen=True, repr=False)
 class StructureComparison:

@@ -49,6 +49,18 @@ class Support:
     support: float
     n_told: int
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{value:.3g}")
+            for name, value in (
+                ("linked", self.linked),
+                ("not linked", self.unlinked),
+                ("support", self.support),
+            )
+            if value is not None
+        ]
+        return html_table(f"Support, by {self.n_told:,} resamples", ("", "share"), rows)
+
 
 class Stability:
     """Learn from resamples of a table, and say how often each statement comes again.

@@ -126,7 +126,7 @@ class WireContrast(msgspec.Struct, forbid_unknown_fields=True):
     at_low: str
 
 
-class WireEvidence(msgspec.Struct, forbid_unknown_fields=True):
+class WireEvidence(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The words and sizes of a `PairEvidence`; its figures and the cells of its tables are members."""
 
     where: list[list[WireCondition]]
@@ -135,6 +135,7 @@ class WireEvidence(msgspec.Struct, forbid_unknown_fields=True):
     table_given: list[str]
     n_strata: Natural
     n_cells: Natural
+    design_effect: float | None = None
 
 
 class WireGate(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from unless.data.showing import html_table
 from unless.independence.evidence import Floats, as_strata, show
 from unless.independence.pearson import pearson_statistic
 from unless.independence.settings import check_rate
@@ -77,6 +78,9 @@ class BayesianTest:
             log_probability=log_independent,
             **shown,
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), (), ())
 
 
 def _log_evidence(counts: Floats) -> Floats:

@@ -1,15 +1,18 @@
 """What Pearson's and the likelihood-ratio test share: three verdicts from a statistic that is chi-square."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from unless.data.showing import html_table
 from unless.independence.evidence import Floats, Integers, as_strata, show
 from unless.independence.power import ENOUGH_POWER, power_of
 from unless.independence.settings import check_effect, check_rate
+from unless.independence.sparse import independence_within_strata
 from unless.independence.verdict import Answer, Verdict
 
 
@@ -40,9 +43,28 @@ class ChiSquareTest(ABC):
         statistic = float(self.statistic(strata)[0].sum())
         p = float(special.chdtrc(shown["df"], statistic))
         power = float(power_of(shown["df"], shown["rows_used"], self.alpha, self.effect))
-        return Verdict(answer=self._answer(p, power), statistic=statistic, p=p, power=power, **shown)
+        return Verdict(
+            answer=self._answer(p, power), statistic=statistic, p=p, method="chi-square", power=power, **shown
+        )
+
+    def on_any(self, table: npt.ArrayLike) -> Verdict:
+        """Judge as `on` does where the cells are full enough, else by p of Pearson's X2 given the margins.
+
+        No chi-square law holds in cells that are nearly empty: five rows of two kinds are no dependence.
+        """
+        verdict, tables = self.on(table), as_strata(table)
+        if verdict.p is None or verdict.power is None:
+            return verdict
+        strata, a, b = np.nonzero(tables)
+        test = independence_within_strata(a, b, strata, tables[strata, a, b], *tables.shape[1:])
+        if test.method == "chi-square":
+            return verdict
+        return replace(verdict, p=test.p, method=test.method, answer=self._answer(test.p, verdict.power))
 
     def _answer(self, p: float, power: float) -> Answer:
         if p < self.alpha:
             return "dependent"
         return "independent" if power >= ENOUGH_POWER else "undecided"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), (), ())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unless.counting.joint import JointCounter, JointTable
 from unless.counting.strata import StrataTable, used_codes
 from unless.data.dataset import Dataset
+from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownName
 from unless.independence.tails import tail, tails
 
@@ -19,6 +20,8 @@ Integers = npt.NDArray[np.int64]
 _TWICE = "A variable appears twice in the question; give each variable one part in it."
 # Three times as fast as calling the type.
 _tuple = tuple.__new__
+# How notebooks head the figures of a test.
+_HEADS = ("statistic", "degrees of freedom", "p", "rows used")
 
 
 class Tested(NamedTuple):
@@ -28,6 +31,10 @@ class Tested(NamedTuple):
     df: int
     p: float
     rows_used: int
+
+    def _repr_html_(self) -> str:
+        row = f"{self.statistic:.4g}", self.df, f"{self.p:.3g}", f"{self.rows_used:,}"
+        return html_table("Test of one pair", _HEADS, [row])
 
 
 class TestedAll(NamedTuple):
@@ -39,12 +46,18 @@ class TestedAll(NamedTuple):
     p: Floats
     rows_used: Integers
 
+    def _repr_html_(self) -> str:
+        told = zip(self.others, self.statistic, self.df, self.p, self.rows_used, strict=True)
+        rows = [(name, f"{x:.4g}", df, f"{p:.3g}", f"{used:,}") for name, x, df, p, used in told]
+        return html_table(f"Tests of {len(rows):,} pairs", ("with", *_HEADS), rows)
+
 
 class IndependenceTester:
     """Test one pair of variables after the other on one table, given some more whose strata are pooled.
 
     Built once, it answers in microseconds: statistics and degrees of freedom as `unless.ask` has them,
-    without the other evidence of a verdict. Asking about all others at once is faster than one by one.
+    without the other evidence of a verdict; p is always by chi-square. Asking about all others at once is
+    faster than one by one.
 
     Parameters
     ----------
@@ -114,6 +127,14 @@ class IndependenceTester:
             answers[left_out] = np.stack(rest, axis=1)
         statistic, df = answers[:, 0].copy(), answers[:, 1].astype(np.int64)
         return TestedAll(asked, statistic, df, tails(df, statistic), answers[:, 2].astype(np.int64))
+
+    def __repr__(self) -> str:
+        return (
+            f"<IndependenceTester: {self.test}, {self.data.n_rows:,} rows x {self.data.n_variables} columns>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], (), ())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), test=self.test), (self.data,)

@@ -15,10 +15,12 @@ Answer = Literal["independent", "dependent", "undecided"]
 class Verdict:
     """Independent, dependent or undecided, and why.
 
-    `p` and `power` belong to the chi-square tests, `log_probability` (of independence) to the Bayesian one;
-    where there is none it is None. `effect_size` is Cohen's w and `cramers_v` Cramer's V, both by Pearson's
-    statistic whatever the test, so that answers can be compared. `small_expectations` is Cochran's share of
-    cells expected below 5: shown, never a verdict. `rows_used` leaves out strata in which nothing varies.
+    `p`, `method` and `power` belong to the chi-square tests, `log_probability` (of independence) to the
+    Bayesian one; where there is none it is None. `method` is what p comes from: chi-square, or, where cells
+    are nearly empty, permutations or moments of Pearson's X2 given the margins. `effect_size` is Cohen's w
+    and `cramers_v` Cramer's V, both by Pearson's statistic whatever the test, so that answers can be
+    compared. `small_expectations` is Cochran's share of cells expected below 5: shown, never a verdict.
+    `rows_used` leaves out strata in which nothing varies.
     """
 
     answer: Answer
@@ -32,6 +34,7 @@ class Verdict:
     power: float | None = None
     small_expectations: float
     log_probability: float | None = None
+    method: str | None = None
 
     @property
     def is_independent(self) -> bool:
@@ -60,12 +63,16 @@ class Verdict:
     def __str__(self) -> str:
         reasons = [f"{self.rows_used:,} of {self.n_rows:,} rows used", f"df = {self.df}"]
         if self.p is not None:
-            reasons += [f"statistic = {self.statistic:.4g}", f"p = {self.p:.3g}"]
+            reasons += [f"statistic = {self.statistic:.4g}", f"p = {self.p:.3g}{self._by}"]
         if self.probability is not None:
             reasons.append(f"probability of independence = {self.probability:.3g}")
         if self.is_undecided and self.power is not None:
             reasons.append(f"power = {self.power:.2f}")
         return f"{self.answer} ({', '.join(reasons)})"
+
+    @property
+    def _by(self) -> str:
+        return "" if self.method in (None, "chi-square") else f" by {self.method}"
 
     def _repr_html_(self) -> str:
         shown = {
@@ -76,7 +83,11 @@ class Verdict:
             "power": self.power,
             "Cramer's V": self.cramers_v,
         }
-        rows = [(name, f"{value:.4g}") for name, value in shown.items() if value is not None]
+        rows = [
+            (name, f"{value:.4g}{self._by if name == 'p' else ''}")
+            for name, value in shown.items()
+            if value is not None
+        ]
         used = f"{self.rows_used:,} of {self.n_rows:,} rows used"
         return html_table(self.answer, ("", ""), [*rows, ("rows", used)])
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.showing import html_table
+
 Floats = npt.NDArray[np.float64]
 # Differences between probabilities that do not matter to anyone.
 NEGLIGIBLE = 1e-6
@@ -67,6 +69,9 @@ class GibbsReport:
             f"{r_hat}, {self.effective_size:,.0f} effective draws{said}"
         )
 
+    def _repr_html_(self) -> str:
+        return html_table("Gibbs sampling", (), (), [str(self)])
+
 
 @dataclass(frozen=True)
 class BeliefReport:
@@ -85,6 +90,9 @@ class BeliefReport:
             )
         worth = "exact, as there are no loops" if self.is_tree else "approximate, as there are loops"
         return f"Belief propagation converged after {self.n_iterations:,} iterations: {worth}"
+
+    def _repr_html_(self) -> str:
+        return html_table("Belief propagation", (), (), [str(self)])
 
 
 def standard_errors(trace: Trace) -> Floats:

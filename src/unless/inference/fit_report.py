@@ -23,6 +23,9 @@ class Candidate:
     prior: Prior
     score: float
 
+    def _repr_html_(self) -> str:
+        return html_table(f"{self.prior!r}: {self.score:.6g} per row of held-out rows", (), ())
+
 
 @dataclass(frozen=True)
 class FitReport:

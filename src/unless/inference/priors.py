@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unless.data.showing import html_table
 from unless.errors import SettingError
 
 # Squares of smaller numbers, and of the inverses of larger ones, are beyond those of a computer.
@@ -56,6 +57,9 @@ class Prior:
         parts = [] if math.isinf(self.sd) else [f"Gaussian({_digits(self.sd)})"]
         parts += [f"Laplace({_digits(self.l1)})"] if self.l1 else []
         return " + ".join(parts) or "None"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Prior of weights: {self!r}", (), ())
 
 
 def Gaussian(sd: float = 1.0) -> Prior:  # noqa: N802 (reads as the law it is)

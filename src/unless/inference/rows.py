@@ -110,4 +110,4 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
                 f"levels are {shorten(variable.levels)}."
             )
         columns.append(codes[column])
-    return Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes)
+    return Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes, data.weights)

@@ -10,6 +10,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Context, Domain
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
+from unless.independence.design_effects import drawn_alike
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
 from unless.inference.rows import read_rows
@@ -157,6 +158,7 @@ def ask(
         (table.domain.index(a), table.domain.index(b)),
         [table.domain.index(one) for one in by],
     )
+    table = drawn_alike(table, pair)
     inside = observed(table, held)
     levels = Levels(alpha, alpha, effect)
     evidence = weigh(Counter(table).count(*pair, given_places, inside), pair, table.domain, levels)

@@ -10,6 +10,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
+from unless.independence.design_effects import drawn_alike
 from unless.independence.settings import check_effect
 from unless.knowledge import sentences as say
 from unless.knowledge.grounds import Grounds, PairEvidence
@@ -208,12 +209,19 @@ def compare_tables(
     tables = [_read(second if given else first)]
     # Numbers of both are cut at the same places.
     tables.append(_read(first if given else second, tables[0].domain))
+    drawn = [_as_drawn_alike(table) for table in tables]
+    tables = [table for table, _ in drawn]
     if given:
         tables.reverse()
     shared = sorted(set(tables[0].names) & set(tables[1].names))
     if len(shared) < 2:
         raise SettingError("The two tables share fewer than two columns; give tables of the same columns.")
     notes = [
+        note.replace("The table", spoken(name), 1)
+        for name, (_, note) in zip(names, drawn, strict=True)
+        if note
+    ]
+    notes += [
         f"Only in {spoken(name)}, left out: {', '.join(map(spoken, left))}."
         for name, table in zip(names, tables, strict=True)
         if (left := [column for column in table.names if column not in shared])
@@ -256,12 +264,25 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     place = table.index(by)
     if len(np.unique(table.rows[:, place])) < 2:
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
-    ordered = table.select(sorted(table.names))
+    ordered, note = _as_drawn_alike(table.select(sorted(table.names)))
     found = find_differences(ordered, by, fdr=fdr, effect=effect)
     writer = _Writer(ordered, by, effect)
     names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
-    return Comparison(tuple(map(writer.of, found.found)), sides, found.notes, {**settings, "by": by})
+    notes = (note, *found.notes) if note else found.notes
+    return Comparison(tuple(map(writer.of, found.found)), sides, notes, {**settings, "by": by})
+
+
+def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:
+    """Return rows that all count the same, and what was done to a survey for that."""
+    if table.design is None:
+        return table, ""
+    alike = drawn_alike(table)
+    columns = " and ".join(map(spoken, table.design.columns))
+    return alike, (
+        f"The table is a survey ({columns}): its {table.n_rows:,} rows are compared as {alike.n_rows:,} "
+        "drawn alike."
+    )
 
 
 class _Writer:

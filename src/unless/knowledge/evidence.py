@@ -14,7 +14,6 @@ from unless.independence.power import ENOUGH_POWER, rows_needed
 from unless.independence.verdict import Answer
 from unless.knowledge.measures import OddsRatio, information, largest_noncentrality, odds_ratio, rounded
 from unless.knowledge.strata import Strata
-from unless.referee.sparse import independence_within_strata
 
 Integers = npt.NDArray[np.int64]
 # Beyond this no table will ever grow; "about 3e12 more rows" helps nobody.
@@ -101,10 +100,10 @@ def weigh(
     counted: Strata, pair: tuple[int, int], domain: Domain, levels: Levels, n_choices: int = 1
 ) -> Evidence:
     """Test counted strata; q and the answer wait for `settle`."""
-    verdict = PearsonTest(levels.alpha, levels.effect).on(counted.tables)
+    verdict = PearsonTest(levels.alpha, levels.effect).on_any(counted.tables)
     names = domain.names
     scale = (verdict.statistic / verdict.cramers_v**2) if verdict.cramers_v else 0.0
-    p, method = _p_value(counted.tables, 1.0 if verdict.p is None else verdict.p)
+    p = 1.0 if verdict.p is None else verdict.p
     return Evidence(
         answer="undecided",
         n_rows=int(counted.tables.sum()),
@@ -112,7 +111,7 @@ def weigh(
         statistic=verdict.statistic,
         df=verdict.df,
         p=p,
-        method=method,
+        method=verdict.method or "chi-square",
         q=p,
         n_choices=n_choices,
         critical_p=levels.alpha,
@@ -132,15 +131,6 @@ def weigh(
             for row in counted.codes.tolist()
         ),
     )
-
-
-def _p_value(tables: Integers, by_chi_square: float) -> tuple[float, str]:
-    """Return p by chi-square where the cells are full enough for it, else from the margins alone."""
-    strata, a, b = np.nonzero(tables)
-    test = independence_within_strata(a, b, strata, tables[strata, a, b], *tables.shape[1:])
-    if test.method == "chi-square":
-        return by_chi_square, "chi-square"
-    return test.p, test.method
 
 
 def settle(evidence: Evidence, q: float, critical_p: float, levels: Levels) -> Evidence:

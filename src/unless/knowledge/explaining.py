@@ -1,6 +1,5 @@
 """From a structure and a table to statements: the structure proposes, the referee decides what is said."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,8 +29,6 @@ SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
 ASSOCIATED = 0.05
-# The note of `unless.read` on columns that it cut.
-_CUT = re.compile(r"Cut (.+) (?:by|into|at|in) .*?into (\d+) groups")
 # Fewer rows missing together, or known together, tell nothing.
 LEAST_MISSING = 20
 # A pair that is not linked shows no p below this.
@@ -133,7 +130,7 @@ class _Writer:
     @property
     def n_rows(self) -> int:
         """The rows of the table, those with missing values included where tests can use them."""
-        return int(self.referee.table.counts.sum())
+        return int(self.referee.table.row_counts.sum())
 
     def of_pairs(self, verdicts: list[Verdict], proposed: Any) -> list[Statement]:
         """Say something of each pair."""
@@ -180,7 +177,7 @@ class _Writer:
             v_alone, p_alone = marginal_test(self.referee, one.pair)
             once = p_alone >= ABSENT and v_alone < one.side.v / 2
             sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
-            sentence = self._missing_together(one) or sentence + self._cut([*pair, *given])
+            sentence = self._missing_together(one) or sentence + self._cut(given)
             return self._statement(one, pair, None, (evidence,), sentence, given)
         sides = (
             self._evidence(one, one.account.inside, gate.linked),
@@ -197,13 +194,13 @@ class _Writer:
         )
         if one.kind != "gated":
             sentence = self._missing_together(one) or sentence
-        sentence += self._cut([*pair, *given, *gate.names])
+        sentence += self._cut([*given, *gate.names])
         return self._statement(one, pair, gate, sides, sentence, given)
 
     def _missing_together(self, one: Verdict) -> str:
         """Say of a pair that only its missing values go together that they do; else nothing."""
         read = self.referee.table
-        codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.counts
+        codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.row_counts
         if None in codes or any(self.table.domain.names[c] in self.table.unknown for c in one.pair):
             return ""
         missing = [read.codes[c] == code for c, code in zip(one.pair, codes, strict=True)]
@@ -214,13 +211,17 @@ class _Writer:
         test = self.referee.wide.within(*one.pair, one.given, known)
         if test.p < ABSENT:
             return ""
-        limit = self.referee.wide.side(*one.pair, test, float(counts[known].sum())).largest_v
+        limit = self.referee.wide.side(*one.pair, test, float(read.counts[known].sum())).largest_v
         return say.missing_sentence(self._names(one), n_both, self.n_rows, limit, one.confidence)
 
     def _cut(self, names: Iterable[str]) -> str:
-        """Say which of some columns were cut into groups: what is left inside a group can link others."""
-        cut = {found[1]: int(found[2]) for note in self.table.notes if (found := _CUT.match(note))}
-        return say.cut_text([(name, cut[repr(name)]) for name in sorted(names) if repr(name) in cut])
+        """Say which columns that are held fixed are so only by their groups: the rest can link others.
+
+        Numbers that were cut are held fixed by finer groups where the table has them (`Detail.finer`).
+        """
+        finer = {} if self.table.detail is None else self.table.detail.finer
+        held = [self.table.domain[name] for name in sorted(names) if name not in finer]
+        return say.cut_text([(one.name, len(one.cuts) + 1) for one in held if one.cuts])
 
     def _evidence(self, one: Verdict, side: Side, where: Any, own_p: bool = False) -> PairEvidence:
         p = side.statistic.p if own_p else one.p
@@ -328,7 +329,8 @@ def _note(data: Dataset) -> str:
     if not names:
         return ""
     shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
-    return f"{shorten(names)} {shown} a single level, so that nothing can be said of pairs with {them}."
+    listed = shorten(names, len(names))
+    return f"{listed} {shown} a single level, so that nothing can be said of pairs with {them}."
 
 
 def _gate_mask(

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from unless.data.domain import Domain
-from unless.structures.regions import Region
+from unless.data.showing import html_table
+from unless.structures.regions import Region, spoken
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,11 @@ class Gate:
             "linked": [region.to_dict() for region in self.linked],
             "not_linked": [region.to_dict() for region in self.unlinked],
         }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (side, str(region))
+            for side, regions in (("linked", self.linked), ("elsewhere", self.unlinked))
+            for region in regions
+        ]
+        return html_table(f"Gate: {', '.join(map(spoken, self.names))}", ("side", "where"), rows)

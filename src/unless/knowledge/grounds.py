@@ -12,7 +12,7 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.data.showing import html_table
+from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.gates import Side
@@ -38,7 +38,7 @@ class Contrast:
     """The share of one level at two levels of the other column, the same mix of strata for both.
 
     `level` of `column` is seen in `high` of the rows where `other` is `at_high`, and in `low` of those where
-    it is `at_low`.
+    it is `at_low`. `cut` names those of the two columns whose levels are groups of numbers.
     """
 
     column: str
@@ -48,6 +48,7 @@ class Contrast:
     high: float
     at_low: str
     low: float
+    cut: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -61,15 +62,24 @@ class Contrast:
             "low": rounded(self.low),
         }
 
+    def _repr_html_(self) -> str:
+        rows = [(self.at_high, f"{100 * self.high:.1f} %"), (self.at_low, f"{100 * self.low:.1f} %")]
+        heads = (visible(self.other)[:MOST_LETTERS], "share")
+        return html_table(f"{visible(self.column)} = {visible(self.level)}", heads, rows)
+
 
 @dataclass(frozen=True)
 class Trend:
-    """How far two ordered columns rise together: Kendall's tau-b, from pairs of rows of the same stratum."""
+    """How far two ordered columns rise together: Kendall's tau-b, from pairs of rows of the same stratum.
+
+    The second may have two levels without an order; `level` is then the one that goes with more of the first.
+    """
 
     first: str
     second: str
     tau: float
     n_rows: int
+    level: str = ""
 
     @property
     def is_clear(self) -> bool:
@@ -78,18 +88,30 @@ class Trend:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"first": self.first, "second": self.second, "tau": rounded(self.tau)}
+        level = {"level": self.level} if self.level else {}
+        return {"first": self.first, "second": self.second, "tau": rounded(self.tau), **level}
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{visible(self.first)} and {visible(self.second)}: tau = {self.tau:.2f}", (), ())
 
     @classmethod
     def of(cls, domain: Domain, pair: tuple[int, int], tables: Integers) -> "Trend | None":
         """Measure it in tables (stratum x first x second); None where a column has no order."""
         variables = [domain.variables[c] for c in pair]
-        if not all(one.ordered or one.cuts for one in variables) or not len(tables):
+        ordered = [bool(one.ordered or one.cuts) for one in variables]
+        if not len(tables) or not any(ordered):
+            return None
+        if ordered == [False, True]:
+            return cls.of(domain, pair[::-1], tables.transpose(0, 2, 1))
+        if not ordered[1] and len(variables[1].levels) != 2:
             return None
         # Levels beyond those of the cuts stand for no number.
         known = [len(one.cuts) + 1 if one.cuts else len(one.levels) for one in variables]
         tau = pooled_tau(tables[:, : known[0], : known[1]])
-        return None if tau is None else cls(variables[0].name, variables[1].name, tau, int(tables.sum()))
+        if tau is None:
+            return None
+        level = "" if ordered[1] else variables[1].levels[int(tau > 0)]
+        return cls(variables[0].name, variables[1].name, abs(tau) if level else tau, int(tables.sum()), level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +142,8 @@ class PairEvidence:
     tables: Integers = field(repr=False, compare=False)
     strata: tuple[tuple[str, ...], ...] = field(repr=False)
     trend: Trend | None = None
+    # How many rows of a survey tell as much of the pair as one that is drawn alike; None for plain rows.
+    design_effect: float | None = None
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
@@ -134,6 +158,8 @@ class PairEvidence:
         plain["contrast"] = self.contrast and self.contrast.to_dict()
         if self.trend is not None:
             plain["trend"] = self.trend.to_dict()
+        if self.design_effect is not None:
+            plain["design_effect"] = rounded(self.design_effect)
         if tables:
             plain["table_given"] = list(self.table_given)
             plain["tables"] = [
@@ -149,6 +175,8 @@ class PairEvidence:
             ("test", f"{self.method}, statistic {self.statistic:.2f}, {self.df} degrees of freedom"),
             ("p, q", f"{self.p:.3g}, {self.q:.3g}"),
         ]
+        if self.design_effect is not None:
+            rows.append(("design effect", f"{self.design_effect:.2f}"))
         return html_table("Evidence", ("", ""), rows)
 
 
@@ -177,10 +205,11 @@ class Grounds:
         n_rows = int(self.data.counts.sum() if inside is None else self.data.counts[inside].sum())
         if self._unknown or (self.data.detail is not None and self.data.detail.missing):
             # Those that have what the test needs.
-            n_rows = round(side.n_rows)
+            n_rows = round(side.n_rows * side.design_effect)
         counted = self._counted(pair, given, self._known(inside, [*pair, *given])) if with_tables else None
         names = self.data.domain.names
         beyond = max(0.0, side.statistic.value - side.statistic.df)
+        n_told = float(n_rows) if self.data.design is None else side.n_rows
         return PairEvidence(
             where=where,
             n_rows=n_rows,
@@ -188,7 +217,7 @@ class Grounds:
             df=side.statistic.df,
             p=p,
             q=q,
-            information=beyond / (2 * log(2) * n_rows) if n_rows else 0.0,
+            information=beyond / (2 * log(2) * (n_told or 1.0)),
             cramers_v=side.v,
             cramers_v_limit=side.largest_v,
             contrast=None if counted is None else self._contrast(pair, counted.tables),
@@ -199,6 +228,7 @@ class Grounds:
             tables=np.zeros((0, 0, 0), dtype=np.int64) if counted is None else counted.tables,
             strata=() if counted is None else self._labels(counted),
             trend=None if counted is None else Trend.of(self.data.domain, pair, counted.tables),
+            design_effect=None if self.data.design is None else side.design_effect,
         )
 
     def _inside(self, where: tuple[Region, ...]) -> npt.NDArray[np.bool_] | None:
@@ -293,8 +323,13 @@ def furthest_apart(
     _, told, high_at, low_at, high_share, low_share = best
     return Contrast(
         first.name, first.levels[told], second.name,
-        second.levels[high_at], high_share, second.levels[low_at], low_share,
+        second.levels[high_at], high_share, second.levels[low_at], low_share, cut_names(first, second),
     )  # fmt: skip
+
+
+def cut_names(*variables: Variable) -> tuple[str, ...]:
+    """Name those variables whose levels are groups of numbers."""
+    return tuple(one.name for one in variables if one.cuts)
 
 
 def pooled_tau(tables: Integers) -> float | None:

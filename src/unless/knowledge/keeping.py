@@ -26,7 +26,7 @@ from unless.formats.wire import (
     WireStatements,
 )
 from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence, Trend
+from unless.knowledge.grounds import Contrast, PairEvidence, Trend, cut_names
 from unless.knowledge.statements import KINDS, Statement, Statements
 
 Integers = npt.NDArray[np.int64]
@@ -84,8 +84,9 @@ def _wire_evidence(side: PairEvidence, cells: tuple[Integers, Integers], with_ta
         contrast = WireContrast(told.column, told.level, told.other, told.at_high, told.at_low)
     n_strata = len(side.tables) if with_tables else 0
     return WireEvidence(
-        wire_regions(side.where), contrast, side.method, list(side.table_given), n_strata, len(cells[0])
-    )
+        wire_regions(side.where), contrast, side.method, list(side.table_given), n_strata, len(cells[0]),
+        side.design_effect,
+    )  # fmt: skip
 
 
 def _cells(side: PairEvidence, with_tables: bool) -> tuple[Integers, Integers]:
@@ -196,6 +197,7 @@ class _Reader:
             tables=tables,
             strata=self._labels(wire),
             trend=Trend.of(self.domain, places, tables),
+            design_effect=wire.design_effect,
             **dict(zip(FIGURES, figures, strict=False)),
         )
 
@@ -208,7 +210,8 @@ class _Reader:
         for name, labels in ((wire.column, [wire.level]), (wire.other, [wire.at_high, wire.at_low])):
             check({*labels} <= {*self.domain[name].levels}, "a contrast is of levels that are not there")
         check(not isnan(high) and not isnan(low), "a contrast has no shares")
-        return Contrast(wire.column, wire.level, wire.other, wire.at_high, high, wire.at_low, low)
+        cut = cut_names(self.domain[wire.column], self.domain[wire.other])
+        return Contrast(wire.column, wire.level, wire.other, wire.at_high, high, wire.at_low, low, cut)
 
     def _tables(self, wire: WireEvidence, pair: tuple[str, str]) -> Integers:
         begin, self.n_cells = self.n_cells, self.n_cells + wire.n_cells

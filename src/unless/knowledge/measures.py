@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from unless.data.showing import html_table
 from unless.independence.likelihood_ratio import likelihood_ratio_statistic
 
 Integers = npt.NDArray[np.int64]
@@ -36,6 +37,13 @@ class OddsRatio:
             "high": rounded(self.high),
             "levels": [list(one) for one in self.levels],
         }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, "unknown" if value is None else f"{value:.3g}")
+            for name, value in (("odds ratio", self.value), ("at least", self.low), ("at most", self.high))
+        ]
+        return html_table("Odds ratio, with its 95 % interval", ("", ""), rows)
 
 
 def rounded(value: Any) -> Any:

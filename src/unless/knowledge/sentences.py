@@ -17,6 +17,9 @@ STRONGER = 1.2
 WEAK_P = 0.01
 # Longer names and levels are cut in sentences.
 MOST_LETTERS = 60
+# Findings less sure than the first are "probably" so, candidates less sure than the second "may" be: of those
+# with a confidence from .5 to .8 two in three are true (docs/accuracy.md).
+FLAT, PROBABLE = 0.8, 0.5
 
 
 def linked_sentence(
@@ -24,7 +27,7 @@ def linked_sentence(
 ) -> str:
     """Say that a pair is linked; `once` where it shows only when the columns given are known."""
     figures = _figures(evidence, n_rows, confidence)
-    return f"{_both(pair)} are linked{_given(given, once)}{figures}"
+    return f"{_linked(pair, confidence)}{_given(given, once)}{figures}"
 
 
 def missing_sentence(pair: Edge, n_both: int, n_rows: int, limit: float, confidence: float) -> str:
@@ -36,11 +39,12 @@ def missing_sentence(pair: Edge, n_both: int, n_rows: int, limit: float, confide
 
 
 def cut_text(cut: Sequence[tuple[str, int]]) -> str:
-    """Name the columns that were cut into groups, behind a sentence that rests on them."""
-    if not cut:
-        return ""
-    said = ", ".join(f"{_name(name)} cut in {n_groups}" for name, n_groups in cut)
-    return f"; rests on {said}"
+    """Name the cut columns that are held fixed by their groups alone, behind a sentence on others."""
+    by_number: dict[int, list[str]] = {}
+    for name, n_groups in cut:
+        by_number.setdefault(n_groups, []).append(_name(name))
+    said = [f"{_joined(names)} cut in {n_groups}" for n_groups, names in sorted(by_number.items())]
+    return f"; rests on {', '.join(said)}" if said else ""
 
 
 def gated_sentence(
@@ -58,7 +62,7 @@ def gated_sentence(
     where = f"only when {on}" if is_short else f"everywhere but where {off}"
     far = f"{'elsewhere' if is_short else 'there'} V at most {decimal(sides[1].cramers_v_limit)}"
     figures = _figures(sides[0], n_rows, confidence, far)
-    return f"{_both(pair)} are linked {where}{_given(given)}{figures}"
+    return f"{_linked(pair, confidence)} {where}{_given(given)}{figures}"
 
 
 def differs_sentence(
@@ -75,7 +79,7 @@ def differs_sentence(
     stronger = "more strongly" if sides[0].cramers_v >= STRONGER * sides[1].cramers_v else "in another way"
     elsewhere = f"elsewhere V = {decimal(sides[1].cramers_v)}"
     figures = _figures(sides[0], n_rows, confidence, elsewhere)
-    return f"{_both(pair)} are linked, {stronger} when {on} than elsewhere{_given(given)}{figures}"
+    return f"{_linked(pair, confidence)}, {stronger} when {on} than elsewhere{_given(given)}{figures}"
 
 
 def partly_sentence(
@@ -92,7 +96,7 @@ def partly_sentence(
     settled = "less, if at all" if sides[1].p < WEAK_P else "not settled"
     elsewhere = f"elsewhere {settled}: V at most {decimal(sides[1].cramers_v_limit)}"
     figures = _figures(sides[0], n_rows, confidence, elsewhere)
-    return f"{_both(pair)} are linked when {on}{_given(given)}{figures}"
+    return f"{_linked(pair, confidence)} when {on}{_given(given)}{figures}"
 
 
 def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, n_rows: int) -> str:
@@ -220,6 +224,13 @@ def name_text(text: str) -> str:
     return _name(text)
 
 
+def _linked(pair: Edge, confidence: float) -> str:
+    """Say that a pair is linked, as surely as that is; by the digits that are shown."""
+    shown = round(confidence, 2)
+    verb = "are linked" if shown >= FLAT else "are probably linked" if shown >= PROBABLE else "may be linked"
+    return f"{_both(pair)} {verb}"
+
+
 def _both(pair: Edge) -> str:
     return f"{_name(pair[0])} and {_name(pair[1])}"
 
@@ -244,12 +255,16 @@ def _named(names: Sequence[str]) -> str:
     said = [_name(name) for name in names]
     if len(said) > MOST_NAMED + 1:
         return f"{', '.join(said[:MOST_NAMED])} and {len(said) - MOST_NAMED} more"
+    return _joined(said)
+
+
+def _joined(said: Sequence[str]) -> str:
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
 
 
 def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") -> str:
     shown = [contrast_text(side.contrast)] if side.contrast else []
-    if side.trend is not None and side.trend.is_clear:
+    if side.trend is not None and side.trend.is_clear and not (shown and side.trend.level):
         shown = [_trend(side.trend)]
     parts = [
         *shown,
@@ -264,16 +279,23 @@ def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") 
 def _trend(trend: Trend) -> str:
     way = "higher" if trend.tau > 0 else "lower"
     tau = f"{'-' if trend.tau < 0 else ''}{decimal(abs(trend.tau))}"
-    return f"higher {_name(trend.first)} goes with {way} {_name(trend.second)}, tau = {tau}"
+    end = f"{_name(trend.second)} = {_name(trend.level)}" if trend.level else f"{way} {_name(trend.second)}"
+    return f"higher {_name(trend.first)} goes with {end}, tau = {tau}"
 
 
 def contrast_text(contrast: Contrast) -> str:
     """Write two shares side by side: "Admit = yes: 82 % where Gender = F against 62 % where M"."""
-    column, level, other = _name(contrast.column), _name(contrast.level), _name(contrast.other)
+    low = contrast.at_low if contrast.other in contrast.cut else _name(contrast.at_low)
     return (
-        f"{column} = {level}: {percent(contrast.high)} where {other} = {_name(contrast.at_high)} against "
-        f"{percent(contrast.low)} where {_name(contrast.at_low)}"
+        f"{level_text(contrast, contrast.column, contrast.level)}: {percent(contrast.high)} where "
+        f"{level_text(contrast, contrast.other, contrast.at_high)} against {percent(contrast.low)} where "
+        f"{low}"
     )
+
+
+def level_text(contrast: Contrast, name: str, level: str) -> str:
+    """Write a level of a column: "Gender = F", or "age is 45 or more" of numbers that were cut."""
+    return f"{_name(name)} is {level}" if name in contrast.cut else f"{_name(name)} = {_name(level)}"
 
 
 def length(regions: Sequence[Region], domain: Domain) -> tuple[int, int, int]:

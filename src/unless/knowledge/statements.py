@@ -177,6 +177,15 @@ class InContext:
         return html_table(str(self), (), (), [f"{self.statement.sentence}."])
 
 
+class Listed(tuple[Any, ...]):
+    """Statements, or readings of them in a context, as a tuple that notebooks show line by line."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{len(self):,} statements", ("statement",), [(f"{one}.",) for one in self])
+
+
 @dataclass(frozen=True)
 class Statements(Sequence[Statement]):
     """Statements, findings first, the surest and strongest of them at the top.
@@ -207,11 +216,11 @@ class Statements(Sequence[Statement]):
     @property
     def findings(self) -> tuple[Statement, ...]:
         """What is claimed: links, gates, differences; then columns that others determine."""
-        return tuple(one for one in self.statements if one.is_finding)
+        return Listed(one for one in self.statements if one.is_finding)
 
     def of_kind(self, *kinds: Kind) -> tuple[Statement, ...]:
         """Return the statements of some kinds that are findings, or that claim nothing."""
-        return tuple(
+        return Listed(
             one
             for one in self.statements
             if one.kind in kinds and (one.is_finding or one.kind not in FINDINGS)
@@ -238,7 +247,7 @@ class Statements(Sequence[Statement]):
         labels = {name: str(value) for name, value in context.items()}
         if self.domain is not None:
             labels = dict(self.domain.decode(self.domain.encode(context)))
-        return tuple(InContext(one, one.state_in(labels)) for one in self.statements)
+        return Listed(InContext(one, one.state_in(labels)) for one in self.statements)
 
     def counts(self) -> dict[str, int]:
         """Count the statements of each kind, as lists and headlines show them."""

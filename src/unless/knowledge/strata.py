@@ -39,7 +39,8 @@ class Counter:
     def __init__(self, data: Dataset) -> None:
         # Column by column: each is read alone, and often.
         self.columns = np.ascontiguousarray(data.rows.T)
-        self.counts = data.counts
+        # Weighted counts of a survey are told as whole numbers, which add up to about the rows.
+        self.counts = data.counts if data.weights is None else data.weights
         self.n_levels = [int(n) for n in data.domain.n_levels]
         self._strength: dict[tuple[int, int], float] = {}
 
@@ -123,7 +124,7 @@ class _Rows:
     b: int
     # Which rows, all of them if None.
     chosen: npt.NDArray[np.intp] | None
-    counts: Counts
+    counts: Counts | npt.NDArray[np.float64]
     n_rows: int
 
     @classmethod
@@ -187,4 +188,4 @@ class _Rows:
         key = (cut.stratum * n_a + self.column(self.a)) * n_b + self.column(self.b)
         # Sums of whole numbers below 2^53, which a Dataset keeps to: exact.
         sums = np.bincount(key, weights=self.counts, minlength=n_cells)
-        return sums.astype(np.int64).reshape(cut.n_strata, n_a, n_b)
+        return np.rint(sums).astype(np.int64).reshape(cut.n_strata, n_a, n_b)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unless.data.domain import Domain
+from unless.data.showing import html_table
 from unless.knowledge.grounds import Contrast, furthest_apart
-from unless.knowledge.sentences import name_text, percent, regions_text
+from unless.knowledge.sentences import level_text, name_text, percent, regions_text
 
 if TYPE_CHECKING:
     from unless.knowledge.statements import Statement, Statements
@@ -43,11 +44,16 @@ class Direction(NamedTuple):
     def __str__(self) -> str:
         one = self.contrast
         where = f"Where {self.where}, " if self.where else ""
+        # "age is 45 or more is more common" cannot be read.
+        told = f"{name_text(one.column)} = {one.level if one.column in one.cut else name_text(one.level)}"
+        low = one.at_low if one.other in one.cut else name_text(one.at_low)
         return (
-            f"{where}{name_text(one.column)} = {name_text(one.level)} is more common when "
-            f"{name_text(one.other)} = {name_text(one.at_high)}: {percent(one.high)} against "
-            f"{percent(one.low)} when {name_text(one.at_low)}"
+            f"{where}{told} is more common when {level_text(one, one.other, one.at_high)}: "
+            f"{percent(one.high)} against {percent(one.low)} when {low}"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{self}.", (), ())
 
 
 def direction_of(statement: "Statement", target: str, domain: Domain | None) -> Direction | None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unless.data.domain import Domain
+from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.independence.discovery import adapted, adjusted, largest_shift
 from unless.independence.logistic import Statistic
@@ -49,6 +50,9 @@ class Claim:
     q: float | None
     effect: float
     at_most: float | None = None
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), ("rows", "p"), [(f"{self.n_rows:,}", f"{self.p:.3g}")])
 
     def __str__(self) -> str:
         where = f" where {self.region}" if self.region.conditions else ""

@@ -12,6 +12,7 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
+from unless.independence.design_effects import drawn_alike
 from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
 from unless.runtime.memory import memory_errors_told
@@ -66,7 +67,7 @@ class Estimator:
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
             with memory_errors_told(), ExitStack() as self._stay:
-                self._learn(data, **beside)
+                self._learn(drawn_alike(data), **beside)
         except SystemError as error:
             raise interrupt_in(error) or error from None
         finally:

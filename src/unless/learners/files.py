@@ -12,6 +12,7 @@ from unless.errors import FileFormatError, NotFitted, SettingError, TooLarge, Un
 from unless.formats.catalogue import write_model
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
+from unless.independence.design_effects import drawn_alike
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior, parse_prior
 from unless.knowledge.keeping import keep_statements, read_statements
@@ -85,6 +86,9 @@ def make_record(learned: Estimator, *, rows: bool = True, statements: bool = Tru
         **({} if learned.target_ is None else {"target": learned.target_}),
     }
     table: Dataset | None = getattr(learned, "data_", None) if rows else None
+    if table is not None:
+        # Files keep no weights.
+        table = drawn_alike(table)
     said = _statements(learned) if statements else None
     kept = None if said is None else keep_statements(said, with_tables=rows)
     return Record(structure, type(learned).__name__, settings, results, table, kept)

@@ -11,6 +11,7 @@ import numpy as np
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.progress import progress
+from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.independence.assertions import terms_at
 from unless.learners.bookmarks import Bookmark
@@ -35,6 +36,10 @@ class Assertion:
     def probability(self) -> float:
         """The posterior probability of the claim."""
         return math.exp(self.log_probability)
+
+    def _repr_html_(self) -> str:
+        given = ", ".join(self.given) or "nothing"
+        return html_table(f"{self.claim}, probability {self.probability:.3g}", ("given",), [(given,)])
 
 
 class IBMAPHC(Estimator):

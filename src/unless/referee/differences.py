@@ -217,8 +217,8 @@ def _part(codes: Ints, counts: Ints, inside: Bools) -> tuple[int, bytes, bytes]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8:,} more"
+    # All of them: no other place names them.
+    return ", ".join(names)
 
 
 # ---------------------------------------------------------------------- the tests

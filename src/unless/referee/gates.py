@@ -14,7 +14,7 @@ import numpy as np
 from unless.independence.discovery import largest_shift
 from unless.independence.logistic import Statistic
 from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Bools, Floats, Term
+from unless.referee.regressions import Bools, Floats, Table, Term
 
 # A column with more levels is no gate: a list of its levels is no sentence.
 MOST_LEVELS = 8
@@ -46,8 +46,10 @@ class Side:
     """A pair inside some rows: the statistic of its link there, and what that says of Cramer's V."""
 
     statistic: Statistic
+    # Rows drawn alike that tell as much, and how many rows of the table stand for one of them.
     n_rows: float
     least_levels: int
+    design_effect: float = 1.0
 
     @property
     def v(self) -> float:
@@ -114,6 +116,20 @@ class Account:
         return self.outside.largest_beyond_chance <= FAR_INFORMATION * self.inside.beyond_chance
 
 
+def least_levels(table: Table, pair: tuple[int, int]) -> int:
+    """Return the levels of the column of a pair that shows fewer, but one."""
+    return max(1, min(len(table.used_levels(c)) for c in pair) - 1)
+
+
+def side_of(table: Table, pair: tuple[int, int], found: Statistic, n_rows: float) -> Side:
+    """Return what a test says of a pair in rows that count so much."""
+    least = least_levels(table, pair)
+    if table.survey is None:
+        return Side(found, n_rows, least)
+    effect = table.design_effect(*pair)
+    return Side(found, n_rows / effect, least, effect / table.survey.share)
+
+
 class PairProblem:
     """One pair, the regressions of its two ends without it, and accounts of it."""
 
@@ -128,8 +144,7 @@ class PairProblem:
             end: models.base(end, other, self.gates, with_products) | together
             for end, other in ((a, b), (b, a))
         }
-        used = [len(self.table.used_levels(c)) for c in (a, b)]
-        self.least_levels = max(1, min(used) - 1)
+        self.least_levels = least_levels(self.table, self.pair)
 
     def ratios(
         self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()
@@ -138,7 +153,8 @@ class PairProblem:
         found = []
         for end, other in (self.pair, self.pair[::-1]):
             base = self.bases[end] | {_term(part, other) for part in beside}
-            found.append(self.table.likelihood_ratio(end, base, {_term(part, other) for part in terms}))
+            tested = {_term(part, other) for part in terms}
+            found.append(self.table.likelihood_ratio(end, base, tested, other))
         return found
 
     def trends(self) -> list[Statistic]:
@@ -180,6 +196,10 @@ class PairProblem:
         """The rows that have what the regressions of both ends need."""
         return self.table.n_complete([*self.pair, *self.given])
 
+    def side(self, found: Statistic, n_rows: float) -> Side:
+        """Return what a test says of the pair in some rows."""
+        return side_of(self.table, self.pair, found, n_rows)
+
     def levels(self, gate: int) -> list[int]:
         """Return the levels of a gate that occur."""
         return self.table.used_levels(gate)
@@ -187,7 +207,7 @@ class PairProblem:
     def _one_end(self, indicator: int) -> Statistic:
         """Test the link inside an indicator at the end with fewer levels, which costs less."""
         end, other = min((self.pair, self.pair[::-1]), key=lambda one: (len(self.levels(one[0])), one))
-        return self.table.likelihood_ratio(end, self.bases[end], {_term((indicator,), other)})
+        return self.table.likelihood_ratio(end, self.bases[end], {_term((indicator,), other)}, other)
 
     def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
         """Return the levels of a gate, those where the link is strongest for their rows first.
@@ -220,8 +240,8 @@ class PairProblem:
             tuple(sorted(clauses)),
             score,
             score - against,
-            Side(found, self.n_rows(inside), self.least_levels),
-            Side(far, self.n_all_rows(inside) - self.n_rows(inside), self.least_levels),
+            self.side(found, self.n_rows(inside)),
+            self.side(far, self.n_all_rows(inside) - self.n_rows(inside)),
             tuple(self.ratios([(inside,)], beside=[()])),
             self._least_far_p(clauses, inside),
         )

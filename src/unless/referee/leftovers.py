@@ -120,4 +120,6 @@ def _p_of(table: Table, pair: tuple[int, int], residuals: list[tuple[Ints, Float
         variance = float(slope @ spread @ slope)
         if variance > 0:
             tests.append(Statistic(float(slope @ total) ** 2 / variance, 1))
+    if table.survey is not None:
+        tests = [table.survey.corrected(one, table.design_effect(*pair)) for one in tests]
     return min(1.0, len(tests) * min(chances_beyond(tests)))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Variable
+from unless.independence.design_effects import DesignEffects
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
 
 Floats = npt.NDArray[np.float64]
@@ -50,14 +51,23 @@ class Table:
 
     A column that was cut from numbers is held fixed by its finer groups where the table has them; what is
     tested are its levels. A regression, and all that it is compared with, takes the rows that have a value in
-    each of its columns.
+    each of its columns. Of a survey, counts are weights that add up to its effective size, and statistics are
+    corrected for the design effect of their pair.
     """
 
     def __init__(self, data: Dataset) -> None:
         rows = data if data.detail is None else data.detail
         self.n_columns = data.n_variables
         self.n_rows = data.n_rows
+        # How many rows of the table each row stands for, and what it counts.
+        self.row_counts = rows.counts
         self.counts: Floats = rows.counts.astype(np.float64)
+        self.survey: DesignEffects | None = None
+        if data.design is not None:
+            self.survey = DesignEffects(data.design, rows.counts)
+            self.counts = data.design.weights * self.survey.share
+            self.n_rows = round(data.n_rows * self.survey.share)
+        self._effects: dict[tuple[int, int], float] = {}
         self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
         # Room for indicators is made as they come.
         self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
@@ -252,14 +262,38 @@ class Table:
         kept = owners > -2
         return np.ascontiguousarray(latest.weights[kept]), owners[kept], latest.levels[kept], latest.shown
 
-    def likelihood_ratio(self, target: int, terms: Iterable[Term], more: Iterable[Term]) -> Statistic:
-        """Test that the terms say all that these and more terms say of a target."""
+    def design_effect(self, a: int, b: int) -> float:
+        """Return what statistics of two columns are to be divided by; 1 where rows were drawn alike."""
+        if self.survey is None or a == b:
+            return 1.0
+        pair = (min(a, b), max(a, b))
+        if pair not in self._effects:
+            kept = self.weights(self.incomplete(pair)) > 0
+            self._effects[pair] = self.survey.of(self.codes[pair[0]], self.codes[pair[1]], kept)
+        return self._effects[pair]
+
+    def _corrected(self, found: Statistic, target: int, terms: Iterable[Term]) -> Statistic:
+        """Correct a statistic for the largest design effect of a target and a column of some terms."""
+        if self.survey is None:
+            return found
+        columns = {self._owners.get(s, s) for term in terms for c in term for s in self._sources[c]}
+        factor = max((self.design_effect(target, c) for c in columns), default=1.0)
+        return self.survey.corrected(found, factor)
+
+    def likelihood_ratio(
+        self, target: int, terms: Iterable[Term], more: Iterable[Term], other: int | None = None
+    ) -> Statistic:
+        """Test that the terms say all that these and more terms say of a target.
+
+        Where all that is tested speaks of one other column, its design effect is the one that matters.
+        """
         base, tested = set(terms), set(more)
         needed = self.incomplete(c for term in base | tested for c in term)
         small = self.fit(target, base, needed=needed)
         large = self.fit(target, base, tested - base, needed)
         df = (len(large.owners) - len(small.owners)) * large.n_free
-        return Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
+        found = Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
+        return self._corrected(found, target, tested if other is None else [(other,)])
 
     def scores(self, target: int, fitted: Fit, columns: Sequence[int]) -> list[Statistic]:
         """Test, for each of some columns, that a regression needs no term of it."""
@@ -303,7 +337,8 @@ class Table:
         scale = float((weights**2 * np.diag(part.variance)).sum())
         if not spread > EXPLAINED * max(scale, 1.0):
             return NOTHING
-        return Statistic(float((weights * part.slope).sum()) ** 2 / spread, 1)
+        found = Statistic(float((weights * part.slope).sum()) ** 2 / spread, 1)
+        return self._corrected(found, target, [(column,)])
 
     def has_trend(self, a: int, b: int) -> bool:
         """Tell whether two columns may rise together: ordered, or of two levels, but not both of two."""
@@ -389,11 +424,11 @@ class Table:
             ends, EXPLAINED, slopes, variances, found,
         )  # fmt: skip
         parts, at, begin = [], 0, 0
-        for (value, df), size in zip(found.tolist(), sizes.tolist(), strict=True):
+        for (term, _, _), (value, df), size in zip(groups, found.tolist(), sizes.tolist(), strict=True):
             slope = slopes[begin : begin + size]
             variance = variances[at : at + size**2].reshape(size, size)
             test = Statistic(value, int(df)) if df >= 0 else _known_part(slope, variance, value)
-            parts.append(_ScorePart(test, slope, variance))
+            parts.append(_ScorePart(self._corrected(test, target, [term]), slope, variance))
             at, begin = at + size**2, begin + size
         return parts
 

@@ -13,7 +13,7 @@ from unless.independence.discovery import adjusted
 from unless.independence.logistic import NOTHING, Statistic
 from unless.referee.blankets import find_blanket
 from unless.referee.confidence import DIFFERENCE, gate_confidence, link_confidences
-from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates
+from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates, side_of
 from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
 from unless.referee.leftovers import look_again
 from unless.referee.regressions import Bools, Table
@@ -169,7 +169,7 @@ class Referee:
             quick = PairProblem(models, *pair, with_products=False)
             ends = quick.ratios([()])
             if agreed(ends) >= HOPELESS_P and agreed(quick.trends()) >= HOPELESS_P:
-                side = Side(mean_of(ends), quick.n_complete, quick.least_levels)
+                side = quick.side(mean_of(ends), quick.n_complete)
                 return Verdict(pair, "linked", side, agreed(ends), given=quick.given, is_candidate=True)
         problem = PairProblem(models, *pair)
         side, p = self._link(models, problem)
@@ -206,7 +206,8 @@ class Referee:
 
     def _rule(self, models: Models, pair: Pair) -> Account | None:
         """Return the gate outside of which one end of a pair never varies with the other, all else fixed."""
-        if self.table.incomplete(pair):
+        # Rows of a survey are not counted one by one.
+        if self.table.incomplete(pair) or self.table.survey is not None:
             return None
         others = [
             c
@@ -232,9 +233,9 @@ class Referee:
         advantage = -2 * log(max(best.chance, 1e-300))
         return Account(
             pair, best.clauses, advantage, advantage,
-            Side(found, rows, problem.least_levels),
+            problem.side(found, rows),
             # Nothing varies there: what chance alone would give is the most that can be left.
-            Side(Statistic(0.0, 1), self.table.n_rows - rows, problem.least_levels),
+            problem.side(Statistic(0.0, 1), self.table.n_rows - rows),
             (), 1.0, advantage,
         )  # fmt: skip
 
@@ -277,7 +278,7 @@ class Referee:
         p_values = [agreed(way) for way in ways]
         best = int(np.argmin(p_values))
         found = mean_of(ways[best])
-        side = Side(found, problem.n_complete, problem.least_levels)
+        side = problem.side(found, problem.n_complete)
         trends = problem.trends()
         if trends:
             # How strong a link is follows from all levels, whether there is one also from the order.
@@ -357,8 +358,7 @@ class Referee:
             together = mean_of(tests)
             given = {c for end in pair for term in models.terms(end) for c in term} - set(pair)
             given = {c for c in given if not self.apart[c, list(pair)].any()}
-            least = max(1, min(len(table.used_levels(c)) for c in pair) - 1)
-            side = Side(together, table.n_complete([*pair, *given]), least)
+            side = side_of(table, pair, together, table.n_complete([*pair, *given]))
             verdicts.append(Verdict(pair, "unlinked", side, together.p, given=tuple(sorted(given))))
         return verdicts
 

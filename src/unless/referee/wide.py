@@ -1,17 +1,19 @@
 """Pairs that regressions cannot judge: columns of many levels, and cells that too few rows fill.
 
-They are tested within strata, by permutations where cells are nearly empty (`sparse`). A column that goes
-together with an end must be held fixed; where the rows do not bear that, the pair is at most associated.
+They are tested within strata, by permutations where cells are nearly empty (`independence.sparse`). A column
+that goes together with an end must be held fixed; where the rows do not bear that, the pair is at most
+associated.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from unless.data.design import whole_numbers
 from unless.independence.logistic import Statistic
-from unless.referee.gates import Side
+from unless.independence.sparse import SparseTest, independence_within_strata
+from unless.referee.gates import Side, side_of
 from unless.referee.regressions import Bools, Codes, Ints, Table
-from unless.referee.sparse import SparseTest, independence_within_strata
 
 # Columns with more levels have no regression of their own.
 MOST_REGULAR = 12
@@ -46,9 +48,15 @@ class WideTester:
         self.n_patterns = len(table.counts)
         self._alone: dict[tuple[int, int], SparseTest] = {}
 
-    def counts(self, columns: Sequence[int]) -> Ints:
-        """Return how often each row occurs, 0 where one of some columns has no value."""
-        return self.table.weights(self.table.incomplete(columns)).astype(np.int64)
+    def counts(self, a: int, b: int, held: Sequence[int] = ()) -> Ints:
+        """Return how often each row occurs, 0 where one of some columns has no value.
+
+        Of a survey, how often it does in a sample of rows that count the same and tell as much of the pair.
+        """
+        weights = self.table.weights(self.table.incomplete([a, b, *held]))
+        if self.table.survey is not None:
+            return whole_numbers(weights / self.table.design_effect(a, b))
+        return weights.astype(np.int64)
 
     def alone(self, a: int, b: int) -> SparseTest:
         """Test two columns by themselves."""
@@ -75,11 +83,13 @@ class WideTester:
         expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
         if expected.min() < 5:
             return None
-        statistic = float(((counts - expected) ** 2 / expected).sum())
-        return SparseTest(statistic, df, Statistic(statistic, df).p, "chi-square", 0)
+        found = Statistic(float(((counts - expected) ** 2 / expected).sum()), df)
+        if self.table.survey is not None:
+            found = self.table.survey.corrected(found, self.table.design_effect(a, b))
+        return SparseTest(found.value, df, found.p, "chi-square", 0)
 
     def _test(self, a: int, b: int, strata: Ints, held: Sequence[int] = ()) -> SparseTest:
-        table, counts = self.table, self.counts([a, b, *held])
+        table, counts = self.table, self.counts(a, b, held)
         first, second = (table.codes[c].astype(np.int64) for c in (a, b))
         sizes = table.n_levels[a], table.n_levels[b]
         return independence_within_strata(first, second, strata, counts, *sizes)
@@ -104,7 +114,7 @@ class WideTester:
 
     def within(self, a: int, b: int, held: Sequence[int], inside: Bools) -> SparseTest:
         """Test a pair in some rows, given as many of some columns as they bear, the first first."""
-        table, counts = self.table, self.counts([a, b, *held])[inside]
+        table, counts = self.table, self.counts(a, b, held)[inside]
         strata = np.zeros(len(counts), dtype=np.int64)
         for c in held:
             finer, n_strata = _refined(strata, table.codes[c][inside], table.n_levels[c])
@@ -116,9 +126,8 @@ class WideTester:
 
     def side(self, a: int, b: int, test: SparseTest, n_rows: float | None = None) -> Side:
         """Return the strength that a test shows, in all rows or so many."""
-        least = max(1, min(len(self.table.used_levels(c)) for c in (a, b)) - 1)
         rows = self.table.n_complete((a, b)) if n_rows is None else n_rows
-        return Side(Statistic(test.statistic, test.df), rows, least)
+        return side_of(self.table, (a, b), Statistic(test.statistic, test.df), rows)
 
 
 def _refined(strata: Ints, codes: Codes, n_levels: int) -> tuple[Ints, int]:

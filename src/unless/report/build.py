@@ -225,7 +225,7 @@ def _about(
     size = f"{count(told.shown(data.n_rows) or 0, 'row')}, {count(data.n_variables, 'column')}"
     about = [("Table", size if told.min_cell else f"{size}, {count(data.n_distinct, 'different row')}")]
     if data.constant_names:
-        about.append(("Columns that never vary", shorten(data.constant_names)))
+        about.append(("Columns that never vary", shorten(data.constant_names, data.n_variables)))
     if source.learner:
         about.append(("Learner", source.learner))
     if source.settings:

@@ -32,6 +32,9 @@ class Condition:
     def __str__(self) -> str:
         return f"{self.name} {'=' if self.equal else '!='} {self.label}"
 
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), ())
+
 
 @dataclass(frozen=True, repr=False)
 class Feature:
@@ -75,6 +78,10 @@ class Feature:
 
     def __repr__(self) -> str:
         return f"<Feature: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.name, "is" if one.equal else "is not", one.label) for one in self]
+        return html_table("Feature", ("variable", "", "level"), rows)
 
 
 class FeatureSet:

@@ -48,6 +48,10 @@ class Link:
         where = f" where {' or '.join(map(str, self.regions))}" if self.is_gated else ""
         return f"{spoken(self.pair[0])} - {spoken(self.pair[1])}{where}"
 
+    def _repr_html_(self) -> str:
+        named = [(str(region),) for region in self.regions] if self.is_gated else []
+        return html_table(" - ".join(map(spoken, self.pair)), ("linked where",), named)
+
 
 class LabelledGraph:
     """A graph for every context, said by its links: each holds everywhere, or in some regions only.

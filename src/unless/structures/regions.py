@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Domain
+from unless.data.showing import html_table
 from unless.errors import SettingError
 
 # What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
@@ -70,3 +71,7 @@ class Region:
             else f"{spoken(name)} in {{{', '.join(map(spoken, labels))}}}"
             for name, labels in self.conditions
         )
+
+    def _repr_html_(self) -> str:
+        rows = [(name, ", ".join(map(spoken, labels))) for name, labels in self.conditions]
+        return html_table("Region" if rows else "Region: everywhere", ("variable", "levels"), rows)

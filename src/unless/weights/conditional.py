@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
+from unless.data.showing import html_table
 from unless.errors import TooLarge
 from unless.inference.fit_report import Measure
 from unless.inference.priors import Gaussian
@@ -62,6 +63,10 @@ class Tried:
     sd: float
     log_likelihood: float
 
+    def _repr_html_(self) -> str:
+        row = self.n_pairs, f"{self.sd:.3g}", f"{self.log_likelihood:.4g}"
+        return html_table("Tried", ("pairs", "sd", "log-likelihood"), [row])
+
 
 @dataclass(frozen=True)
 class ConditionalModel:
@@ -79,6 +84,11 @@ class ConditionalModel:
     shares: tuple[Floats, ...]
     sd: float
     tried: tuple[Tried, ...] = ()
+
+    def _repr_html_(self) -> str:
+        rows = [(one.n_pairs, f"{one.sd:.3g}", f"{one.log_likelihood:.4g}") for one in self.tried]
+        title = f"Conditional model: {len(self.terms):,} terms, sd {self.sd:.3g}"
+        return html_table(title, ("pairs tried", "sd", "log-likelihood"), rows)
 
     def chances(self, cells: Integers) -> Floats:
         """Return the probability of each level for rows of codes, with -1 for what is hidden."""

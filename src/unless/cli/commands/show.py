@@ -66,7 +66,9 @@ from unless.cli.reading import matching_options
                         information (bits a row), cramers_v,
                         cramers_v_limit, more_rows, method, contrast (null,
                         or the share of a level of a column, high and low,
-                        at_high and at_low levels of the other)
+                        at_high and at_low levels of the other), and trend
+                        of ordered columns: first, second, tau, and level,
+                        if the second has two levels without an order
       target            with --target: the column; each statement then has
                         direction (in English, or null) and strength
                         (confidence x bits a row), by which they are sorted

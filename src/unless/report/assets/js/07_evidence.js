@@ -59,6 +59,7 @@ function sideFacts(side, at) {
     ],
     ["Information", `${known(side.information, (bits) => bits.toFixed(4))} bits a row`],
     ["Test", `${side.method}, χ² = ${statistic}, ${count(side.df, "degree")} of freedom`],
+    ...(side.design_effect ? [["Design effect", decimal(side.design_effect)]] : []),
     at
       ? ["p, this side alone", known(side.p, chance)]
       : ["p, q", `${known(side.p, chance)}, ${known(side.q, chance)}`],

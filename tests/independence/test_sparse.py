@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from unless.independence import sparse
+from unless.independence.sparse import SparseTest
 from unless.kernels.permuting import Margins, draw_statistics, expect_rare_cells
-from unless.referee import sparse
-from unless.referee.sparse import SparseTest
 
 WORD = 2**64 - 1
 

@@ -1,0 +1,131 @@
+"""Weights, clusters and strata of a survey, read beside its rows."""
+
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
+
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from unless.data.dataset import Counts
+from unless.data.design import Bools, Design, Ints
+from unless.data.duck import Workshop
+from unless.data.settings import Settings
+from unless.data.source import Field, Source
+from unless.data.survey import missing_sql, number_sql, text_sql
+from unless.errors import DataError, SettingError
+
+# Weights are added up as whole numbers of this many bits at most: the same in any order of the rows.
+_BITS = 40
+# Rows that are left out: those without a value, and those that count nothing.
+_LACKS, _ZERO = 1, 2
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What says how rows were drawn, in SQL."""
+
+    sql: str
+    # The columns, by what they say.
+    columns: dict[str, str]
+
+
+def plan_design(source: Source, how: Settings, times: str, shop: Workshop) -> Drawn | None:
+    """Check the weights; None where every row was drawn alike."""
+    fields = {says: source.field(name) for says, name in how.design.items()}
+    if not fields:
+        return None
+    scaled = "1::HUGEINT"
+    if "weight" in fields:
+        number = number_sql(fields["weight"])
+        unit = _largest_weight(source, fields["weight"], how, shop) / 2**_BITS
+        scaled = f"coalesce(round({number} / {unit!r}::DOUBLE), 0)::HUGEINT"
+    lacks = " or ".join(missing_sql(one, how) for one in fields.values())
+    wanted = [
+        # Rows that do not count are told apart from others that hold the same.
+        f"(case when {lacks} then {_LACKS} when {scaled} = 0 then {_ZERO} else 0 end)::UTINYINT as state",
+        f"sum({scaled} * {times}) as w",
+        f"sum({scaled} * {scaled} * {times}) as ww",
+        *(f"{text_sql(fields[says])} as {says}" for says in ("cluster", "strata") if says in fields),
+    ]
+    return Drawn(", ".join(wanted), dict(how.design))
+
+
+def _largest_weight(source: Source, one: Field, how: Settings, shop: Workshop) -> float:
+    """Refuse what is no weight, naming the first row; return the largest one."""
+    number, missing = number_sql(one), missing_sql(one, how)
+    bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
+    found = shop.rows(
+        f"select place, said from (select {source.place} as place, {text_sql(one)} as said, {bad} as bad "
+        f"from {source.relation}) where bad order by place limit 1"
+    )
+    if found:
+        raise DataError(
+            f"Row {found[0][0]:,} of weight column {one.name!r} holds {found[0][1]!r}; weights are numbers, "
+            "0 or more."
+        )
+    largest = shop.value(f"select max({number}) from {source.relation} where not {missing}")
+    if not largest:
+        raise DataError(f"No row of weight column {one.name!r} has a weight above 0; name another column.")
+    return float(largest)
+
+
+def fetch_design(drawn: Drawn, counts: Counts, shop: Workshop) -> tuple[Design, Bools, list[str]]:
+    """Fetch the design of the collapsed rows: that of those with a weight, which these are, and notes."""
+    says = [one for one in ("cluster", "strata") if one in drawn.columns]
+    # Names are told apart by 64 bits: a window function would change the order of the rows.
+    hashed = "".join(f", hash({one})::UBIGINT as {one}" for one in says)
+    found = shop.arrays(f"select state, w::DOUBLE as w, ww::DOUBLE as ww{hashed} from collapsed")
+    state, weights = np.asarray(found["state"]), np.asarray(found["w"], dtype=np.float64)
+    there: Bools = state == 0
+    if not there.any():
+        listed = ", ".join(map(repr, drawn.columns.values()))
+        raise DataError(f"No row has a value in each of {listed}; name other columns.")
+    n_rows = int(counts[there].sum())
+    scale = n_rows / fsum(weights[there].tolist())
+    clusters, strata = (
+        np.unique(np.asarray(found[one])[there], return_inverse=True)[1].astype(np.int64)
+        if one in says
+        else None
+        for one in ("cluster", "strata")
+    )
+    squares = np.asarray(found["ww"], dtype=np.float64)[there] * scale * scale
+    if clusters is not None and strata is not None:
+        # Clusters of two strata may have the same name.
+        clusters = np.unique(strata * (clusters.max() + 1) + clusters, return_inverse=True)[1]
+    design = Design(weights[there] * scale, squares, clusters, strata, tuple(drawn.columns.values()))
+    return design, there, _told(design, drawn, counts, state)
+
+
+def _told(design: Design, drawn: Drawn, counts: Counts, state: Ints) -> list[str]:
+    n_rows, notes = int(counts[state == 0].sum()), []
+    if n_lacking := int(counts[state == _LACKS].sum()):
+        listed = " or ".join(map(repr, drawn.columns.values()))
+        notes.append(f"Left out {_rows(n_lacking)} without a value in {listed}.")
+    if n_zero := int(counts[state == _ZERO].sum()):
+        notes.append(f"Left out {_rows(n_zero)} whose weight is 0.")
+    if "weight" in drawn.columns:
+        effect = n_rows / max(design.n_effective, 1e-9)
+        notes.append(
+            f"Rows are weighted by {drawn.columns['weight']!r}: {n_rows:,} rows tell as much as "
+            f"{design.n_effective:,.0f} drawn alike (design effect {effect:.2f})."
+        )
+    if design.n_clusters is not None:
+        if design.n_clusters < 2 + _n_strata(design.strata):
+            raise SettingError(
+                f"There are {design.n_clusters:,} clusters in {drawn.columns['cluster']!r}, too few to tell "
+                "how far rows of one are alike; take a column with more."
+            )
+        notes.append(
+            f"Rows of one {drawn.columns['cluster']!r} are taken as a cluster: {design.n_clusters:,} of them "
+            f"with {n_rows:,} rows; tests are corrected for it."
+        )
+    return notes
+
+
+def _rows(n_rows: int) -> str:
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+
+
+def _n_strata(strata: Ints | None) -> int:
+    return 0 if strata is None else len(np.unique(strata)) - 1
