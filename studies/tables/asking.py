@@ -32,11 +32,17 @@ def frame_of(columns: Columns) -> Any:
 
 def findings_of(columns: Columns, **settings: Any) -> list[Finding]:
     """Learn from a table with default settings but those given, and return the findings."""
+    return [
+        Finding(one.kind, named(*one.pair), str(one)) for one in statements_of(columns, **settings).findings
+    ]
+
+
+def statements_of(columns: Columns, **settings: Any) -> Any:
+    """Learn from a table with default settings but those given, and return all that is said of it."""
     import unless
 
     known: Any = unless
-    estimator = known.learn(frame_of(columns), show_progress=False, **settings)
-    return [Finding(one.kind, named(*one.pair), str(one)) for one in estimator.statements_.findings]
+    return known.learn(frame_of(columns), show_progress=False, **settings).statements_
 
 
 def pairs_of(findings: Iterable[Finding]) -> set[Pair]:

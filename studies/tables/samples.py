@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.tables.asking import Floats, drawn_category, findings_of, labelled
+from studies.tables.asking import Floats, drawn_category, labelled, named, statements_of
 from studies.tables.cases import Case, Line, Record, grouped, is_below, share, table
 
 TITLE = "Weighted samples"
@@ -20,8 +20,10 @@ EFFECTS = (1.5, 3.0)
 # within clusters.
 CLUSTER = {1.5: 10, 3.0: 20}
 DESIGNS = ("selected by x and y", "noise weights", "clusters")
+# The level at which p of x and y is looked at, beside the findings.
+LEVEL = 0.05
 # Correlation of x and y in the control.
-LINKED = 0.12
+LINKED = 0.25
 
 
 def knows_weights() -> bool:
@@ -130,8 +132,14 @@ def measure(case: Case, rng: np.random.Generator) -> Record:
 
 
 def _found(columns: dict[str, Any], **settings: Any) -> list[int]:
-    said = findings_of(columns, **settings)
-    return [int(("x", "y") in {one.pair for one in said}), sum(one.pair != ("x", "y") for one in said)]
+    """Tell whether x and y are among the findings, whether their p is below the level, and other findings."""
+    statements = statements_of(columns, **settings)
+    about = [one for one in statements if named(*one.pair) == ("x", "y")]
+    return [
+        int(any(one.is_finding for one in about)),
+        int(any(one.evidence[0].p < LEVEL for one in about if one.evidence)),
+        sum(named(*one.pair) != ("x", "y") for one in statements.findings),
+    ]
 
 
 def section(records: Sequence[Record]) -> str:
@@ -141,20 +149,27 @@ def section(records: Sequence[Record]) -> str:
         _told(records), lambda one: (one["design"], one["effect"], one["n"])
     ):
         cells: list[str] = [design, f"{effect:g}", f"{n:,}"]
-        for kind, way in product(("apart", "linked"), ("weighted", "unweighted")):
+        for kind, place, way in (
+            *product(("apart",), (1, 0), ("weighted", "unweighted")),
+            *product(("linked",), (0,), ("weighted", "unweighted")),
+        ):
             some = [one for one in group if one["kind"] == kind and way in one["found"]]
-            cells.append(share(sum(one["found"][way][0] for one in some), len(some)) if some else "-")
+            cells.append(share(sum(one["found"][way][place] for one in some), len(some)) if some else "-")
         rows.append(tuple(cells))
     words = (
         "In the population x (a number) and y (three levels) are independent. `selected by x and y`: rows in "
         "which both are high or both are low are sampled more often, and weights undo it. `noise weights` "
-        "depend on nothing. `clusters`: x is the same for all rows of a cluster, and y is alike in them. Any "
-        "finding about x and y is false (at most .05 with weights or clusters told to Unless). In the control "
-        f"their correlation is {LINKED:g}."
+        "depend on nothing. `clusters`: x is the same for all rows of a cluster, and y is alike in them. What "
+        "is said of x and y is looked at with weights or clusters told to Unless, and without: how often p is "
+        f"below {LEVEL:g}, and how often the two are a finding, which takes a far smaller p. Both should be at "
+        f"most .05. In the control the correlation of x and y is {LINKED:g}."
     )
     if not rows:
         return words
-    headers = ("design", "effect", "rows", "false, told", "false, not told", "found, told", "found, not told")
+    headers = (
+        "design", "effect", "rows", "p < .05, told", "p < .05, not told", "false finding, told",
+        "false finding, not told", "control: found, told", "control: found, not told",
+    )  # fmt: skip
     return f"{words}\n\n{table(headers, rows)}"
 
 
@@ -172,12 +187,14 @@ def lines(records: Sequence[Record]) -> list[Line]:
     for (effect,), group in grouped(_told(records), lambda one: (one["effect"],)):
         apart = [one for one in group if one["kind"] == "apart"]
         some = [one for one in apart if "weighted" in one["found"]]
-        k = sum(one["found"]["weighted"][0] for one in some)
-        made.append((f"samples with design effect {effect:g}, told: false links", "<= .05",
-                     share(k, len(some)) if some else "not run", is_below(k, len(some), 0.05)))  # fmt: skip
-        rest = [one for one in apart if one["design"] != "noise weights"]
-        k = sum(one["found"]["unweighted"][0] for one in rest)
-        made.append(
-            ("the same, not told (selected, clusters): false links", "fails", share(k, len(rest)), None)
-        )
+        for place, what in ((1, "p < .05"), (0, "false links")):
+            k = sum(one["found"]["weighted"][place] for one in some)
+            made.append(
+                (f"samples with design effect {effect:g}, told: {what}", "<= .05",
+                 share(k, len(some)) if some else "not run", is_below(k, len(some), 0.05))
+            )  # fmt: skip
+        for design in ("selected by x and y", "clusters"):
+            rest = [one for one in apart if one["design"] == design]
+            k = sum(one["found"]["unweighted"][1] for one in rest)
+            made.append((f"the same, {design}, not told: p < .05", "fails", share(k, len(rest)), None))
     return made

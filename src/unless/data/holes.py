@@ -75,20 +75,31 @@ def _together(one: str, other: str, holes: Holes) -> bool:
     return one != other and least > 0 and holes.lacking(one, other) > TOGETHER * least
 
 
-def told(policy: Policy, holes: Holes) -> str:
-    """Say in one sentence what is done with missing values; nothing where there are none."""
+def told(policy: Policy, holes: Holes, forced: Iterable[str] = ()) -> str:
+    """Say in one sentence what is done with missing values; nothing where there are none.
+
+    Those `forced` have a level that is a value like any other.
+    """
     parts = []
     if policy.n_dropped:
-        lacking = ", ".join(f"{name!r} ({n:,})" for name, n in policy.dropped_for[:6])
-        more = f" and {len(policy.dropped_for) - 6:,} more columns" if len(policy.dropped_for) > 6 else ""
+        listed = _listed([(name, n) for name, n in policy.dropped_for])
         subject, use = ("rows lacks", "it is") if policy.n_dropped == 1 else ("rows lack", "they are")
         parts.append(
-            f"{policy.n_dropped:,} of {holes.n_rows:,} {subject} {lacking}{more}: {use} used only by tests "
+            f"{policy.n_dropped:,} of {holes.n_rows:,} {subject} {listed}: {use} used only by tests "
             "that do not need what is missing"
         )
-    if policy.levels:
-        listed = ", ".join(f"{name!r} ({holes.lacking(name):,})" for name in policy.levels[:6])
-        more = f" and {len(policy.levels) - 6:,} more columns" if len(policy.levels) > 6 else ""
-        parts.append(f"missing values of {listed}{more} are a level")
+    ticked = set(forced)
+    for names, more in (
+        ([name for name in policy.levels if name not in ticked], ", which tests do not take for a value"),
+        ([name for name in policy.levels if name in ticked], ""),
+    ):
+        if names:
+            listed = _listed([(name, holes.lacking(name)) for name in names])
+            parts.append(f"missing values of {listed} are a level{more}")
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}." if parts else ""
+
+
+def _listed(lacking: list[tuple[str, int]]) -> str:
+    shown = ", ".join(f"{name!r} ({n:,})" for name, n in lacking[:6])
+    return shown + (f" and {len(lacking) - 6:,} more columns" if len(lacking) > 6 else "")

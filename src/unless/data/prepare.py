@@ -318,7 +318,7 @@ def _missing(
     changed = dict(lines)
     for name in policy.levels:
         changed[name] = replace(lines[name], missing=True)
-    return told(policy, holes), changed
+    return told(policy, holes, forced), changed
 
 
 def _patterns(
