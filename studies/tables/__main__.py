@@ -1,7 +1,7 @@
 """`python -m studies.tables`: what is said of tables as people have them, when the truth is known.
 
-The whole run takes less than an hour on one core, `--quick` three minutes. A run that was stopped goes on when
-the same command is given again. Figures go to docs/accuracy/tables.md, the lines that must hold also to
+The whole run takes less than an hour on one core, `--quick` three minutes. A run that was stopped goes on
+when the same command is given again. Figures go to docs/accuracy/tables.md, the lines that must hold also to
 docs/accuracy.md; those of a quick run go to build/tables.
 """
 
@@ -25,10 +25,14 @@ def main(words: list[str] | None = None) -> int:
     cells = run.plan(quick=options.quick, only=only)
     n_left = run.run(cells, folder, seed=options.seed, budget=options.budget)
     # Of other parts what earlier runs have found.
-    records, seconds = run.load(run.plan(quick=options.quick), folder)
+    whole = run.plan(quick=options.quick)
+    records, seconds = run.load(whole, folder)
+    n_missing = sum(not (folder / f"{cell.key}.json").exists() for cell in whole)
     is_report = not options.quick and options.seed == run.SEED
     out = options.out or Path("docs" if is_report else "build/tables")
-    page = writing.write(records, out, seed=options.seed, quick=options.quick, n_left=n_left, seconds=seconds)
+    page = writing.write(
+        records, out, seed=options.seed, quick=options.quick, n_left=n_missing, seconds=seconds
+    )
     sys.stdout.write(f"{page}\n")
     return int(n_left > 0)
 

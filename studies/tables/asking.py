@@ -57,7 +57,8 @@ def named(a: str, b: str) -> Pair:
 
 def standard(values: Floats) -> Floats:
     """Return numbers with mean 0 and variance 1."""
-    return (values - values.mean()) / max(float(values.std()), 1e-12)
+    scaled: Floats = (values - values.mean()) / max(float(values.std()), 1e-12)
+    return scaled
 
 
 def drawn_category(chances: Floats, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -69,4 +70,5 @@ def drawn_category(chances: Floats, rng: np.random.Generator) -> npt.NDArray[np.
 
 def labelled(codes: npt.NDArray[Any], labels: str) -> npt.NDArray[Any]:
     """Name codes 0, 1, 2, ... by letters."""
-    return np.array(list(labels), dtype=object)[codes]
+    named_codes: npt.NDArray[Any] = np.array(list(labels), dtype=object)[codes]
+    return named_codes

@@ -23,6 +23,8 @@ class Case:
     name: str
     n: int
     tables: int
+    # How many tables are one cell.
+    block: int = 10
 
 
 def grouped(

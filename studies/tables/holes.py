@@ -104,10 +104,11 @@ def section(records: Sequence[Record]) -> str:
     """Tell how many findings are true, and how many links are found."""
     parts = [
         f"Six columns, two of them numbers, {len(LINKS)} true links in a tree, one column that depends on "
-        "nothing. Holes in five columns at random, or by the region (rows of one region lack a value four times "
-        "as often as those of another), or in three columns skipped together, by the region. Found: of the true "
-        "links, those among the findings, by default, with `missing='drop'`, and without holes. A false finding "
-        "is one about a pair that the law does not link, whatever the sentence says of missing values."
+        "nothing. Holes in five columns at random, or by the region (rows of one region lack a value four "
+        "times as often as those of another), or in three columns skipped together, by the region. Found: of "
+        "the true links, those among the findings, by default, with `missing='drop'`, and without holes. A "
+        "false finding is one about a pair that the law does not link, whatever the sentence says of missing "
+        "values."
     ]
     links = [one for one in records if one["name"] == "links"]
     rows = []
@@ -119,8 +120,9 @@ def section(records: Sequence[Record]) -> str:
             full = sum(one["told"]["full"][0] for one in group)
             most = len(LINKS) * len(group)
             rows.append(
-                (f"{n:,}", mechanism, f"{rate:g}", share(false, true + false), share(false_drop, dropped + false_drop),
-                 share(true, most), share(dropped, most), share(full, most))
+                (f"{n:,}", mechanism, f"{rate:g}", share(false, true + false),
+                 share(false_drop, dropped + false_drop), share(true, most), share(dropped, most),
+                 share(full, most))
             )  # fmt: skip
     if rows:
         headers = (
@@ -136,13 +138,13 @@ def section(records: Sequence[Record]) -> str:
         parts.append(table(headers, rows))
     none = [one for one in records if one["name"] == "no links"]
     if none:
-        rows = [
+        by_rate: list[tuple[str, ...]] = [
             (mechanism, *(share(_any_false(none, f"{mechanism} {rate:g}"), len(none)) for rate in RATES))
             for mechanism in MECHANISMS
         ]
         parts.append(
             "Tables of 1,000 rows in which nothing is linked, with any finding (at most .05):\n\n"
-            + table(("holes", *(f"rate {rate:g}" for rate in RATES)), rows)
+            + table(("holes", *(f"rate {rate:g}" for rate in RATES)), by_rate)
         )
     return "\n\n".join(parts)
 
@@ -163,8 +165,9 @@ def lines(records: Sequence[Record]) -> list[Line]:
         most = len(LINKS) * len(links) * len(keys)
         made.append((f"holes {mechanism}: false findings", "<= .05", share(false, true + false),
                      is_below(false, true + false, 0.05)))  # fmt: skip
-        made.append((f"holes {mechanism}: links found, against `drop`", ">= drop",
-                     f"{share(true, most)}; drop {share(dropped, most)}", true >= dropped if most else None))  # fmt: skip
+        words = f"{share(true, most)}; drop {share(dropped, most)}"
+        is_met = true >= dropped if most else None
+        made.append((f"holes {mechanism}: links found, against `drop`", ">= drop", words, is_met))
         k, n = sum(_any_false(none, key) for key in keys), len(none) * len(keys)
         made.append(
             (

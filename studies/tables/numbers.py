@@ -77,7 +77,8 @@ def indicators(y: npt.NDArray[Any]) -> Floats:
     """Return what a tree is to tell: a number as it is, or a column for each level."""
     if y.dtype.kind == "f":
         return standard(y)[:, None]
-    return (y[:, None] == np.unique(y)[None, :]).astype(np.float64)
+    levels: Floats = (y[:, None] == np.unique(y)[None, :]).astype(np.float64)
+    return levels
 
 
 def tree_cuts(x: Floats, told: Floats, leaves: int = LEAVES) -> list[float]:
@@ -144,7 +145,7 @@ def cases(quick: bool) -> list[Case]:
     made = []
     for shape, x_kind, y_kind, n in product(SHAPES, XS, YS, SIZES):
         number = 17 if not quick else int(n < SIZES[-1])
-        made.append(Case("numbers", f"{shape}, {x_kind}, {y_kind}", n, number))
+        made.append(Case("numbers", f"{shape}, {x_kind}, {y_kind}", n, number, block=4))
     return made
 
 
@@ -181,9 +182,9 @@ def section(records: Sequence[Record]) -> str:
         "A column y depends on a number x, in a table with three other columns that depend on nothing. x is "
         "normal, log-normal, a skewed count with ties, or uniform; y has two levels, three levels, or is a "
         "number. Effects are weak, so that ways to cut differ: n times the squared correlation is "
-        f"{STRENGTH['monotone']:g} (monotone) or {STRENGTH['U']:g} (U shape), whatever n is. Equal groups are "
-        "`bins={'x': k}` (of y, too, where it is a number); the best of 2 to 8 is chosen after the fact, for "
-        "each row of the table. `honest` chooses cuts by y on half of the rows and tests on the other "
+        f"{STRENGTH['monotone']:g} (monotone) or {STRENGTH['U']:g} (U shape), whatever n is. Equal groups "
+        "are `bins={'x': k}` (of y, too, where it is a number); the best of 2 to 8 is chosen after the fact, "
+        "for each row of the table. `honest` chooses cuts by y on half of the rows and tests on the other "
         "half; `crosswise` cuts each half where the other half says.",
     ]
     for words, key in (
@@ -255,8 +256,8 @@ def lines(records: Sequence[Record]) -> list[tuple[str, str, str, bool | None]]:
             best = sum(best_groups(some)[1] for _, some in grouped(group, lambda one: (one["n"],)))
             by_y = max(sum(one["found"][way] for one in group) for way in SUPERVISED)
             words = f"{share(ours, total)}; best {share(best, total)}; by y {share(by_y, total)}"
-            made.append((f"links found, {shape} effect, against the best of 2 to 8 groups", ">= best - .05", words,
-                         ours >= best - 0.05 * total))  # fmt: skip
+            what = f"links found, {shape} effect, against the best of 2 to 8 groups"
+            made.append((what, ">= best - .05", words, ours >= best - 0.05 * total))
     none = [one for one in told if one["shape"] == "none"]
     if none:
         k = sum(one["false"]["default"] > 0 for one in none)

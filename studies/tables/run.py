@@ -1,7 +1,7 @@
 """Runs the study: draws tables, learns from them by default, and keeps what was found.
 
-The unit of work is a cell: some tables of one case. Each cell is one JSON file, so that a run that was stopped
-goes on where it was. Tables depend on the base seed, the case and their number only.
+The unit of work is a cell: some tables of one case. Each cell is one JSON file, so that a run that was
+stopped goes on where it was. Tables depend on the base seed, the case and their number only.
 """
 
 import json
@@ -29,8 +29,6 @@ PARTS: dict[str, ModuleType] = {
     "missing": holes,
     "samples": samples,
 }
-# Tables of a cell.
-TABLES = 10
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ def plan(*, quick: bool = False, only: Iterable[str] | None = None) -> list[Cell
     wanted = PARTS if only is None else {name: part for name, part in PARTS.items() if name in set(only)}
     cases: list[Case] = [case for part in wanted.values() for case in part.cases(quick)]
     cells = [
-        Cell(case, begin, min(begin + TABLES, case.tables))
+        Cell(case, begin, min(begin + case.block, case.tables))
         for case in cases
-        for begin in range(0, case.tables, TABLES)
+        for begin in range(0, case.tables, case.block)
     ]
     return sorted(cells, key=lambda one: one.begin / max(one.case.tables, 1))
 

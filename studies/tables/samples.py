@@ -20,6 +20,8 @@ EFFECTS = (1.5, 3.0)
 # within clusters.
 CLUSTER = {1.5: 10, 3.0: 20}
 DESIGNS = ("selected by x and y", "noise weights", "clusters")
+# A normal number is in the middle third between these.
+THIRD = 0.4307
 # The level at which p of x and y is looked at, beside the findings.
 LEVEL = 0.05
 # Correlation of x and y in the control.
@@ -51,15 +53,17 @@ def _columns(x: Floats, y: Floats, link: float, rng: np.random.Generator) -> dic
     y = link * x + np.sqrt(1 - link**2) * y
     return {
         "x": 50 + 10 * x,
-        "y": labelled(np.searchsorted([-0.43, 0.43], y), "abc"),
+        "y": labelled(np.searchsorted([-THIRD, THIRD], y), "abc"),
         "other": rng.normal(size=n),
         "kind": labelled(drawn_category(np.ones((n, 3)), rng), "rst"),
     }
 
 
 def _weights(tilt: float, x: Floats, y: Floats) -> Floats:
-    """Return one over the chance to be in the sample: higher where x and y agree."""
-    return np.exp(-tilt * np.clip(x, -2, 2) * np.clip(y, -2, 2))
+    """Return one over the chance to be in the sample: thirds of x and y that agree are drawn more often."""
+    thirds = [np.searchsorted([-THIRD, THIRD], one) - 1.0 for one in (x, y)]
+    weights: Floats = np.exp(-tilt * thirds[0] * thirds[1])
+    return weights
 
 
 def _tilted(tilt: float, n: int, link: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -70,7 +74,7 @@ def _tilted(tilt: float, n: int, link: float, rng: np.random.Generator) -> tuple
     while n_kept < n:
         x = rng.normal(size=4 * n)
         y = link * x + np.sqrt(1 - link**2) * rng.normal(size=4 * n)
-        kept = rng.random(4 * n) * np.exp(4 * tilt) < 1 / _weights(tilt, x, y)
+        kept = rng.random(4 * n) * np.exp(tilt) < 1 / _weights(tilt, x, y)
         xs.append(x[kept])
         ys.append(y[kept])
         n_kept += int(kept.sum())
@@ -78,18 +82,11 @@ def _tilted(tilt: float, n: int, link: float, rng: np.random.Generator) -> tuple
 
 
 def _tilt(effect: float) -> float:
-    """Find the tilt whose weights have this design effect, 1 + their squared coefficient of variation."""
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=200_000), rng.normal(size=200_000)
-    low, high = 0.0, 3.0
-    for _ in range(30):
-        tilt = (low + high) / 2
-        weights = _weights(tilt, x, y)
-        # In the sample a row counts by its chance: means of w and w squared over it.
-        chances = 1 / weights
-        found = float((weights).mean() * chances.mean())
-        low, high = (tilt, high) if found < effect else (low, tilt)
-    return low
+    """Return the tilt whose weights have this design effect, 1 + their squared coefficient of variation.
+
+    Over the nine cells of thirds, the means of w and of 1 / w are both 5/9 + 4/9 cosh(tilt).
+    """
+    return float(np.arccosh((np.sqrt(effect) - 5 / 9) * 9 / 4))
 
 
 def _clustered(effect: float, n: int, rng: np.random.Generator, link: float) -> dict[str, Any]:
@@ -157,12 +154,13 @@ def section(records: Sequence[Record]) -> str:
             cells.append(share(sum(one["found"][way][place] for one in some), len(some)) if some else "-")
         rows.append(tuple(cells))
     words = (
-        "In the population x (a number) and y (three levels) are independent. `selected by x and y`: rows in "
-        "which both are high or both are low are sampled more often, and weights undo it. `noise weights` "
-        "depend on nothing. `clusters`: x is the same for all rows of a cluster, and y is alike in them. What "
-        "is said of x and y is looked at with weights or clusters told to Unless, and without: how often p is "
-        f"below {LEVEL:g}, and how often the two are a finding, which takes a far smaller p. Both should be at "
-        f"most .05. In the control the correlation of x and y is {LINKED:g}."
+        "In the population x (a number) and y (three levels) are independent. `selected by x and y`: rows "
+        "in the same outer third of both are drawn more often, those in opposite thirds less, and weights "
+        "undo it. `noise weights` depend on nothing. `clusters`: x is the same for all rows of a cluster, and "
+        "y is alike in them. What is said of x and y is looked at with weights or clusters told to Unless, and "
+        f"without: how often p is below {LEVEL:g}, and how often the two are a finding, which takes a far "
+        "smaller p. Both should be at most .05. In the control the correlation of x and y is "
+        f"{LINKED:g}."
     )
     if not rows:
         return words

@@ -33,13 +33,13 @@ def write(
 
 def _head(seed: int, quick: bool, n_left: int, seconds: float) -> str:
     kind = "This is a quick run: few tables, wide intervals. " if quick else ""
-    left = f"Time was up with {n_left:,} cells left to run. " if n_left else ""
+    left = f"Time was up with {n_left:,} cells left to run; what is there is told. " if n_left else ""
     design = " It is a design seed: none of the figures is to be reported." if seed < run.DESIGN_SEEDS else ""
     return (
         "# Tables as people have them\n\n"
-        f"Written by `python -m studies.tables`. {kind}{left}Tables are drawn from laws that are known, given to "
-        "`unless.learn` as a DataFrame with default settings, and the findings are judged. Shares have counts and "
-        f"Wilson's 95 % interval. Base seed {seed:,}; rules were chosen on base seeds below "
+        f"Written by `python -m studies.tables`. {kind}{left}Tables are drawn from laws that are known, "
+        "given to `unless.learn` as a DataFrame with default settings, and the findings are judged. Shares have "
+        f"counts and Wilson's 95 % interval. Base seed {seed:,}; rules were chosen on base seeds below "
         f"{run.DESIGN_SEEDS:,}.{design} {seconds / 60:.0f} minutes of CPU."
     )
 
@@ -53,8 +53,9 @@ def _summary(told: Iterable[Line]) -> str:
 def _section(told: list[Line], seed: int) -> str:
     return (
         f"{TABLES_BEGIN}\n## Tables as people have them\n\n"
-        "Numbers, confounders that are cut, missing values and weighted samples, by `python -m studies.tables` "
-        f"(base seed {seed:,}); [accuracy/tables.md](accuracy/tables.md) has the figures one by one.\n\n"
+        "Numbers, confounders that are cut, missing values and weighted samples, by `python -m "
+        f"studies.tables` (base seed {seed:,}); [accuracy/tables.md](accuracy/tables.md) has the figures one "
+        "by one.\n\n"
         f"{_summary(told)}\n{TABLES_END}"
     )
 

@@ -1,9 +1,10 @@
-"""A second look at pairs beside numbers: what two columns share once numbers are held fixed within groups, too.
+"""A second look at pairs beside numbers: what two columns share once numbers are fixed inside groups, too.
 
-Regressions hold groups of a number fixed. What follows the number closely still varies with it inside a group,
-and so do two columns that both follow it: they look linked. Here the residuals of both ends are taken, freed of
-what follows each number inside its groups (a line and a bend), and multiplied. Without a link the mean product
-is 0 (the generalised covariance measure; Shah and Peters 2020): errors of both regressions would have to agree.
+Regressions hold groups of a number fixed. What follows the number closely still varies with it inside a
+group, and so do two columns that both follow it: they look linked. Here the residuals of both ends are taken,
+freed of what follows each number inside its groups (a line and a bend), and multiplied. Without a link the
+mean product is 0 (the generalised covariance measure; Shah and Peters 2020), unless the errors of both
+regressions agree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,7 @@ def _within(table: Table, column: int, weights: Floats) -> tuple[Ints, list[Floa
     width = np.maximum(last - first, 1)
     place = 2 * (finest - first[group]) / width[group] - 1
     n_places = (last - first + 1)[group]
-    basis = [
+    basis: list[Floats] = [
         np.ones(len(group)),
         np.where(n_places > 1, place, 0.0),
         np.where(n_places >= LEAST_BENT, place**2, 0.0),
@@ -92,11 +93,11 @@ def _within(table: Table, column: int, weights: Floats) -> tuple[Ints, list[Floa
     for i in range(3):
         for j in range(3):
             moments[:, i, j] = np.bincount(group, weights=weights * basis[i] * basis[j], minlength=n_groups)
-    return group, basis, np.linalg.pinv(moments, rcond=1e-6, hermitian=True)
+    return group, basis, np.linalg.pinv(moments, rcond=1e-6, hermitian=True).astype(np.float64)
 
 
 def _p_of(table: Table, pair: tuple[int, int], residuals: list[tuple[Ints, Floats]], counts: Floats) -> float:
-    """Test that the products of residuals have mean 0, by all levels and, where there is an order, by trend."""
+    """Test that products of residuals have mean 0: by all levels and, where there is an order, by trend."""
     (shown, first), (other_shown, second) = residuals
     size = first.shape[1] * second.shape[1]
     total, spread = np.zeros(size), np.zeros((size, size))
@@ -111,15 +112,13 @@ def _p_of(table: Table, pair: tuple[int, int], residuals: list[tuple[Ints, Float
     kept = sizes > max(EXPLAINED, 1e-9) * max(float(sizes[-1]), 1e-12)
     turned = turns[:, kept].T @ total
     tests = [Statistic(float((turned**2 / sizes[kept]).sum()), int(kept.sum()))]
-    scores = [table.level_scores[end] for end in pair]
-    if table.has_trend(*pair) and scores[0] is not None and scores[1] is not None:
-        rises = [
-            one[levels[1:]] - one[levels[0]] for one, levels in zip(scores, (shown, other_shown), strict=True)
-        ]
-        slope = np.outer(*rises).ravel()
+    scores, other_scores = (table.level_scores[end] for end in pair)
+    if table.has_trend(*pair) and scores is not None and other_scores is not None:
+        rises = scores[shown[1:]] - scores[shown[0]]
+        other_rises = other_scores[other_shown[1:]] - other_scores[other_shown[0]]
+        slope = np.outer(rises, other_rises).ravel()
         variance = float(slope @ spread @ slope)
         if variance > 0:
             tests.append(Statistic(float(slope @ total) ** 2 / variance, 1))
-    if table.survey is not None:
-        tests = [table.survey.corrected(one, table.design_effect(*pair)) for one in tests]
+    tests = [table.corrected(one, *pair) for one in tests]
     return min(1.0, len(tests) * min(chances_beyond(tests)))

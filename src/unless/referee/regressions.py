@@ -68,6 +68,7 @@ class Table:
             self.counts = data.design.weights * self.survey.share
             self.n_rows = round(data.n_rows * self.survey.share)
         self._effects: dict[tuple[int, int], float] = {}
+        self._uneven: dict[tuple[int, int], float] = {}
         self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
         # Room for indicators is made as they come.
         self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
@@ -134,7 +135,8 @@ class Table:
 
     def groups_of(self, column: int) -> Ints:
         """Return the group of each row that regressions hold of a column."""
-        return self.codes[self._finer.get(column, column)].astype(np.int64)
+        groups: Ints = self.codes[self._finer.get(column, column)].astype(np.int64)
+        return groups
 
     def weights(self, needed: frozenset[int]) -> Floats:
         """Return the counts of rows, 0 where one of some columns has no value."""
@@ -277,8 +279,22 @@ class Table:
         if self.survey is None:
             return found
         columns = {self._owners.get(s, s) for term in terms for c in term for s in self._sources[c]}
-        factor = max((self.design_effect(target, c) for c in columns), default=1.0)
-        return self.survey.corrected(found, factor)
+        if not columns:
+            return found
+        worst = max(sorted(columns), key=lambda c: self.design_effect(target, c))
+        return self.corrected(found, target, worst)
+
+    def corrected(self, found: Statistic, a: int, b: int) -> Statistic:
+        """Correct a statistic of two columns for their design effect."""
+        if self.survey is None:
+            return found
+        pair = (min(a, b), max(a, b))
+        if pair not in self._uneven:
+            kept = self.weights(self.incomplete(pair)) > 0
+            self._uneven[pair] = (
+                self.survey.unevenness(self.codes[pair[0]], self.codes[pair[1]], kept) if a != b else 0.0
+            )
+        return self.survey.corrected(found, self.design_effect(a, b), self._uneven[pair])
 
     def likelihood_ratio(
         self, target: int, terms: Iterable[Term], more: Iterable[Term], other: int | None = None
