@@ -156,11 +156,10 @@ def section(records: Sequence[Record]) -> str:
     words = (
         "In the population x (a number) and y (three levels) are independent. `selected by x and y`: rows "
         "in the same outer third of both are drawn more often, those in opposite thirds less, and weights "
-        "undo it. `noise weights` depend on nothing. `clusters`: x is the same for all rows of a cluster, and "
-        "y is alike in them. What is said of x and y is looked at with weights or clusters told to Unless, and "
-        f"without: how often p is below {LEVEL:g}, and how often the two are a finding, which takes a far "
-        "smaller p. Both should be at most .05. In the control the correlation of x and y is "
-        f"{LINKED:g}."
+        "undo it. `noise weights` depend on nothing. `clusters`: x is the same for all rows of a cluster, "
+        "and y is alike in them. What is said of x and y is looked at with weights or clusters told to "
+        f"Unless, and without: how often p is below {LEVEL:g}, and how often the two are a finding, which "
+        f"takes a far smaller p. Both should be at most .05. In the control the correlation is {LINKED:g}."
     )
     if not rows:
         return words

@@ -38,8 +38,8 @@ def _head(seed: int, quick: bool, n_left: int, seconds: float) -> str:
     return (
         "# Tables as people have them\n\n"
         f"Written by `python -m studies.tables`. {kind}{left}Tables are drawn from laws that are known, "
-        "given to `unless.learn` as a DataFrame with default settings, and the findings are judged. Shares have "
-        f"counts and Wilson's 95 % interval. Base seed {seed:,}; rules were chosen on base seeds below "
+        "given to `unless.learn` as a DataFrame with default settings, and the findings are judged. Shares "
+        f"have counts and Wilson's 95 % interval. Base seed {seed:,}; rules were chosen on base seeds below "
         f"{run.DESIGN_SEEDS:,}.{design} {seconds / 60:.0f} minutes of CPU."
     )
 
