@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import unless
+from unless.data.dataset import unknown_levels
 
 
 def table(n_rows, seed=0):
@@ -84,10 +85,10 @@ def test_a_level_of_missing_values_that_nobody_asked_for_is_no_value_to_tests():
         frame[name] = np.array(list("abc"))[rng.integers(0, 3, 900)]
         frame.loc[rng.random(900) < np.array([0.15, 0.4, 0.65])[region], name] = None
     data = unless.read(frame)
-    assert "job" in data.unknown
+    assert "job" in unknown_levels(data)
     assert "which tests do not take for a value" in data.plan.missing
     assert not unless.learn(frame).statements_.findings
     # Who asks for a level gets one, and the truth about it.
     asked = unless.learn(frame, missing="level").statements_.findings
     assert {one.pair for one in asked} == {("job", "region"), ("mood", "region")}
-    assert not unless.read(frame, missing="level").unknown
+    assert not unknown_levels(unless.read(frame, missing="level"))

@@ -38,7 +38,7 @@ _BLOCK_CELLS = 2**22
 
 # The rows that finer groups of numbers need, how many there are at most, the rows of each, and the share of
 # the memory that rows told apart by them may take.
-LEAST_FOR_FINER, MOST_FINER, ROWS_A_FINER_GROUP, FINER_SHARE = 100, 96, 10, 0.5
+LEAST_FOR_FINER, MOST_FINER, ROWS_A_FINER_GROUP, FINER_SHARE = 100, 192, 10, 0.5
 
 
 @dataclass(frozen=True)

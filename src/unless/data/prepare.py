@@ -87,7 +87,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     --------
     >>> plan = prepare({"age": list(range(20, 80)) * 2, "sex": ["f", "m"] * 60, "Freq": [2, 3] * 60})
     >>> print(plan)
-    age   number, cut at 40, 60
+    age   number, cut at 35, 50, 65
     sex   category, 2 levels
     Freq  category, 2 levels
     """

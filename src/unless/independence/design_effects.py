@@ -24,7 +24,7 @@ _LEAST_P = 1e-290
 # Pairs of columns whose design effects are averaged, at most.
 _MOST_PAIRS = 40
 # Tables with more cells are corrected by the mean of their factors alone.
-_MOST_CELLS = 400
+_MOST_CELLS = 144
 
 
 class DesignEffects:
@@ -93,19 +93,20 @@ class DesignEffects:
             [np.outer((np.arange(n_a) == k) - p[k], (np.arange(n_b) == m) - q[m]).ravel() for k, m in shown],
             axis=1,
         )
-        adds -= shares.ravel() @ adds
-        scale = np.sqrt([p[k] * q[m] for k, m in shown])
-        varied = self._covariance(adds / scale, cells, weights, kept)
+        adds -= (shares.ravel()[:, None] * adds).sum(axis=0)
+        adds /= np.sqrt([p[k] * q[m] for k, m in shown])
+        cells_vary = self._covariance(cells, n_a * n_b, weights, kept)
+        half = np.stack([(cells_vary * one).sum(axis=1) for one in adds.T], axis=1)
+        varied = np.stack([(half * one[:, None]).sum(axis=0) for one in adds.T])
         mean = float(np.trace(varied))
         return max(0.0, df * float((varied**2).sum()) / mean**2 - 1) if mean > 0 else 0.0
 
     def _covariance(
-        self, adds: Floats, cells: npt.NDArray[np.int64], weights: Floats, kept: npt.NDArray[np.bool_]
+        self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, kept: npt.NDArray[np.bool_]
     ) -> Floats:
-        """Do as `_variance`, for several sums at once, each of what every cell adds to it."""
-        n_cells = len(adds)
+        """Return the covariance of the weighted counts of cells over the design, as `_variance` does."""
         n_strata = int(self._strata.max()) + 1
-        found = np.zeros((adds.shape[1], adds.shape[1]))
+        found = np.zeros((n_cells, n_cells))
         if self.design.clusters is None:
             at = self._strata * n_cells + cells
             squares = np.where(kept, self.design.squares, 0.0) * self.share**2
@@ -114,20 +115,21 @@ class DesignEffects:
                 for one in (squares, weights)
             )
             units = np.bincount(self._strata, weights=np.where(kept, self._n_rows, 0.0), minlength=n_strata)
-            for n, square, total in zip(units.tolist(), by_cell, totals @ adds, strict=True):
+            for n, square, total in zip(units.tolist(), by_cell, totals, strict=True):
                 if n > 1:
-                    found += n / (n - 1) * ((adds * square[:, None]).T @ adds - np.outer(total, total) / n)
+                    found += n / (n - 1) * (np.diag(square) - np.outer(total, total) / n)
             return found
         n_clusters = int(self.design.clusters.max()) + 1
-        counted = np.bincount(
-            self.design.clusters * n_cells + cells, weights=weights, minlength=n_clusters * n_cells
-        ).reshape(n_clusters, n_cells)
+        at = self.design.clusters * n_cells + cells
+        counted = np.bincount(at, weights=weights, minlength=n_clusters * n_cells).reshape(
+            n_clusters, n_cells
+        )
         for stratum in range(n_strata):
             some = counted[(self._stratum_of_cluster == stratum) & (counted.sum(axis=1) > 0)]
             if len(some) > 1:
-                sums = some @ adds
-                sums = sums - sums.mean(axis=0)
-                found += len(some) / (len(some) - 1) * sums.T @ sums
+                some = some - some.mean(axis=0)
+                for cell in range(n_cells):
+                    found[cell] += len(some) / (len(some) - 1) * (some * some[:, cell, None]).sum(axis=0)
         return found
 
     def _variance(self, adds: Floats, weights: Floats, kept: npt.NDArray[np.bool_]) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.dataset import MISSING_LABELS, Dataset
+from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.progress import PATIENCE, progress
 from unless.errors import SettingError
@@ -201,7 +201,7 @@ class _Writer:
         """Say of a pair that only its missing values go together that they do; else nothing."""
         read = self.referee.table
         codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.row_counts
-        if None in codes or any(self.table.domain.names[c] in self.table.unknown for c in one.pair):
+        if None in codes or any(self.table.domain.names[c] in unknown_levels(self.table) for c in one.pair):
             return ""
         missing = [read.codes[c] == code for c, code in zip(one.pair, codes, strict=True)]
         n_both = int(counts[missing[0] & missing[1]].sum())

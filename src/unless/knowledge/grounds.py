@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
@@ -186,7 +186,7 @@ class Grounds:
     def __init__(self, data: Dataset, effect: float) -> None:
         self.data, self.effect = data, effect
         self.counter = Counter(data)
-        self._unknown = {data.domain.index(name): code for name, code in data.unknown.items()}
+        self._unknown = {data.domain.index(name): code for name, code in unknown_levels(data).items()}
 
     def of(
         self,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import DesignEffects
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
@@ -78,7 +78,7 @@ class Table:
         self._owners: dict[int, int] = {}
         holes = {} if data.detail is None else data.detail.missing
         self._missing: dict[int, Bools] = {data.domain.index(name): one for name, one in holes.items()}
-        for name, code in data.unknown.items():
+        for name, code in unknown_levels(data).items():
             column = data.domain.index(name)
             lacks = self._codes[column] == code
             self._missing[column] = lacks | self._missing.get(column, lacks)
@@ -132,11 +132,6 @@ class Table:
     def columns_of(self, columns: Iterable[int]) -> set[int]:
         """Return the columns of the table that some columns, indicators among them, are made from."""
         return {self._owners.get(s, s) for c in columns for s in self._sources[c]}
-
-    def groups_of(self, column: int) -> Ints:
-        """Return the group of each row that regressions hold of a column."""
-        groups: Ints = self.codes[self._finer.get(column, column)].astype(np.int64)
-        return groups
 
     def weights(self, needed: frozenset[int]) -> Floats:
         """Return the counts of rows, 0 where one of some columns has no value."""
@@ -443,7 +438,7 @@ class Table:
         for (term, _, _), (value, df), size in zip(groups, found.tolist(), sizes.tolist(), strict=True):
             slope = slopes[begin : begin + size]
             variance = variances[at : at + size**2].reshape(size, size)
-            test = Statistic(value, int(df)) if df >= 0 else _known_part(slope, variance, value)
+            test = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
             parts.append(_ScorePart(self._corrected(test, target, [term]), slope, variance))
             at, begin = at + size**2, begin + size
         return parts
@@ -513,7 +508,7 @@ def _held_groups(finest: Ints, levels: Codes, counts: Floats) -> Ints:
     return groups[finest]
 
 
-def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
+def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
     """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
     from unless.kernels.linear import spectrum
 
