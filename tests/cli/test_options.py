@@ -81,8 +81,8 @@ def test_a_tab_can_be_typed(text):
 def test_reading_options_are_the_arguments_of_read():
     from unless.data.read import read
 
-    # What is shown is --quiet's to say.
-    offered = set(inspect.signature(read).parameters) - {"source", "weights", "show_progress"}
+    # What is shown is --quiet's to say; where the table is, FILE's, --sql's and --database's.
+    offered = set(inspect.signature(read).parameters) - {"source", "connection", "weights", "show_progress"}
     assert set(READING) == offered
     assert offered <= {parameter.name for parameter in command.params}
 

@@ -75,7 +75,7 @@ def test_a_file_without_permission(tmp_path, monkeypatch):
         ("t.json", b"[]", "holds no rows"),
         ("t.arff", b"a,b\n1,2\n", "neither @relation"),
         ("t.feather", b"anything", "polars.read_ipc"),
-        ("t.sav", b"anything", "pandas.read_spss"),
+        ("t.sas7bdat", b"anything", "pandas.read_sas"),
         ("t.unknown", b"\x00\x01\x02", "does not look like a table of text"),
     ],
 )

@@ -98,6 +98,11 @@ _OPTIONS = {
         "--no-header", "header", flag_value=False, default=None, help="The first line is data."
     ),
     "encoding": click.option("--encoding", metavar="NAME", help="How a text file is written (UTF-8)."),
+    "sheet": click.option(
+        "--sheet",
+        metavar="SHEET",
+        help="The sheet of a spreadsheet: its name, or its number from 1 (the first with a table).",
+    ),
     "plan": click.option(
         "--plan", metavar="FILE", type=click.Path(), help="Read as this plan says, saved by `unless check`."
     ),
@@ -113,16 +118,66 @@ _OPTIONS = {
         help="Memory to use, such as '2 GB' (60 % of what the process may take, at most 4 GB).",
     ),
 }
+# Where a table is, if not in a file of its own.
+_PLACES = {
+    "sql": click.option(
+        "--sql", metavar="QUERY", help="Read what this query gives, of the database in FILE or --database."
+    ),
+    "database": click.option(
+        "--database",
+        metavar="FILE",
+        type=click.Path(),
+        help="A SQLite or DuckDB file, read only; without --sql, the only table that it has.",
+    ),
+}
 _GATHERED = {
     "levels": "--levels", "bins": "--bins", "rare": "--rare", "roles": "--as", "ordered": "--ordered",
 }  # fmt: skip
-reading_options = stacked(*_OPTIONS.values())
+reading_options = stacked(*_PLACES.values(), *_OPTIONS.values())
 READING = tuple(_OPTIONS)
-preparing_options = stacked(*(one for name, one in _OPTIONS.items() if name not in ("plan", "strict")))
+preparing_options = stacked(
+    *_PLACES.values(), *(one for name, one in _OPTIONS.items() if name not in ("plan", "strict"))
+)
 # A model brings its columns along, their levels, and how they are read.
 _PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "plan", "strict")
-MATCHING = tuple(name for name in READING if name not in _PLANNING)
-matching_options = stacked(*(_OPTIONS[name] for name in MATCHING))
+MATCHING = (*_PLACES, *(name for name in READING if name not in _PLANNING))
+matching_options = stacked(*({**_PLACES, **_OPTIONS}[name] for name in MATCHING))
+
+
+def with_database(
+    files: tuple[str, ...], options: dict[str, Any], *, required: bool = False
+) -> tuple[str, ...]:
+    """Return the files to read: those named, or that of --database."""
+    from unless.data.files import database_kind
+    from unless.errors import DataError
+
+    database = options.get("database")
+    if database is not None:
+        if files:
+            raise click.UsageError("a table is given by FILE and by --database; give one of them")
+        for path in found_files([database]):
+            if path.is_file() and not database_kind(path):
+                raise DataError(f"{path.name!r} is neither a SQLite nor a DuckDB database; give it as FILE.")
+        return (database,)
+    if options.get("sql") is not None and not files:
+        raise click.UsageError("--sql needs a database; name its file with --database")
+    if required and not files:
+        context = click.get_current_context()
+        argument = next(one for one in context.command.params if one.name == "files")
+        raise click.MissingParameter(ctx=context, param=argument)
+    return files
+
+
+def source_of(files: Sequence[str], options: dict[str, Any]) -> Any:
+    """Return what is read: files, or what the query of --sql gives of one."""
+    from unless.data.sql import with_connection
+
+    found = found_files(files)
+    if options.get("sql") is None:
+        return found
+    if len(found) != 1:
+        raise click.UsageError(f"--sql asks one database, and {len(found):,} files are named")
+    return with_connection(options["sql"], found[0])
 
 
 def read_files(
@@ -137,8 +192,8 @@ def read_files(
 
     given = {**settings_of(options), "show_progress": _shown(quiet)}
     if beside is None:
-        return read(found_files(files), **given)
-    return read_beside(found_files(files), beside, **given)
+        return read(source_of(files, options), **given)
+    return read_beside(source_of(files, options), beside, **given)
 
 
 def _shown(quiet: bool) -> bool | None:
@@ -158,17 +213,19 @@ def read_like(
     from unless.inference.rows import of_the_model, read_rows
 
     given = settings_of({**dict.fromkeys(_PLANNING), **options})
-    if given.keys() <= {"missing", "header", "max_memory"} and _is_libra(domain, files, model):
+    source = source_of(files, options)
+    is_plain = options.get("sql") is None and given.keys() <= {"missing", "header", "max_memory"}
+    if is_plain and _is_libra(domain, files, model):
         return _read_libra(domain, files, given.get("missing", "error"))
     if len(domain) == 1 and not given:
-        return read_rows(domain, found_files(files), _shown(quiet))
+        return read_rows(domain, source, _shown(quiet))
     rare = given.get("rare", {})
     # Labels that are about to be merged are no levels yet.
     merged = set(domain.names if isinstance(rare, int) else rare)
     levels = domain.select(one.name for one in domain if one.name not in merged)
     with of_the_model():
         matched = {**given, "columns": domain.names, "levels": levels}
-        data = read(found_files(files), **matched, show_progress=_shown(quiet))
+        data = read(source, **matched, show_progress=_shown(quiet))
     return read_rows(domain, data)
 
 

@@ -55,6 +55,9 @@ class Workshop:
         self._owned: TemporaryFolder | None = None
         self._is_locked = False
         self._watched: dict[Path, tuple[str, tuple[int, ...]]] = {}
+        # What to do about a table that the database refuses, and what else Ctrl-C has to stop.
+        self.advice = "check that it is whole"
+        self._interrupt: Callable[[], object] | None = None
         return self
 
     @cached_property
@@ -107,6 +110,27 @@ class Workshop:
         self._n_places += 1
         return self.folder / f"{self._n_places}{suffix}"
 
+    def attach_spool(self) -> None:
+        """Attach a database file in the temporary folder, `spool`, for rows that can be fetched only once.
+
+        Tables in a file are compressed, and do not count against the memory of the database.
+        """
+        self.connection.execute(f"attach {quoted(str(self.place('.duckdb')))} as spool")
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], object] | None) -> Iterator[None]:
+        """Let Ctrl-C stop another database, too, while a query fetches rows from it."""
+        self._interrupt = interrupt
+        try:
+            yield
+        finally:
+            self._interrupt = None
+
+    def _stop(self) -> None:
+        self.connection.interrupt()
+        if self._interrupt is not None:
+            self._interrupt()
+
     def watch(self, path: Path, title: str) -> None:
         """Remember how a file is before it is opened."""
         self._watched[path] = title, _state(path)
@@ -143,6 +167,7 @@ class Workshop:
         self.connection.execute("set TimeZone = 'UTC'")
         self.connection.execute("set enable_external_access = false")
         self.connection.execute("set lock_configuration = true")
+        self._is_locked = True
 
     def register(self, name: str, table: object) -> None:
         """Let the database read an object in place."""
@@ -185,7 +210,7 @@ class Workshop:
 
         with self._in_one_sentence():
             # The database looks for Ctrl-C between its tasks, which may take seconds.
-            return aside(ask, look=self._look, stop=self.connection.interrupt, grace=_GRACE)
+            return aside(ask, look=self._look, stop=self._stop, grace=_GRACE)
 
     def _begin(self) -> None:
         with self._lock:
@@ -219,7 +244,7 @@ class Workshop:
             ) from None
         except duckdb.Error as error:
             reason = _reason(error)
-            raise DataError(f"{self.title} cannot be read ({reason}); check that it is whole.") from None
+            raise DataError(f"{self.title} cannot be read ({reason}); {self.advice}.") from None
 
     def _too_large(self) -> TooLarge:
         return TooLarge(
@@ -236,6 +261,19 @@ def _state(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def connect_to_file(path: Path, shop: Workshop) -> "DuckDBPyConnection":
+    """Open the file of a DuckDB database to read only; nothing else may be read from there."""
+    import duckdb
+
+    # Beside the database that the rows go to.
+    limit = max(int((1 - DATABASE_SHARE) * shop.max_memory) // 2**20, 64)
+    config = _OFFLINE | {"temp_directory": str(shop.folder / "spill of file"), "memory_limit": f"{limit}MiB"}
+    made = duckdb.connect(str(path), read_only=True, config=config)
+    made.execute("set enable_external_access = false")
+    made.execute("set lock_configuration = true")
+    return made
 
 
 def _is_small(table: object) -> bool:

@@ -26,7 +26,7 @@ from unless.runtime.streams import (
     writing_temporary,
 )
 
-Format = Literal["delimited", "parquet", "json", "arff", "excel"]
+Format = Literal["delimited", "parquet", "json", "arff", "excel", "database", "labelled"]
 
 _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -40,13 +40,21 @@ _FORMATS: dict[str, Format] = {
     ".xlsb": "excel",
     ".xls": "excel",
     ".ods": "excel",
+    ".db": "database",
+    ".db3": "database",
+    ".sqlite": "database",
+    ".sqlite3": "database",
+    ".duckdb": "database",
+    ".ddb": "database",
+    ".dta": "labelled",
+    ".sav": "labelled",
+    ".zsav": "labelled",
+    ".por": "labelled",
 }
 _FOREIGN = {
     ".feather": "polars.read_ipc",
     ".arrow": "polars.read_ipc",
     ".ipc": "polars.read_ipc",
-    ".dta": "pandas.read_stata",
-    ".sav": "pandas.read_spss",
     ".sas7bdat": "pandas.read_sas",
     ".xpt": "pandas.read_sas",
     ".pkl": "pandas.read_pickle",
@@ -59,10 +67,13 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": ".zst",
     b"PAR1": ".parquet",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ".xls",
+    b"SQLite format 3\0": ".sqlite",
 }
 # Address space of the process that unpacks: what `xz -9` needs, and Python.
 _MEMORY = 112 * 2**20
 _BLOCK = 2**20
+# What begins like a query, and is no path unless there is such a file.
+_QUERY = re.compile(r"\s*(?:select\s+\S|with\s+[^\0]+\bselect\s|from\s+\w+\s)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,12 @@ def find_files(source: str | os.PathLike[str]) -> list[Path]:
         return [Path(STANDARD_INPUT)]
     if not str(source).strip():
         raise DataError("The path is empty; name a file.")
+    if _QUERY.match(str(source)) and not _is_there(str(source)):
+        start = " ".join(str(source).split())[:40]
+        raise DataError(
+            f"'{start} ...' is a query; say which database to ask with connection=, or with --sql and "
+            "--database on the command line."
+        )
     try:
         return _find(source)
     except DataError:
@@ -89,6 +106,13 @@ def find_files(source: str | os.PathLike[str]) -> list[Path]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise DataError(f"{str(source)[:60]!r} cannot be the path of a file ({why}).") from None
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _find(source: str | os.PathLike[str]) -> list[Path]:
@@ -171,12 +195,27 @@ def _recognised(path: Path, *, is_text_too: bool = False) -> str:
     for magic, ending in _MAGIC.items():
         if start.startswith(magic):
             return ending
+    if start[8:12] == b"DUCK":
+        return ".duckdb"
+    if start.startswith((b"$FL2", b"$FL3")):
+        return ".sav"
+    if start.startswith(b"<stata_dta>"):
+        return ".dta"
     if not is_text_too:
         return ""
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"\{\s*[\"}]|\[\s*[{\]]", text):
         return ".json"
     return ".arff" if re.match(rb"(?:%[^\n]*\n\s*)*@relation\s", text, re.IGNORECASE) else ""
+
+
+def database_kind(path: Path) -> Literal["sqlite", "duckdb", ""]:
+    """Tell by its first bytes which database a file is of."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    if start == b"SQLite format 3\0":
+        return "sqlite"
+    return "duckdb" if start[8:12] == b"DUCK" else ""
 
 
 def _zip_ending(path: Path) -> str:

@@ -103,7 +103,7 @@ def _encode_category(name: str, column: str, series: Any, *, numeric: bool) -> t
     return Field(name, column, "code", "category", labels, levels, is_ordered=said), codes
 
 
-class _Stream:
+class ArrowStream:
     """Shows an object to the database as Arrow only, whatever else it is."""
 
     def __init__(self, table: Any) -> None:
@@ -116,7 +116,7 @@ class _Stream:
 def _open_arrow(table: Any, shop: Workshop, how: Settings) -> Source:
     names = outer_names(_names(table), "the table")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
-    stream = _Stream(table)
+    stream = ArrowStream(table)
     shop.register("given", stream)
     declared = [_declared(table, position) for position in range(len(names))]
     return _typed("given", names, declared, shop, (stream, table))
@@ -124,7 +124,7 @@ def _open_arrow(table: Any, shop: Workshop, how: Settings) -> Source:
 
 def _open_stream(table: Any, shop: Workshop, how: Settings) -> Source:
     """Copy what may be readable only once into the database, where it can spill to disk."""
-    shop.register("stream", _Stream(table))
+    shop.register("stream", ArrowStream(table))
     described = shop.rows("describe stream")
     names = outer_names([row[0] for row in described], "the table")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,31 @@ from unless.data.duck import Workshop
 from unless.data.excel import open_excel
 from unless.data.files import TableFile, find_files, prepare
 from unless.data.frames import open_frame
+from unless.data.labelled import open_labelled
 from unless.data.settings import Settings, check_names
 from unless.data.source import Field, Source, nested
+from unless.data.sql import Query, is_relation, open_database, open_query, open_relation, refuse_connection
 from unless.data.structured import open_json, open_parquet
 from unless.errors import DataError, SettingError
 
 
 def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
-    """Open a path, a frame, an array or a plain Python table, and lock the database on it."""
-    if found := _files(source):
+    """Open a path, a query, a frame, an array or a plain Python table, and lock the database on it."""
+    found = _files(source)
+    if how.sheet is not None and not found:
+        raise SettingError(f"sheet={how.sheet!r} is for spreadsheets, and the table is none; leave it out.")
+    if isinstance(source, Query):
+        return open_query(source, shop, how)
+    if is_relation(source):
+        return open_relation(source, shop, how)
+    if found:
         return _open_files([prepare(one, shop) for one in found], shop, how)
     if isinstance(source, np.ndarray):
         opened: Source | None = open_array(source, shop, how)
     else:
         opened = open_frame(source, shop, how) or _open_python(source, shop, how)
     if opened is None:
+        refuse_connection(source)
         raise DataError(
             f"An object of type {type(source).__name__} cannot be read; give a path, a DataFrame, an Arrow "
             "table or an array."
@@ -67,17 +77,29 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
             f"The pattern matches files of different formats ({shorten(sorted(formats))}); name one kind."
         )
     form = formats.pop()
-    if form in ("arff", "excel"):
+    if how.sheet is not None and form != "excel":
+        raise SettingError(
+            f"sheet={how.sheet!r} is for spreadsheets, and {files[0].title} is none; leave it out."
+        )
+    if form in _ONE_BY_ONE:
         if len(files) > 1:
             raise DataError(
                 f"Files such as {files[0].title} are read one at a time; name one of the {len(files):,}."
             )
         # Before the database is made: a child process is started from a small parent.
-        opened = open_arff(files[0], shop, how) if form == "arff" else open_excel(files[0], shop, how)
+        opened = _ONE_BY_ONE[form](files[0], shop, how)
         shop.lock()
         return opened
     shop.lock(one.path for one in files)
     return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
+
+
+_ONE_BY_ONE: dict[str, Callable[[TableFile, Workshop, Settings], Source]] = {
+    "arff": open_arff,
+    "excel": open_excel,
+    "database": open_database,
+    "labelled": open_labelled,
+}
 
 
 def row_numbers(source: Source) -> list[str]:

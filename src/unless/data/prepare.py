@@ -27,6 +27,7 @@ from unless.data.roles import (
 )
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.source import Field, Source
+from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_told
@@ -62,6 +63,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     header: bool = True,
     encoding: str | None = None,
     show_progress: bool | None = None,
+    connection: object | None = None,
+    sheet: str | int | None = None,
 ) -> Plan:
     """Look at a table and say what would be done with each column.
 
@@ -80,7 +83,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         As in `unless.read`; a column that looks like weights of rows is taken for one.
     missing, missing_values, levels, bins, rare, max_levels
         As in `unless.read`: what is said there is not decided here.
-    max_memory, delimiter, header, encoding, show_progress
+    max_memory, delimiter, header, encoding, show_progress, connection, sheet
         As in `unless.read`.
 
     Examples
@@ -107,10 +110,12 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        sheet=sheet,
         weight_column=weight_column,
         cluster_column=cluster_column,
         strata_column=strata_column,
     )
+    source = with_connection(source, connection)
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (
@@ -118,7 +123,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         progress("Preparing", show_progress, after=PATIENCE) as bar,
         Workshop(how.max_memory, bar) as shop,
     ):
-        return make_plan(open_source(source, shop, how), shop, how)[1]
+        opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
+        return replace(plan, notes=(*opened.notes, *plan.notes))
 
 
 def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:

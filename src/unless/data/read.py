@@ -26,6 +26,7 @@ from unless.data.rare import merge_rare
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
 from unless.data.shaping import with_shapes
 from unless.data.source import Source
+from unless.data.sql import with_connection
 from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
 from unless.errors import DataError, SettingError, UnknownLevel
 from unless.runtime.memory import memory_errors_told
@@ -55,6 +56,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
     plan: "Plan | Beside | str | os.PathLike[str] | None" = None,
     strict: bool = False,
+    connection: object | None = None,
+    sheet: str | int | None = None,
 ) -> Dataset:
     r"""Read a table and collapse it to distinct rows with counts.
 
@@ -65,9 +68,10 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     ----------
     source
         A path, a glob, "-" for standard input, a binary file that is open, or a list of them (CSV, TSV,
-        Parquet, JSON, ARFF, Excel; packed as .gz, .zst, .bz2, .xz or .zip), a pandas, polars, Arrow or Dask
-        table, a NumPy array, a dictionary of columns, a list of rows, or a Dataset. A Dask DataFrame is
-        collapsed on its cluster: only distinct rows come here.
+        Parquet, JSON, ARFF, Excel, Stata, SPSS, SQLite, DuckDB; packed as .gz, .zst, .bz2, .xz or .zip), a
+        pandas, polars, Arrow or Dask table, a DuckDB relation, a NumPy array, a dictionary of columns, a list
+        of rows, or a Dataset. A Dask DataFrame is collapsed on its cluster: only distinct rows come here.
+        With `connection`, a query.
     columns
         The columns to keep, in this order. For a table without names, their names.
     count_column
@@ -112,6 +116,12 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     strict
         Decide nothing: refuse a table with too many levels or with missing values, unless it is said what to
         do with them.
+    connection
+        Where `source` is a query: a connection of DuckDB, sqlite3, ADBC or SQLAlchemy (an engine, too), or
+        the path of a SQLite or DuckDB file. Rows are fetched in batches and kept in a temporary file.
+    sheet
+        Which sheet of a spreadsheet to read: its name, or its number from 1; by default the first that has
+        a table.
 
     Examples
     --------
@@ -137,10 +147,12 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        sheet=sheet,
         weight_column=weight_column,
         cluster_column=cluster_column,
         strata_column=strata_column,
     )
+    source = with_connection(source, connection)
     if isinstance(source, Dataset):
         return _read_again(source, how)
     if plan is None or isinstance(plan, Beside):

@@ -68,6 +68,8 @@ class Settings:
     shapes: dict[str, Shape] = field(default_factory=dict)
     # The columns of which missing values are a level, whatever is done with the others.
     missing_levels: frozenset[str] = frozenset()
+    # The sheet of a spreadsheet, by its name or its number from 1.
+    sheet: str | int | None = None
     # The columns that say how rows were drawn, by what they say: weight, cluster, strata.
     design: dict[str, str] = field(default_factory=dict)
 
@@ -119,6 +121,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
     exclude: Iterable[object] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[object] | None = None,
+    sheet: str | int | None = None,
     weight_column: object | None = None,
     cluster_column: object | None = None,
     strata_column: object | None = None,
@@ -145,6 +148,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         ordered=orders,
         shapes=_shapes(levels, bins or ()) if isinstance(levels, Domain) else {},
         missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
+        sheet=sheet if sheet is None or isinstance(sheet, str) else _whole("sheet", sheet, 1),
         design=_design(_roles(roles), weight=weight_column, cluster=cluster_column, strata=strata_column),
     )
 

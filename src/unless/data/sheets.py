@@ -1,7 +1,7 @@
 """Spreadsheets become CSV here, in a child process: what a file claims is checked before it is believed.
 
 A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them.
-So the sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has, and
+So a sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has, and
 how far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes
 long.
 """
@@ -10,6 +10,7 @@ import csv
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,30 +32,80 @@ _LONGEST_TEXT = 2**20
 # byte of text; and Python itself.
 _PER_CELL, _PER_SPANNED, _PER_BYTE, _ALONE = 112, 32, 1, 64 * 2**20
 _BLOCK = 2**19
-_SAVE = "save the first sheet as CSV and name that."
+_SAVE = "save the sheet as CSV and name that."
+# How much of the names of sheets is told.
+_LONGEST_NAME, _MOST_NAMES = 100, 100
 
 
-def write_sheet(source: str, target: str, suffix: str, title: str) -> dict[str, Any]:
-    """Write the first sheet of a spreadsheet as CSV; tell its name, how many there are, if it is empty."""
+def write_sheet(source: str, target: str, suffix: str, title: str, sheet: str | int | None) -> dict[str, Any]:
+    """Write a sheet as CSV: the one asked for, else the first with a table; tell its name and all names."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise needs_calamine(title) from None
-    check_sheet(Path(source), suffix, title)
-    is_empty = True
-    try:
-        with CalamineWorkbook.from_path(source) as book:
-            names = book.sheet_names
-            rows = book.get_sheet_by_index(0).iter_rows() if names else iter(())
-            with Path(target).open("w", encoding="utf-8", newline="") as out:
-                writer = csv.writer(out, lineterminator="\n")
-                for row in rows:
-                    if any(cell != "" for cell in row):
-                        writer.writerow([to_label(cell) for cell in row])
-                        is_empty = False
-    except (CalamineError, ValueError) as error:
-        raise damaged(title, error) from None
-    return {"first": names[0][:100] if names else "", "n_sheets": len(names), "is_empty": is_empty}
+    with checked_book(Path(source), suffix, title) as checked:
+        try:
+            with CalamineWorkbook.from_path(source) as book:
+                names = [str(name) for name in book.sheet_names]
+                place = _write_some(book, _places(book, names, sheet, title), target, checked)
+        except (CalamineError, ValueError) as error:
+            raise damaged(title, error) from None
+    # The report of a child has a bound.
+    shown = [name[:_LONGEST_NAME] for name in names[:_MOST_NAMES]]
+    name = names[place][:_LONGEST_NAME] if place is not None else ""
+    return {"read": name, "place": place, "names": shown, "n_sheets": len(names)}
+
+
+def _places(book: Any, names: list[str], sheet: str | int | None, title: str) -> list[int]:
+    """Return the numbers of the sheets to look at, from 0."""
+    if sheet is None:
+        listed = [
+            place
+            for place, one in enumerate(book.sheets_metadata)
+            if str(one.typ).endswith("WorkSheet") and str(one.visible).endswith("Visible")
+        ]
+        # What is hidden, or a chart, is read only where there is nothing else.
+        return listed or list(range(len(names)))
+    if isinstance(sheet, str):
+        alike = [
+            place for place, name in enumerate(names) if name.strip().casefold() == sheet.strip().casefold()
+        ]
+        if sheet in names or len(alike) == 1:
+            return [names.index(sheet)] if sheet in names else alike
+    if str(sheet).isascii() and str(sheet).isdigit() and 1 <= int(sheet) <= len(names):
+        return [int(sheet) - 1]
+    listed_names = ", ".join(repr(name[:_LONGEST_NAME]) for name in names[:_MOST_NAMES])
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    raise DataError(f"{title} has no sheet {sheet!r}; its sheets are {listed_names}{more}.")
+
+
+def _write_some(book: Any, places: list[int], target: str, checked: "_Checked") -> int | None:
+    """Write the first of these sheets that has a table, else the first that is not empty; return which."""
+    filled: int | None = None
+    for place in places:
+        n_rows, n_lines = _write_one(book, place, target, checked)
+        if n_lines >= 2 or (n_rows and len(places) == 1):
+            return place
+        if n_rows and filled is None:
+            filled = place
+    if filled is not None:
+        _write_one(book, filled, target, checked)
+    return filled
+
+
+def _write_one(book: Any, place: int, target: str, checked: "_Checked") -> tuple[int, int]:
+    """Write a sheet; return how many rows are not empty, and how many have two cells or more."""
+    n_rows = n_lines = 0
+    checked.allow(place)
+    with Path(target).open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        for row in book.get_sheet_by_index(place).iter_rows():
+            n_filled = sum(cell != "" for cell in row)
+            if n_filled:
+                writer.writerow([to_label(cell) for cell in row])
+                n_rows += 1
+                n_lines += n_filled > 1
+    return n_rows, n_lines
 
 
 def needs_calamine(title: str) -> MissingExtra:
@@ -70,8 +121,9 @@ def damaged(title: str, error: object) -> DataError:
     return DataError(f"{title} is damaged or not a spreadsheet{why}; save it again.")
 
 
-def check_sheet(source: Path, suffix: str, title: str) -> None:
-    """Look a sheet through and allow the memory it needs, or refuse it."""
+@contextmanager
+def checked_book(source: Path, suffix: str, title: str) -> "Iterator[_Checked]":
+    """Look through what all sheets share, and allow the memory that it needs, or refuse the spreadsheet."""
     with source.open("rb") as packed:
         start = packed.read(8)
     if not start.startswith(b"PK"):
@@ -80,18 +132,26 @@ def check_sheet(source: Path, suffix: str, title: str) -> None:
             raise damaged(title, "it is no archive")
         # The format of Excel 97 has no more than 65,536 rows and 256 columns, and packs nothing.
         allow_memory(2 * _ALONE + 20 * source.stat().st_size)
+        yield _Checked()
         return
     try:
         with source.open("rb") as packed:
             check_list(packed, title)
             with zipfile.ZipFile(packed) as archive:
-                allow_memory(_ALONE + _look_through(archive, suffix, _Counted(archive, title), title))
+                yield _CheckedArchive(archive, suffix, title)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, KeyError) as error:
         raise damaged(title, error) from None
     except Exception as error:
         if type(error).__module__ in ("zlib", "_lzma"):
             raise damaged(title, error) from None
         raise
+
+
+class _Checked:
+    """A spreadsheet that needs no further look."""
+
+    def allow(self, place: int) -> None:
+        """Allow the memory that a sheet needs, or refuse it."""
 
 
 class _Counted:
@@ -136,40 +196,69 @@ class _Counted:
                 yield block
 
 
-def _look_through(archive: zipfile.ZipFile, suffix: str, counted: _Counted, title: str) -> int:
-    """Return the memory that the first sheet needs besides Python's own."""
-    names = set(archive.namelist())
-    if "content.xml" in names:
-        span = _ods_span(counted.blocks("content.xml"))
-    elif "xl/workbook.bin" in names or suffix == ".xlsb":
-        # Binary: its cells are not looked at, and the bound on memory must do.
-        for name in sorted(names):
-            if name.endswith(".bin"):
-                counted.count(name)
-        return 12 * counted.n_bytes
-    else:
-        for name in names & {"xl/sharedStrings.xml", "xl/styles.xml"}:
-            counted.count(name)
+class _CheckedArchive(_Checked):
+    """A spreadsheet in an archive: each sheet is looked through before it is read."""
+
+    def __init__(self, archive: zipfile.ZipFile, suffix: str, title: str) -> None:
+        self.title, self._names = title, set(archive.namelist())
+        self._counted = _Counted(archive, title)
+        self._members: list[list[str]] | None = None
+        if "content.xml" in self._names:
+            # The reader opens all sheets at once.
+            spans = _ods_spans(self._counted.blocks("content.xml"))
+            for place, span in enumerate(spans):
+                span.check(_called(place, title))
+            self._allow(*spans)
+        elif "xl/workbook.bin" in self._names or suffix == ".xlsb":
+            # Binary: its cells are not looked at, and the bound on memory must do.
+            for name in sorted(self._names):
+                if name.endswith(".bin"):
+                    self._counted.count(name)
+            allow_memory(_ALONE + 12 * self._counted.n_bytes)
+        else:
+            for name in sorted(self._names & {"xl/sharedStrings.xml", "xl/styles.xml"}):
+                self._counted.count(name)
+            self._members = _sheet_members(self._names, self._counted)
+            self._allow()
+
+    def _allow(self, *spans: "_Span") -> None:
+        n_cells, area = (sum(getattr(span, name) for span in spans) for name in ("n_cells", "area"))
+        allow_memory(_ALONE + _PER_CELL * n_cells + _PER_SPANNED * area + _PER_BYTE * self._counted.n_bytes)
+
+    def allow(self, place: int) -> None:
+        """Look through a sheet, and allow the memory that it needs."""
+        if self._members is None:
+            return
         span = _Span()
-        for name in _first_sheets(names, counted):
-            _xlsx_span(counted.blocks(name), span)
-    span.check(title)
-    return _PER_CELL * span.n_cells + _PER_SPANNED * span.area + _PER_BYTE * counted.n_bytes
+        for name in self._members[place] if place < len(self._members) else _all_sheets(self._names):
+            _xlsx_span(self._counted.blocks(name), span)
+        span.check(_called(place, self.title))
+        self._allow(span)
 
 
-def _first_sheets(names: set[str], counted: _Counted) -> list[str]:
-    """Return the member that holds the first sheet; all that may, where that is not plain."""
+def _called(place: int, title: str) -> str:
+    return f"The first sheet of {title}" if place == 0 else f"Sheet {place + 1} of {title}"
+
+
+def _sheet_members(names: set[str], counted: _Counted) -> list[list[str]]:
+    """Return the member that holds each sheet; all that may, where that is not plain."""
     places = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
     book, rels = (b"".join(counted.blocks(name)) if name in names else b"" for name in places)
-    first = re.search(rb"<(?:\w+:)?sheet\s[^>]*?\w+:id=[\"']([^\"']+)", book)
-    if first:
-        for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):
-            target = re.search(rb"\bTarget=[\"']([^\"']+)", link)
-            if target and re.search(rb"\bId=[\"']" + re.escape(first[1]) + rb"[\"']", link):
-                path = target[1].decode("utf-8", "replace")
-                name = path.lstrip("/") if path.startswith("/") else str(PurePosixPath("xl") / path)
-                if name in names:
-                    return [name]
+    targets: dict[bytes, str] = {}
+    for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):
+        target = re.search(rb"\bTarget=[\"']([^\"']+)", link)
+        identity = re.search(rb"\bId=[\"']([^\"']+)", link)
+        if target and identity:
+            path = target[1].decode("utf-8", "replace")
+            targets[identity[1]] = (
+                path.lstrip("/") if path.startswith("/") else str(PurePosixPath("xl") / path)
+            )
+    listed = re.findall(rb"<(?:\w+:)?sheet\s[^>]*?\w+:id=[\"']([^\"']+)", book)
+    found = [targets.get(one, "") for one in listed]
+    return [[one] if one in names else _all_sheets(names) for one in found]
+
+
+def _all_sheets(names: set[str]) -> list[str]:
     return sorted(name for name in names if name.startswith("xl/") and "sheet" in name.lower())
 
 
@@ -184,17 +273,14 @@ class _Span:
         """How many cells are spanned."""
         return self.n_rows * self.n_columns
 
-    def check(self, title: str) -> None:
+    def check(self, called: str) -> None:
         """Refuse a sheet that reaches further than any, or much further than it has cells."""
         if self.n_rows > _LAST_ROW or self.n_columns > _LAST_COLUMN:
             place, last = ("row", _LAST_ROW) if self.n_rows > _LAST_ROW else ("column", _LAST_COLUMN)
-            raise DataError(
-                f"The first sheet of {title} has a cell beyond {place} {last:,}, where spreadsheets end; "
-                f"{_SAVE}"
-            )
+            raise DataError(f"{called} has a cell beyond {place} {last:,}, where spreadsheets end; {_SAVE}")
         if self.area > _SPARE_CELLS + _SPAN * self.n_cells:
             raise DataError(
-                f"The first sheet of {title} spans {self.n_rows:,} rows and {self.n_columns:,} columns with "
+                f"{called} spans {self.n_rows:,} rows and {self.n_columns:,} columns with "
                 f"{self.n_cells:,} cells; delete what is far from the table, or {_SAVE}"
             )
 
@@ -245,8 +331,9 @@ _ODS = re.compile(rb"<(/?)table:(table-row|table-cell|covered-table-cell|table)\
 _REPEATED = re.compile(rb"number-(?:rows|columns)-repeated\s*=\s*[\"'](\d+)")
 
 
-def _ods_span(blocks: Iterator[bytes]) -> _Span:
-    """Count the cells of the first sheet of an OpenDocument, in which one row or cell may stand for many."""
+def _ods_spans(blocks: Iterator[bytes]) -> list[_Span]:
+    """Count the cells of the sheets of an OpenDocument, in which one row or cell may stand for many."""
+    spans: list[_Span] = []
     span = _Span()
     row = times = column = filled = 0
     for block in blocks:
@@ -254,7 +341,9 @@ def _ods_span(blocks: Iterator[bytes]) -> _Span:
             repeated = _REPEATED.search(attributes)
             number = int(repeated[1][:12]) if repeated else 1
             if kind == b"table" and is_end:
-                return span
+                spans.append(span)
+                span, row, times, column, filled = _Span(), 0, 0, 0, 0
+                continue
             if not kind or b"office:value" in attributes:
                 # Text or a value; the empty cells and rows at the end of a sheet are not read.
                 filled = column + (number if kind else 0)
@@ -269,4 +358,5 @@ def _ods_span(blocks: Iterator[bytes]) -> _Span:
                     span.n_rows, span.n_columns = row, max(span.n_columns, filled)
             if number > _LAST_ROW:
                 span.n_rows = number
-    return span
+    # What is not closed is counted all the same.
+    return [*spans, span] if span.n_cells or not spans else spans

@@ -83,10 +83,11 @@ def command(
     """
     from unless.cli.display import say, say_json
     from unless.cli.models import open_record
-    from unless.cli.reading import say_notes, table_of
+    from unless.cli.reading import say_notes, table_of, with_database
     from unless.cli.wording import visible
     from unless.knowledge.asking import ask
 
+    table = with_database(table, reading)
     record = open_record(model)
     data = table_of(record, table, reading, model)
     if data is None:

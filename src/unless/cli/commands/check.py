@@ -1,5 +1,7 @@
 """`unless check`: what would be done with each column of a table."""
 
+# ruff: noqa: S608 (a query in an example is not run)
+
 from typing import Any
 
 import click
@@ -22,6 +24,7 @@ from unless.cli.reading import preparing_options
       unless check survey.csv
       unless check survey.csv --as zip=category --exclude name --ordered grade=low,mid,high
       unless check survey.csv --save plan.json
+      unless check --database shop.db --sql "select * from orders"
       unless learn next_year.csv --plan plan.json -o model.unless
 
     \b
@@ -35,22 +38,23 @@ from unless.cli.reading import preparing_options
       missing           what is done with missing values, in words
     """,
 )
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @preparing_options
 @click.option("--save", metavar="PLAN", type=click.Path(), help="Write the plan here, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: Any) -> None:
     """Show what would be done with each column of a table, in one FILE or several with the same columns."""
     from unless.cli.display import busy, note, say, say_json
-    from unless.cli.reading import found_files, settings_of
+    from unless.cli.reading import found_files, settings_of, source_of, with_database
     from unless.cli.wording import count, visible
     from unless.cli.writing import check_output
     from unless.data.prepare import prepare
 
+    files = with_database(files, options, required=True)
     if save is not None:
         check_output(save, found_files(files))
     with busy(f"Looking at {', '.join(files)} ..."):
-        plan = prepare(found_files(files), **settings_of(options))
+        plan = prepare(source_of(files, options), **settings_of(options))
     if save is not None:
         plan.save(save)
     if as_json:

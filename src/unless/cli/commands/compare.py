@@ -1,5 +1,7 @@
 """`unless compare`: which links differ between two tables, or between the groups of one."""
 
+# ruff: noqa: S608 (a query in an example is not run)
+
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     Examples:
       unless compare 2023.csv 2024.csv
       unless compare survey.csv --by Region
+      unless compare --database shop.db --sql "select * from orders" --by city
       unless compare 2023.unless 2024.unless --json
       unless compare ggs.unless csgs.unless --table survey.csv
 
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
         sentence        all of this in English
     """,
 )
-@click.argument("files", metavar="A B | TABLE", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="A B | TABLE", nargs=-1, type=click.Path())
 @click.option("--by", metavar="NAME", help="Compare the groups that this column of a table makes.")
 @click.option(
     "--table",
@@ -78,7 +81,12 @@ def command(
     A table may be a pipe, or - for standard input; a model is named by its file.
     """
     from unless.cli.display import busy
+    from unless.cli.reading import with_database
 
+    if by is None and len(files) == 2 and all(map(_is_model, files)):
+        table = with_database(table, options)
+    else:
+        files = with_database(files, options, required=True)
     if by is not None and table:
         raise click.UsageError("--table is for two models; with --by the table comes first")
     with busy("Comparing ..."):

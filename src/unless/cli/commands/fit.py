@@ -80,7 +80,7 @@ def _judge(text: str) -> int | float | str:
     """,
 )
 @click.argument("structure", type=click.Path())
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(
     "-o", "--output", metavar="OUT", required=True, type=click.Path(), help="Where to save the model."
 )
@@ -131,11 +131,12 @@ def command(
     """
     from unless.cli.display import busy, note, say_json
     from unless.cli.models import features_of, open_record
-    from unless.cli.reading import found_files, read_like, say_notes
+    from unless.cli.reading import found_files, read_like, say_notes, with_database
     from unless.cli.wording import visible
     from unless.cli.writing import MODELS, check_model_output
     from unless.formats.catalogue import write_model
 
+    files = with_database(files, options, required=True)
     prior = _prior(options)
     check_model_output(output, found_files(files), structure, MODELS)
     opened = open_record(structure)
@@ -146,7 +147,9 @@ def command(
         say_notes(data)
     if isinstance(options["validation"], str):
         judge = [options["validation"]]
-        options["validation"] = read_like(opened.domain, judge, options, structure, quiet=quiet)
+        options["validation"] = read_like(
+            opened.domain, judge, {**options, "sql": None}, structure, quiet=quiet
+        )
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
     write_model(net, output)

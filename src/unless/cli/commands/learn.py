@@ -1,5 +1,7 @@
 """`unless learn`: from a table on disk to a saved model."""
 
+# ruff: noqa: S608 (a query in an example is not run)
+
 import json
 from collections.abc import Iterable
 from shlex import quote
@@ -152,11 +154,13 @@ def _value(text: str) -> Any:
       unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
       unless learn table.csv -o model.unless --target income
       unless learn table.csv -o model.unless --no-rows
+      unless learn book.xlsx -o model.unless --sheet answers
+      unless learn --database shop.db --sql "select * from orders" -o model.unless
       zcat table.csv.gz | unless learn - -o model.unless
       unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
     """,
 )
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(
     "-o",
     "--output",
@@ -189,15 +193,16 @@ def command(
 ) -> None:
     """Learn from a table of categories, in one FILE or several with the same columns, and save a model.
 
-    Reads CSV, TSV, Parquet, JSON lines, ARFF and Excel, also compressed; FILE may be a pipe, or - for
-    standard input.
+    Reads CSV, TSV, Parquet, JSON lines, ARFF, Excel, SQLite, DuckDB, Stata and SPSS, also compressed; FILE
+    may be a pipe, or - for standard input.
     """
     from unless.cli.display import busy, note, say_json
-    from unless.cli.reading import found_files, read_files, say_plan
+    from unless.cli.reading import found_files, read_files, say_plan, with_database
     from unless.cli.wording import visible
     from unless.cli.writing import check_output
     from unless.learners.files import save
 
+    files = with_database(files, options, required=True)
     check_output(output, found_files(files))
     learner = learner_of(options, quiet)
     if no_rows:
@@ -271,7 +276,9 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
         return {}
     if not issubclass(learner_named(options["learner"]), FeatureLearner):
         raise click.UsageError(f"--validation is of no use to {options['learner']}, which tries one setting")
-    return {"validation": read_like(data.domain, (options["validation"],), options, quiet=quiet)}
+    return {
+        "validation": read_like(data.domain, (options["validation"],), {**options, "sql": None}, quiet=quiet)
+    }
 
 
 def _document(learner: "Estimator") -> dict[str, Any]:

@@ -73,6 +73,7 @@ def command(
     MODEL or FILE may be a pipe, or - for standard input.
     """
     from unless.cli.display import busy, note
+    from unless.cli.reading import with_database
     from unless.cli.writing import check_output
 
     if network and (no_rows or min_cell):
@@ -80,6 +81,7 @@ def command(
         raise click.UsageError(
             f"small counts could be computed from the probabilities of --network; leave it out with {option}"
         )
+    files = with_database(files, reading)
     inputs = [Path(name) for name in (model, *files, *([network] if network else []))]
     check_output(output, [source for source in inputs if source.exists()], "input")
     with busy("Writing ..."):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("model", type=click.Path())
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option("--pll", is_flag=True, help="The pseudo-log-likelihood: each column given all others.")
 @click.option(
     "--cmll",
@@ -60,9 +60,10 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
     MODEL or FILE may be a pipe, or - for standard input.
     """
     from unless.cli.display import number, say_json
-    from unless.cli.reading import read_like, say_notes
+    from unless.cli.reading import read_like, say_notes, with_database
     from unless.formats.catalogue import read_model
 
+    files = with_database(files, options, required=True)
     measure = _measure(options, by_variable)
     net = read_model(model)
     data = read_like(net.domain, files, options, model)

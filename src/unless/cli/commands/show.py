@@ -107,9 +107,10 @@ def command(
     - for standard input.
     """
     from unless.cli.models import open_record, statements_of
-    from unless.cli.reading import say_notes, table_of
+    from unless.cli.reading import say_notes, table_of, with_database
 
     # The record and not the learner: showing needs no kernels.
+    files = with_database(files, reading)
     record = open_record(model)
     where = gathered("--context", context)
     data = table_of(record, files, reading, model)

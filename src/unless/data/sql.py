@@ -1,0 +1,639 @@
+"""Tables in databases: a query is asked on the user's connection, and its rows are kept in a spool.
+
+A table is looked at more than once (profile, survey, collapse), and an answer can be fetched only once. So
+the rows go, batch by batch, into a database file in the temporary folder, the spool, and are read from there.
+What a driver gives as Arrow batches stays Arrow; rows of Python objects are written in columns whose types
+are found out on the way. No package of a database is imported but DuckDB and sqlite3: others are known by
+what they offer.
+"""
+
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; a user's query is run as it is)
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.domain import shorten
+from unless.data.duck import Workshop, connect_to_file
+from unless.data.files import TableFile, database_kind, find_files, prepare
+from unless.data.frames import ArrowStream
+from unless.data.labels import is_number, to_label
+from unless.data.levels import MISSING_WORDS
+from unless.data.settings import Settings
+from unless.data.source import Field, Form, Source, form_of, outer_names
+from unless.data.waiting import aside
+from unless.errors import DataError, SettingError, UnlessError
+from unless.runtime.memory import check_columns
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# About how many values are in memory at once between a database and the spool.
+_BATCH = 200_000
+# The least and the most rows of a batch.
+_LEAST, _MOST = 2_000, 100_000
+# Seconds a query is given to end after Ctrl-C.
+_GRACE = 0.5
+_SPOOLED = "spool.given"
+_EXAMPLE = 'unless.read("select ...", connection=...)'
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and the connection, or the file of a database, that it is asked on."""
+
+    text: Any
+    connection: Any
+
+
+def with_connection(source: object, connection: object | None) -> object:
+    """Join a query with its connection, checking both; without a connection, the source is what it is."""
+    if connection is None:
+        return source
+    if isinstance(connection, str) and "://" in connection:
+        # Not repeated: an address may hold a password.
+        raise SettingError(
+            "connection= is the address of a database; give a connection, such as "
+            "sqlalchemy.create_engine(address)."
+        )
+    if not _is_connection(connection) and not isinstance(connection, str | os.PathLike):
+        raise SettingError(
+            f"connection= is an object of type {type(connection).__name__}, on which no query can be asked; "
+            "give a connection of DuckDB, sqlite3, ADBC or SQLAlchemy, or the path of a database file."
+        )
+    is_statement = _is_sqlalchemy(source) and _is_sqlalchemy(connection)
+    if not isinstance(source, str) and not is_statement:
+        raise SettingError(
+            f"With connection=, the table is a query in a text, and this is an object of type "
+            f"{type(source).__name__}; write {_EXAMPLE}, or leave connection= out."
+        )
+    if isinstance(source, str) and not source.strip():
+        raise SettingError(f"The query is empty; write {_EXAMPLE}.")
+    if isinstance(source, str) and re.fullmatch(r'\s*"?[\w.]+"?\s*', source):
+        raise SettingError(
+            f"{source!r} is no query; for a table of this name write 'select * from {source.strip()}'."
+        )
+    return Query(source, connection)
+
+
+def refuse_connection(source: object) -> None:
+    """Say that a connection is no table."""
+    if not isinstance(source, type) and _is_connection(source):
+        raise DataError(
+            f"An object of type {type(source).__name__} is a connection and no table; say what to ask it, in "
+            f"{_EXAMPLE}."
+        )
+
+
+def is_relation(source: object) -> bool:
+    """Tell whether this is a relation of DuckDB."""
+    return _root(source) in ("duckdb", "_duckdb") and hasattr(source, "types") and hasattr(source, "columns")
+
+
+def _root(thing: object) -> str:
+    return type(thing).__module__.partition(".")[0]
+
+
+def _is_connection(thing: object) -> bool:
+    if isinstance(thing, ModuleType):
+        # DuckDB's module is its default connection.
+        return thing.__name__ == "duckdb"
+    return callable(getattr(thing, "cursor", None)) or (
+        _is_sqlalchemy(thing) and (hasattr(thing, "connect") or hasattr(thing, "execute"))
+    )
+
+
+def _is_sqlalchemy(thing: object) -> bool:
+    # A class of the user may be derived from one of SQLAlchemy, as sessions are.
+    return any(one.__module__.partition(".")[0] == "sqlalchemy" for one in type(thing).__mro__)
+
+
+def open_query(query: Query, shop: Workshop, how: Settings) -> Source:
+    """Ask a query and keep its rows in the spool."""
+    shop.title, shop.advice = "The query", "correct the query"
+    connection = query.connection
+    if isinstance(connection, str | os.PathLike):
+        return _open_file_by_query(query.text, connection, shop, how)
+    shop.stage("asking the database")
+    if _is_sqlalchemy(connection):
+        return _open_sqlalchemy(query.text, connection, shop, how)
+    name = connection.__name__ if isinstance(connection, ModuleType) else _root(connection)
+    if name in ("duckdb", "_duckdb"):
+        return _open_duckdb(query.text, connection, shop, how)
+    return _open_dbapi(query.text, connection, shop, how)
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+def _open_file_by_query(text: str, path: str | os.PathLike[str], shop: Workshop, how: Settings) -> Source:
+    found = find_files(path)
+    if len(found) > 1:
+        raise SettingError(
+            f"A query is asked of one database, and {str(path)!r} matches {len(found):,} files."
+        )
+    file = prepare(found[0], shop)
+    if file.format != "database":
+        raise DataError(
+            f"{file.title} is neither a SQLite nor a DuckDB database, so no query can be asked of it."
+        )
+    return open_database(file, shop, how, text)
+
+
+def open_database(file: TableFile, shop: Workshop, how: Settings, text: str | None = None) -> Source:
+    """Open the file of a database to read only, and ask it the query, or take the only table it has."""
+    shop.stage("asking the database")
+    kind = database_kind(file.path)
+    if kind == "":
+        raise DataError(f"{file.title} is neither a SQLite nor a DuckDB database; check that it is whole.")
+    opening = _sqlite_file if kind == "sqlite" else _duckdb_file
+    with opening(file, shop) as connection:
+        if text is None:
+            shop.title = file.title
+            text = _only_table(file, _tables(connection, kind, file.title))
+        if kind == "sqlite":
+            return _open_dbapi(text, connection, shop, how)
+        return _open_duckdb(text, connection, shop, how)
+
+
+@contextmanager
+def _sqlite_file(file: TableFile, shop: Workshop) -> "Iterator[sqlite3.Connection]":  # noqa: ARG001
+    import sqlite3
+
+    with closing(sqlite3.connect(f"{file.path.as_uri()}?mode=ro", uri=True)) as connection:
+        # A file may come from anybody: its own functions and views are not trusted.
+        connection.execute("pragma trusted_schema = off")
+        yield connection
+
+
+@contextmanager
+def _duckdb_file(file: TableFile, shop: Workshop) -> Iterator[Any]:
+    import duckdb
+
+    try:
+        connection = connect_to_file(file.path, shop)
+    except duckdb.Error as error:
+        raise DataError(
+            f"{file.title} cannot be opened ({first_line(error)}); close the program that holds it, or give "
+            "its own connection with connection=."
+        ) from None
+    with closing(connection):
+        yield connection
+
+
+def _tables(connection: Any, kind: str, title: str) -> list[tuple[str, ...]]:
+    """List the tables of a file, or its views where it has no tables, with the schemas they are in."""
+    if kind == "sqlite":
+        listed = "select name from sqlite_master where type = '{}' and substr(name, 1, 7) <> 'sqlite_'"
+        asked = [listed.format(one) for one in ("table", "view")]
+    else:
+        asked = [
+            "select schema_name, table_name from duckdb_tables() where not internal and not temporary",
+            "select schema_name, view_name from duckdb_views() where not internal and not temporary",
+        ]
+    for query in asked:
+        with _refusing(title):
+            rows = connection.execute(query).fetchall()
+        if rows:
+            return sorted(row if row[0] != "main" else row[1:] for row in rows)
+    return []
+
+
+def _only_table(file: TableFile, tables: Sequence[tuple[str, ...]]) -> str:
+    if not tables:
+        raise DataError(f"{file.title} has no tables; name another file.")
+    if len(tables) > 1:
+        names = [".".join(one) for one in tables]
+        raise DataError(
+            f"{file.title} has {len(tables):,} tables ({shorten(names)}); choose by a query, such as 'select "
+            f"* from {names[0]}', with connection={file.title} in Python or --sql on the command line."
+        )
+    (table,) = tables
+    return "select * from " + ".".join('"' + part.replace('"', '""') + '"' for part in table)
+
+
+# --- connections -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _refusing(title: str = "") -> Iterator[None]:
+    """Say in one sentence what a database says in many ways."""
+    try:
+        yield
+    except (UnlessError, MemoryError):
+        raise
+    except Exception as error:
+        what = f"{title} cannot be read" if title else "The database refuses the query"
+        way = "check that it is whole" if title else "correct it and ask again"
+        raise DataError(f"{what} ({first_line(error)}); {way}.") from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a database says, without the classes of its errors."""
+    line = next((one.strip() for one in str(error).splitlines() if one.strip()), type(error).__name__)
+    line = re.sub(r"^\([\w.]+\)\s+|^[\w.]+(?:Error|Exception):\s+", "", line)
+    return re.sub(r"^[\w ]+ Error: ", "", line).strip(" .:")[:200]
+
+
+def _no_rows() -> DataError:
+    return DataError("The statement gives no rows; give a query, such as select ... from ....")
+
+
+def _open_duckdb(text: str, connection: Any, shop: Workshop, how: Settings) -> Source:
+    with _refusing():
+        statements = connection.extract_statements(text)
+    # Looked at before anything is run: what changes the database is no query.
+    if not statements or [one.name for one in statements[-1].expected_result_type] != ["QUERY_RESULT"]:
+        raise _no_rows()
+    return open_relation(_ask_duckdb(connection, text), shop, how, interrupt=connection.interrupt)
+
+
+def _ask_duckdb(_connection: Any, _text: str) -> Any:
+    # DuckDB looks for tables that it does not know among the variables here, so there are nearly none.
+    with _refusing():
+        return _heard(lambda: _connection.sql(_text), _connection.interrupt)
+
+
+def _heard(work: Callable[[], Any], interrupt: Callable[[], object] | None) -> Any:
+    """Let DuckDB work beside the main thread, which hears Ctrl-C."""
+    return aside(work, stop=interrupt or (lambda: None), grace=_GRACE, daemon=interrupt is None)
+
+
+def open_relation(
+    relation: Any, shop: Workshop, how: Settings, interrupt: Callable[[], object] | None = None
+) -> Source:
+    """Keep the rows of a DuckDB relation in the spool, with the levels of its enums."""
+    if interrupt is None:
+        shop.title, shop.advice = "The relation", "correct its query"
+        shop.stage("asking the database")
+    with _refusing():
+        types = list(relation.types)
+    # Before anything is run: a connection is not used again while rows are left to fetch.
+    names = _names(relation.columns, how)
+    with _refusing():
+        # Its own batches have 100,000 rows and more, however many columns there are.
+        stream = relation
+        if find_spec("pyarrow") is not None:
+            reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+            # A query that sorts or groups is at work before the first rows come.
+            stream = _heard(lambda: reader(_batch_size(len(types))), interrupt)
+    made = [_of_duckdb(one) for one in types]
+    with _closing(None if stream is relation else stream):
+        return _spool_stream(stream, names, made, shop, how, interrupt)
+
+
+@contextmanager
+def _closing(stream: Any) -> Iterator[None]:
+    """Close a stream of rows; after Ctrl-C the database may still be fetching from it."""
+    try:
+        yield
+    except Exception:
+        with suppress(Exception):
+            stream.close()
+        raise
+    with suppress(Exception):
+        stream.close()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a column is to be in the spool, where that is more than its Arrow type says."""
+
+    type: str | None = None
+    levels: tuple[str, ...] | None = None
+
+
+def _of_duckdb(kind: Any) -> _Made:
+    if kind.id == "enum":
+        return _Made(None, tuple(dict(kind.children)["values"]))
+    return _Made(str(kind) if kind.id in ("hugeint", "uhugeint") else None)
+
+
+def _open_dbapi(text: str, connection: Any, shop: Workshop, how: Settings) -> Source:
+    with _refusing():
+        cursor = _cursor(connection)
+    try:
+        with _refusing():
+            cursor.execute(text)
+        if hasattr(cursor, "fetch_record_batch"):
+            return _open_adbc(cursor, shop, how)
+        if not cursor.description:
+            raise _no_rows()
+        names = [one[0] for one in cursor.description]
+        return _spool_rows(names, cursor.fetchmany, shop, how, is_untyped=_is_sqlite(connection))
+    finally:
+        with suppress(Exception):
+            cursor.close()
+
+
+def _is_sqlite(connection: Any) -> bool:
+    return any(one.__module__ == "sqlite3" for one in type(connection).__mro__)
+
+
+def _cursor(connection: Any) -> Any:
+    if _root(connection) == "psycopg" and not connection.autocommit:
+        # A cursor with a name stays on the server: psycopg would fetch the whole answer otherwise.
+        return connection.cursor(name="unless")
+    return connection.cursor()
+
+
+def _open_adbc(cursor: Any, shop: Workshop, how: Settings) -> Source:
+    with _refusing():
+        is_arrow = find_spec("pyarrow") is not None or not hasattr(cursor, "fetch_arrow")
+        stream = cursor.fetch_record_batch() if is_arrow else cursor.fetch_arrow()
+    schema = getattr(stream, "schema", None)
+    if schema is None:
+        names = [one[0] for one in cursor.description or ()]
+        return _spool_stream(stream, _names(names, how), [_Made()] * len(names), shop, how)
+    if not len(schema):
+        raise _no_rows()
+    made = [_of_arrow(one.type) for one in schema]
+    with _closing(stream):
+        return _spool_stream(stream, _names(schema.names, how), made, shop, how)
+
+
+def _of_arrow(kind: Any) -> _Made:
+    # PostgreSQL's numbers of any length come as text.
+    return _Made("DOUBLE" if getattr(kind, "type_name", None) == "numeric" else None)
+
+
+def _open_sqlalchemy(text: Any, connection: Any, shop: Workshop, how: Settings) -> Source:
+    if "asyncio" in type(connection).__module__:
+        raise SettingError(
+            "connection= is asynchronous, and reading waits for its rows; give an engine of "
+            "sqlalchemy.create_engine(...)."
+        )
+    with _refusing():
+        if hasattr(connection, "get_bind"):
+            # A session.
+            opened, owned = connection.connection(), False
+        elif hasattr(connection, "exec_driver_sql"):
+            opened, owned = connection, False
+        else:
+            opened, owned = connection.connect(), True
+    try:
+        with _refusing():
+            result = _ask_sqlalchemy(opened, text)
+        try:
+            if not result.returns_rows:
+                raise _no_rows()
+            is_untyped = opened.dialect.name == "sqlite"
+            return _spool_rows(list(result.keys()), result.fetchmany, shop, how, is_untyped=is_untyped)
+        finally:
+            result.close()
+    finally:
+        if owned:
+            opened.close()
+
+
+def _ask_sqlalchemy(connection: Any, text: Any) -> Any:
+    driver = getattr(connection.connection, "driver_connection", None)
+    options = connection.get_execution_options()
+    is_automatic = (
+        options.get("isolation_level") == "AUTOCOMMIT" or getattr(driver, "autocommit", None) is True
+    )
+    # Rows stay on the server until they are fetched, which needs a transaction.
+    options = {} if is_automatic else {"stream_results": True}
+    if isinstance(text, str):
+        return connection.exec_driver_sql(text, execution_options=options)
+    return connection.execute(text, execution_options=options)
+
+
+# --- the spool -------------------------------------------------------------------------------------------
+
+
+def _spool_stream(
+    stream: Any,
+    names: tuple[str, ...],
+    made: Sequence[_Made],
+    shop: Workshop,
+    how: Settings,
+    interrupt: Callable[[], object] | None = None,
+) -> Source:
+    """Copy Arrow batches to the spool."""
+    shop.attach_spool()
+    shop.register("stream", ArrowStream(stream))
+    aliases = ", ".join(f"c{place}" for place in range(len(names)))
+    types = [row[1] for row in shop.rows("describe stream")]
+    wanted = [place for place, name in enumerate(names) if how.wants(name)]
+    # Whole numbers beyond 64 bits come as decimals.
+    casts = [made[place].type or re.sub(r"^DECIMAL\(\d+,0\)$", "HUGEINT", types[place]) for place in wanted]
+    selected = ", ".join(
+        f"c{place}" if cast == types[place] else f"try_cast(c{place} as {cast}) as c{place}"
+        for place, cast in zip(wanted, casts, strict=True)
+    )
+    with shop.interrupting(interrupt):
+        shop.run(f"create table {_SPOOLED} as select {selected or '1 as none'} from stream as t({aliases})")
+    fields = []
+    for place, cast in zip(wanted, casts, strict=True):
+        form, kind = form_of(cast)
+        levels = made[place].levels
+        if levels is None:
+            fields.append(Field(names[place], f"c{place}", form, kind))
+        else:
+            fields.append(Field(names[place], f"c{place}", "text", "category", levels=levels))
+    shop.lock()
+    return Source(shop.title, _SPOOLED, names, tuple(fields))
+
+
+def _batch_size(n_columns: int) -> int:
+    return min(max(_BATCH // max(n_columns, 1), _LEAST), _MOST)
+
+
+def _names(columns: Sequence[object], how: Settings) -> tuple[str, ...]:
+    names = outer_names(columns, "the query", "name one of them otherwise with AS")
+    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    return names
+
+
+def _spool_rows(
+    columns: Sequence[object],
+    fetch: Callable[[int], Sequence[Sequence[Any]]],
+    shop: Workshop,
+    how: Settings,
+    *,
+    is_untyped: bool = False,
+) -> Source:
+    """Copy rows of Python objects to the spool, batch by batch, in the thread that asked for them.
+
+    In a database that `is_untyped`, numbers may be written as text, as they are after an import of CSV.
+    """
+    names = _names(columns, how)
+    wanted = {name: place for place, name in enumerate(names) if how.wants(name)}
+    spooled = {name: _Column(f"c{place}", is_untyped) for name, place in wanted.items()}
+    shop.attach_spool()
+    # Of a transaction that is never ended, nothing is left.
+    shop.run("begin")
+    first = ", ".join(f"{one.column} VARCHAR" for one in spooled.values()) or "none INTEGER"
+    shop.run(f"create table {_SPOOLED} ({first})")
+    size = _batch_size(len(names))
+    while True:
+        with _refusing():
+            rows = fetch(size)
+        if not rows:
+            break
+        _insert(rows, wanted, spooled, shop)
+        shop.bar.share(-1.0)
+    shop.run("commit")
+    shop.lock()
+    return Source(shop.title, _SPOOLED, names, tuple(one.field(name) for name, one in spooled.items()))
+
+
+def _insert(
+    rows: Sequence[Sequence[Any]], wanted: Mapping[str, int], spooled: "Mapping[str, _Column]", shop: Workshop
+) -> None:
+    values = list(zip(*rows, strict=True))
+    batch: dict[str, npt.NDArray[Any]] = {}
+    for name, place in wanted.items():
+        one = spooled[name]
+        before = one.type
+        array = one.take(values[place])
+        if one.type != before:
+            shop.run(
+                f"alter table {_SPOOLED} alter {one.column} type {one.type} using ({one.as_before(before)})"
+            )
+        batch[one.column] = array
+    if not batch:
+        batch["none"] = np.zeros(len(rows), dtype=np.int64)
+    shop.register("batch", batch)
+    casts = ", ".join(f"cast({one.column} as {one.type})" for one in spooled.values()) or "none"
+    shop.run(f"insert into {_SPOOLED} select {casts} from batch")
+
+
+_TYPES = {
+    "": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "integer": "BIGINT",
+    "huge": "HUGEINT",
+    "float": "DOUBLE",
+    "date": "DATE",
+    "moment": "TIMESTAMP",
+    "zoned": "TIMESTAMPTZ",
+}
+_NUMBERS = ("integer", "huge", "float")
+_NO_VALUE = MISSING_WORDS | {""}
+
+
+class _Column:
+    """A column of the spool: the kind of all values so far, and of text whether numbers came too."""
+
+    def __init__(self, column: str, is_untyped: bool = False) -> None:
+        self.column = column
+        self.kind = ""
+        self.is_mixed = False
+        # Whether all text so far is numbers and words for missing values.
+        self.may_be_numbers = is_untyped
+
+    @property
+    def type(self) -> str:
+        """The type of the column in the spool."""
+        return _TYPES.get(self.kind, "VARCHAR")
+
+    def take(self, values: Sequence[Any]) -> npt.NDArray[Any]:
+        """Return some values as an array that can be cast to the type of the column, widened if need be."""
+        kinds = {_kind_of(one) for one in {type(value) for value in values}} - {""}
+        if "decimal" in kinds:
+            kinds = kinds - {"decimal"} | {_kind_of_decimals(values)}
+        if "moment" in kinds:
+            kinds = kinds - {"moment"} | {_kind_of_moments(values)}
+        if "integer" in kinds:
+            kinds = kinds - {"integer"} | {_kind_of_integers(values)}
+        self._widen(kinds)
+        if self.may_be_numbers and "text" in kinds:
+            texts = {value for value in values if isinstance(value, str)}
+            self.may_be_numbers = all(is_number(one) or one.strip() in _NO_VALUE for one in texts)
+        if self.kind == "integer" and None not in values:
+            return np.array([int(value) for value in values], dtype=np.int64)
+        if self.kind == "float":
+            # A value that is no number is missing, as elsewhere.
+            return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+        return np.array([None if value is None else _written(value) for value in values], dtype=object)
+
+    def _widen(self, kinds: set[str]) -> None:
+        known = kinds | {self.kind} - {""}
+        if len(known) < 2:
+            self.kind = next(iter(known), "")
+        elif known <= {*_NUMBERS}:
+            self.kind = "float" if "float" in known else "huge"
+        elif "nested" in known:
+            self.kind = "nested"
+        else:
+            self.is_mixed = self.is_mixed or bool(known & {*_NUMBERS})
+            self.kind = "text"
+
+    def as_before(self, before: str) -> str:
+        """Write the values there are in the new type, numbers as they would be labelled."""
+        if self.type != "VARCHAR":
+            return f"{self.column}::{self.type}"
+        if before == "DOUBLE":
+            whole = f"{self.column} = trunc({self.column}) and abs({self.column}) < 1e18"
+            text = f"nullif({self.column}::VARCHAR, 'nan')"
+            return f"case when {whole} then {self.column}::BIGINT::VARCHAR else {text} end"
+        if before == "BOOLEAN":
+            return f"case when {self.column} then 'True' when not {self.column} then 'False' end"
+        return f"{self.column}::VARCHAR"
+
+    def field(self, name: str) -> Field:
+        """Return the field of this column, which now has all its values."""
+        if self.kind in ("bytes", "nested"):
+            return Field(name, self.column, "unusable")
+        if self.is_mixed or (self.kind == "text" and self.may_be_numbers):
+            # As in files without types, where NA among numbers stands for a missing one.
+            return Field(name, self.column, "words")
+        form: Form
+        form, kind = form_of(self.type)
+        return Field(name, self.column, form, kind)
+
+
+def _kind_of(kind: type) -> str:
+    # A boolean is an integer, and a moment a date, so the order matters.
+    known: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (type(None), ""),
+        (str, "text"),
+        ((bool, np.bool_), "boolean"),
+        ((int, np.integer), "integer"),
+        ((float, np.floating), "float"),
+        (Decimal, "decimal"),
+        (datetime, "moment"),
+        (date, "date"),
+        ((bytes, bytearray, memoryview), "bytes"),
+        ((list, tuple, dict, set, np.ndarray), "nested"),
+    )
+    return next((name for one, name in known if issubclass(kind, one)), "text")
+
+
+def _kind_of_decimals(values: Sequence[Any]) -> str:
+    whole = (
+        not isinstance(one, Decimal) or (one.is_finite() and one == one.to_integral_value()) for one in values
+    )
+    return "integer" if all(whole) else "float"
+
+
+def _kind_of_moments(values: Sequence[Any]) -> str:
+    zones = {one.tzinfo is not None for one in values if isinstance(one, datetime)}
+    return "text" if len(zones) > 1 else ("zoned" if zones == {True} else "moment")
+
+
+def _kind_of_integers(values: Sequence[Any]) -> str:
+    largest = max(abs(int(one)) for one in values if isinstance(one, int | np.integer | Decimal))
+    if largest < 2**63:
+        return "integer"
+    return "huge" if largest < 2**127 else "text"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, datetime):
+        return str(value) if value.tzinfo is not None else to_label(value)
+    if isinstance(value, memoryview | bytearray):
+        value = bytes(value)
+    return to_label(value)
