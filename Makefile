@@ -9,7 +9,7 @@ JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench paper truth faults golden lock clean
+.PHONY: help demo test test-slow check format bench paper truth tables faults golden lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -55,6 +55,9 @@ paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a fe
 
 truth: $(READY) ## judge what is said of tables whose law is known, into docs/accuracy.md (resumes; SEED=n; QUICK=1: into build/truth)
 	@$(BIN)/python -m studies.truth --data $(DATA) $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick)
+
+tables: $(READY) ## judge what is said of numbers, holes and weights, into docs/accuracy.md (resumes; SEED=n; QUICK=1: into build/tables)
+	@$(BIN)/python -m studies.tables $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick)
 
 faults: $(READY) ## kill, fill disks and open hostile files, into docs/reliability.md (resumes; SEED=n; QUICK=1: into build/faults)
 	@$(BIN)/python -m studies.faults $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick)

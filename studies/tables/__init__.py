@@ -1,1 +1,1 @@
-"""Studies of tables as people have them: with weights, missing values, many columns."""
+"""Tables as people have them: numbers, confounders that are cut, missing values, weighted samples."""

@@ -17,6 +17,8 @@ Row = Sequence[object]
 # Bounds of the bins of confidence; the last ones are narrow, because most findings are there.
 BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
 GATE_KINDS = ("gated", "differs")
+# The section of `studies.tables` stands between these marks.
+TABLES_BEGIN, TABLES_END = "<!-- studies.tables -->", "<!-- end of studies.tables -->"
 SYNTHETIC_GATED = ("gated 2-4", "gated 3-8", "gated by two")
 
 
@@ -49,8 +51,16 @@ def write(records: Iterable[Record], out: Path, *, seed: int, quick: bool = Fals
         _failed_section(failed),
     ]
     page = out / "accuracy.md"
+    if page.exists():
+        parts.append(marked_section(page.read_text()))
     page.write_text("\n\n".join(part for part in parts if part) + "\n")
     return page
+
+
+def marked_section(text: str) -> str:
+    """Return the section that another study wrote into the page, with its marks; nothing if there is none."""
+    begin, end = text.find(TABLES_BEGIN), text.find(TABLES_END)
+    return text[begin : end + len(TABLES_END)] if 0 <= begin < end else ""
 
 
 # ---------------------------------------------------------------------- words and numbers

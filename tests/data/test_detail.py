@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import unless
+from unless.data.dataset import unknown_levels
 
 
 def table(n_rows, seed=0):
@@ -26,7 +27,7 @@ def test_each_finer_group_lies_inside_one_level_and_all_rows_are_there():
 
 
 def test_few_rows_and_plain_categories_have_no_detail():
-    assert unless.read(table(400)).detail is None
+    assert unless.read(table(80)).detail is None
     assert unless.read({"a": ["x", "y"] * 900, "b": ["u", "v", "w"] * 600}).detail is None
     assert unless.read(table(2_000), strict=True, bins=dict.fromkeys("xyz", 4)).detail is None
 
@@ -71,3 +72,23 @@ def test_what_follows_a_number_is_not_linked_by_its_cut():
         assert {("x", "z"), ("y", "z")} <= found
         falsely += ("x", "y") in found
     assert falsely == 0
+
+
+def test_a_level_of_missing_values_that_nobody_asked_for_is_no_value_to_tests():
+    """Which rows lack an answer depends on the region; the answer does not."""
+    import pandas
+
+    rng = np.random.default_rng(5)
+    region = rng.integers(0, 3, 900)
+    frame = pandas.DataFrame({"region": np.array(list("nsw"))[region]})
+    for name in ("job", "mood"):
+        frame[name] = np.array(list("abc"))[rng.integers(0, 3, 900)]
+        frame.loc[rng.random(900) < np.array([0.15, 0.4, 0.65])[region], name] = None
+    data = unless.read(frame)
+    assert "job" in unknown_levels(data)
+    assert "which tests do not take for a value" in data.plan.missing
+    assert not unless.learn(frame).statements_.findings
+    # Who asks for a level gets one, and the truth about it.
+    asked = unless.learn(frame, missing="level").statements_.findings
+    assert {one.pair for one in asked} == {("job", "region"), ("mood", "region")}
+    assert not unknown_levels(unless.read(frame, missing="level"))

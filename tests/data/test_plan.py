@@ -45,7 +45,7 @@ def told(columns, name="x", **settings):
         (["01234", "20000", "31000", "00001"] * 50, "category, 4 levels"),
         ([0] * 120 + [1] * 60 + [2] * 14 + [3, 3, 4, 4, 6, 7], f"ordered, 3 levels: 0, 1, 2 or more{MERGED}"),
         ([0] * 150 + list(range(2, 27)) * 2, "number, cut at 1"),
-        ([0.0] * 120 + [i / 10 for i in range(1, 81)], "number, cut at above 0"),
+        ([0.0] * 120 + [i / 10 for i in range(1, 81)], "number, cut at above 0, 5"),
         (["x"] * 100 + [None] * 100, "category, 1 levels, missing is a level"),
     ],
     ids=lambda value: None if isinstance(value, list) else value[:24],
@@ -153,7 +153,7 @@ def holes(patterns):
 
 def test_few_rows_with_holes_are_left_out():
     policy = decide_holes(["a", "b"], holes({"": 96, "a": 3, "b": 1}))
-    assert (policy.levels, policy.left_out, policy.n_dropped) == ((), (), 4)
+    assert (policy.levels, policy.n_dropped) == ((), 4)
 
 
 def test_a_column_with_many_holes_gets_a_level():
@@ -161,12 +161,11 @@ def test_a_column_with_many_holes_gets_a_level():
     assert (policy.levels, policy.n_dropped, policy.dropped_for) == (("a",), 5, (("b", 5),))
 
 
-def test_columns_missing_together_never_both_get_a_level():
+def test_columns_missing_together_get_a_level_only_where_too_few_rows_would_remain():
     policy = decide_holes(["a", "b"], holes({"": 70, "a b": 28, "a": 2}))
     assert (policy.levels, policy.n_dropped) == ((), 30)
-    # More than half of the rows would be lost: one gets a level, the other is left out.
     policy = decide_holes(["a", "b"], holes({"": 35, "a b": 60, "a": 5}))
-    assert (policy.levels, policy.left_out, policy.n_dropped) == (("a",), ("b",), 0)
+    assert (policy.levels, policy.n_dropped) == (("a", "b"), 0)
 
 
 def test_rows_are_left_out_only_while_half_remain():
@@ -182,7 +181,7 @@ def test_what_was_done_with_missing_values_is_said():
     data = unless.read(table)
     assert data.plan.missing == (
         "1 of 200 rows lacks 'a' (1): it is used only by tests that do not need what is missing; missing "
-        "values of 'b' (50) are a level."
+        "values of 'b' (50) are a level, which tests do not take for a value."
     )
     assert data.plan.missing in data.notes
     assert levels_of(data)["b"] == ("p", "q", "r", "missing")
@@ -427,7 +426,7 @@ def test_words_for_missing_in_a_column_of_numbers(tmp_path, hole, rows):
     # Three numbers may be codes of kinds.
     assert unless.prepare(path)["q"].role == "category"
     data = unless.read(path)
-    assert data.plan.missing == f"Missing values of 'q' ({rows}) are a level."
+    assert data.plan.missing.startswith(f"Missing values of 'q' ({rows}) are a level")
     assert data.domain["q"].levels[:3] == ("1", "2", "3.5")
 
 

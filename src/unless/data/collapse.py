@@ -36,9 +36,9 @@ _BLOCK = 64
 _BLOCK_CELLS = 2**22
 
 
-# The rows that finer groups of numbers need, how many of them make a level at most, the rows of each, and the
-# share of the memory that rows told apart by them may take.
-LEAST_FOR_FINER, TIMES_FINER, ROWS_A_FINER_GROUP, FINER_SHARE = 1_000, 3, 100, 0.5
+# The rows that finer groups of numbers need, how many there are at most, the rows of each, and the share of
+# the memory that rows told apart by them may take.
+LEAST_FOR_FINER, MOST_FINER, ROWS_A_FINER_GROUP, FINER_SHARE = 100, 192, 10, 0.5
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def finer_plans(
     for name, (one, shape) in shapes.items():
         if not shape.known or not shape.cuts or shape.part:
             continue
-        n_wanted = min(TIMES_FINER * len(shape.levels), n_rows // ROWS_A_FINER_GROUP)
+        n_wanted = min(MOST_FINER, n_rows // ROWS_A_FINER_GROUP)
         cuts = sorted({*shape.cuts, *find_cuts(numbers[name], n_wanted)})
         if len(cuts) > len(shape.cuts):
             known = number_or_null(one, how)
@@ -167,9 +167,14 @@ def finer_plans(
     return plans
 
 
-def _group_sql(number: str, cuts: Sequence[float]) -> str:
-    steps = " ".join(f"when {number} < {cut!r}::DOUBLE then {place}" for place, cut in enumerate(cuts))
-    return f"case {steps} else {len(cuts)} end"
+def _group_sql(number: str, cuts: Sequence[float], first: int = 0) -> str:
+    """Write the group of a number as a tree of comparisons, which takes few of them."""
+    if not cuts:
+        return str(first)
+    middle = len(cuts) // 2
+    below = _group_sql(number, cuts[:middle], first)
+    above = _group_sql(number, cuts[middle + 1 :], first + middle + 1)
+    return f"case when {number} < {cuts[middle]!r}::DOUBLE then {below} else {above} end"
 
 
 def _names_sql(shape: Shape) -> str:

@@ -12,8 +12,8 @@ from unless.data.labels import to_label
 Floats = npt.NDArray[np.float64]
 # With fewer groups a U-shaped effect cannot be seen; with more the cells of a pair of columns are thin.
 FEWEST_GROUPS, MOST_GROUPS = 3, 8
-# Rows behind each cell of a table of two cut columns grow with the rows if groups grow as their cube root.
-ROWS_A_CUBE = 20
+# Numbers of 100 rows are cut into so many groups; ten times the rows bear one more.
+GROUPS_OF_HUNDRED = 4
 # A group of fewer rows says nothing, and makes tests doubtful.
 LEAST_ROWS = 10
 # A cut may move by this share of a group to reach a readable number.
@@ -24,9 +24,10 @@ def n_groups(n_rows: float) -> int:
     """Return into how many groups numbers are cut, by the number of rows that have one.
 
     >>> [n_groups(n) for n in (50, 344, 2_700, 1_000_000)]
-    [3, 4, 6, 8]
+    [4, 5, 5, 8]
     """
-    return min(MOST_GROUPS, max(FEWEST_GROUPS, int((n_rows / ROWS_A_CUBE) ** (1 / 3) + 1.5)))
+    wanted = round(GROUPS_OF_HUNDRED + log10(max(n_rows, 1) / 100))
+    return min(MOST_GROUPS, max(FEWEST_GROUPS, wanted))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
+# How `unless.read` names the level of missing values.
+MISSING_LABELS = ("missing", "(missing)")
 # Beyond this a share of the rows is no longer exact.
 MOST_ROWS = 2**53
 
@@ -247,3 +249,19 @@ def _collapse(rows: Rows, weights: npt.NDArray[Any]) -> tuple[Rows, npt.NDArray[
     rows, weights = rows[order], weights[order]
     starts = np.flatnonzero(np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)])
     return np.ascontiguousarray(rows[starts]), np.add.reduceat(weights, starts)
+
+
+def unknown_levels(data: Dataset) -> dict[str, int]:
+    """Return the columns whose missing values the plan made a level, for want of complete rows, and its code.
+
+    The level keeps rows for learners and models. To tests it is no value: they take other rows. A column that
+    was ticked or not, or whose level was asked for, is not among these.
+    """
+    found = {}
+    for line in () if data.plan is None else data.plan.lines:
+        if line.kept and line.missing and line.name in data.domain:
+            levels = data.domain[line.name].levels
+            codes = [code for code, level in enumerate(levels) if level in MISSING_LABELS]
+            if len(codes) == 1 and len(levels) > 2:
+                found[line.name] = codes[0]
+    return found

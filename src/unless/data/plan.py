@@ -212,7 +212,7 @@ class Plan:
     >>> table = {"id": range(1, 101), "sex": ["f", "m"] * 50, "age": [*range(20, 70), *range(20, 70)]}
     >>> plan = unless.prepare(table)
     >>> print(plan["age"])
-    age: number, cut at 40, 50
+    age: number, cut at 30, 45, 60
     >>> print(plan["id"])
     id: identifier, left out (a name of identifiers and a different value in each row)
     """

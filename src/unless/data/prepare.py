@@ -99,7 +99,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     --------
     >>> plan = prepare({"age": list(range(20, 80)) * 2, "sex": ["f", "m"] * 60, "Freq": [2, 3] * 60})
     >>> print(plan)
-    age   number, cut at 40, 60
+    age   number, cut at 35, 50, 65
     sex   category, 2 levels
     Freq  category, 2 levels
     """
@@ -389,14 +389,7 @@ def _missing(
     changed = dict(lines)
     for name in policy.levels:
         changed[name] = replace(lines[name], missing=True)
-    for name in policy.left_out:
-        why = "missing too often, together with others"
-        changed[name] = replace(
-            lines[name], kept=False, why=why, cuts=(), levels=(), rare=0, parts=(), choices=()
-        )
-    if policy.left_out:
-        _at_least_two(changed, found)
-    return told(policy, holes), changed
+    return told(policy, holes, forced), changed
 
 
 def _patterns(

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri, fdtrc
+from scipy.special import chdtrc, chdtri, fdtrc
 
 from unless.data.dataset import Dataset
 from unless.data.design import Design
@@ -23,6 +23,8 @@ Codes = npt.NDArray[np.int32]
 _LEAST_P = 1e-290
 # Pairs of columns whose design effects are averaged, at most.
 _MOST_PAIRS = 40
+# Tables with more cells are corrected by the mean of their factors alone.
+_MOST_CELLS = 144
 
 
 class DesignEffects:
@@ -68,6 +70,68 @@ class DesignEffects:
         # The design effect by weights is in the counts already.
         return max(float(factor) / df, self.share)
 
+    def unevenness(self, a: Codes, b: Codes, kept: npt.NDArray[np.bool_]) -> float:
+        """Return the squared coefficient of variation of the factors over the cells of two columns.
+
+        Where some cells vary much more than others, as rows with large weights make them do, the mean factor
+        is too small for what deviates most (the second order of Rao and Scott 1984).
+        """
+        weights = np.where(kept, self.design.weights, 0.0) * self.share
+        n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
+        cells = a.astype(np.int64) * n_b + b
+        counted: Floats = np.bincount(cells, weights=weights, minlength=n_a * n_b).astype(np.float64)
+        total = float(counted.sum())
+        if not total:
+            return 0.0
+        shares = counted.reshape(n_a, n_b) / total
+        p, q = shares.sum(axis=1), shares.sum(axis=0)
+        shown = [(k, m) for k in np.flatnonzero(p).tolist() for m in np.flatnonzero(q).tolist()]
+        df = (len(np.flatnonzero(p)) - 1) * (len(np.flatnonzero(q)) - 1)
+        if df < 2 or len(shown) > _MOST_CELLS:
+            return 0.0
+        adds = np.stack(
+            [np.outer((np.arange(n_a) == k) - p[k], (np.arange(n_b) == m) - q[m]).ravel() for k, m in shown],
+            axis=1,
+        )
+        adds -= (shares.ravel()[:, None] * adds).sum(axis=0)
+        adds /= np.sqrt([p[k] * q[m] for k, m in shown])
+        cells_vary = self._covariance(cells, n_a * n_b, weights, kept)
+        half = np.stack([(cells_vary * one).sum(axis=1) for one in adds.T], axis=1)
+        varied = np.stack([(half * one[:, None]).sum(axis=0) for one in adds.T])
+        mean = float(np.trace(varied))
+        return max(0.0, df * float((varied**2).sum()) / mean**2 - 1) if mean > 0 else 0.0
+
+    def _covariance(
+        self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, kept: npt.NDArray[np.bool_]
+    ) -> Floats:
+        """Return the covariance of the weighted counts of cells over the design, as `_variance` does."""
+        n_strata = int(self._strata.max()) + 1
+        found = np.zeros((n_cells, n_cells))
+        if self.design.clusters is None:
+            at = self._strata * n_cells + cells
+            squares = np.where(kept, self.design.squares, 0.0) * self.share**2
+            by_cell, totals = (
+                np.bincount(at, weights=one, minlength=n_strata * n_cells).reshape(n_strata, n_cells)
+                for one in (squares, weights)
+            )
+            units = np.bincount(self._strata, weights=np.where(kept, self._n_rows, 0.0), minlength=n_strata)
+            for n, square, total in zip(units.tolist(), by_cell, totals, strict=True):
+                if n > 1:
+                    found += n / (n - 1) * (np.diag(square) - np.outer(total, total) / n)
+            return found
+        n_clusters = int(self.design.clusters.max()) + 1
+        at = self.design.clusters * n_cells + cells
+        counted = np.bincount(at, weights=weights, minlength=n_clusters * n_cells).reshape(
+            n_clusters, n_cells
+        )
+        for stratum in range(n_strata):
+            some = counted[(self._stratum_of_cluster == stratum) & (counted.sum(axis=1) > 0)]
+            if len(some) > 1:
+                some = some - some.mean(axis=0)
+                for cell in range(n_cells):
+                    found[cell] += len(some) / (len(some) - 1) * (some * some[:, cell, None]).sum(axis=0)
+        return found
+
     def _variance(self, adds: Floats, weights: Floats, kept: npt.NDArray[np.bool_]) -> float:
         """Return the variance of a weighted sum over the design: between clusters, or rows, of a stratum."""
         if self.design.clusters is None:
@@ -84,12 +148,21 @@ class DesignEffects:
         n, square, total = n[several], square[several], total[several]
         return float((n / (n - 1) * (square - total**2 / n)).sum())
 
-    def corrected(self, found: Statistic, factor: float) -> Statistic:
-        """Divide a statistic by its factor, and give it the value of chi-square that is as unlikely."""
+    def corrected(self, found: Statistic, factor: float, unevenness: float = 0.0) -> Statistic:
+        """Divide a statistic by its factor, and give it the value of chi-square that is as unlikely.
+
+        Uneven factors leave it fewer degrees of freedom.
+        """
         value = found.value / factor
-        if self.freedom is None or not found.df:
+        if not found.df or (self.freedom is None and not unevenness):
             return Statistic(value, found.df)
-        p = max(float(fdtrc(found.df, self.freedom * found.df, value / found.df)), _LEAST_P)
+        # Of a test of few degrees of freedom, factors are uneven by less.
+        uneven = 1 + min(unevenness, found.df - 1.0)
+        df = found.df / uneven
+        if self.freedom is None:
+            p = max(float(chdtrc(df, value / uneven)), _LEAST_P)
+        else:
+            p = max(float(fdtrc(df, self.freedom * df, value / found.df)), _LEAST_P)
         return Statistic(min(value, float(chdtri(found.df, p))), found.df)
 
 

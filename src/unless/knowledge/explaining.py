@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.progress import PATIENCE, progress
 from unless.errors import SettingError
@@ -29,8 +29,6 @@ SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
 ASSOCIATED = 0.05
-# How `unless.read` names the level of missing values.
-MISSING = ("missing", "(missing)")
 # Fewer rows missing together, or known together, tell nothing.
 LEAST_MISSING = 20
 # A pair that is not linked shows no p below this.
@@ -203,7 +201,7 @@ class _Writer:
         """Say of a pair that only its missing values go together that they do; else nothing."""
         read = self.referee.table
         codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.row_counts
-        if None in codes:
+        if None in codes or any(self.table.domain.names[c] in unknown_levels(self.table) for c in one.pair):
             return ""
         missing = [read.codes[c] == code for c, code in zip(one.pair, codes, strict=True)]
         n_both = int(counts[missing[0] & missing[1]].sum())
@@ -299,7 +297,7 @@ class _Writer:
 
 def _missing_code(variable: Variable) -> int | None:
     """Return the code of the level that stands for missing values, if there is one."""
-    return next((variable.levels.index(label) for label in MISSING if label in variable.levels), None)
+    return next((variable.levels.index(label) for label in MISSING_LABELS if label in variable.levels), None)
 
 
 # A function is said only where chance cannot make it (referee/determined.py).

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
@@ -186,6 +186,7 @@ class Grounds:
     def __init__(self, data: Dataset, effect: float) -> None:
         self.data, self.effect = data, effect
         self.counter = Counter(data)
+        self._unknown = {data.domain.index(name): code for name, code in unknown_levels(data).items()}
 
     def of(
         self,
@@ -202,10 +203,10 @@ class Grounds:
         """Put together what is known of a pair on one side."""
         inside = self._inside(where)
         n_rows = int(self.data.counts.sum() if inside is None else self.data.counts[inside].sum())
-        if self.data.detail is not None and self.data.detail.missing:
+        if self._unknown or (self.data.detail is not None and self.data.detail.missing):
             # Those that have what the test needs.
             n_rows = round(side.n_rows * side.design_effect)
-        counted = self._counted(pair, given, inside) if with_tables else None
+        counted = self._counted(pair, given, self._known(inside, [*pair, *given])) if with_tables else None
         names = self.data.domain.names
         beyond = max(0.0, side.statistic.value - side.statistic.df)
         n_told = float(n_rows) if self.data.design is None else side.n_rows
@@ -235,6 +236,16 @@ class Grounds:
             return None
         masks = [region.holds(self.data.domain, self.data.rows) for region in where]
         return np.asarray(np.logical_or.reduce(masks))
+
+    def _known(
+        self, inside: npt.NDArray[np.bool_] | None, columns: Sequence[int]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Leave out rows that lack a value in one of some columns, where that is a level."""
+        for column in columns:
+            if column in self._unknown:
+                known = self.data.rows[:, column] != self._unknown[column]
+                inside = known if inside is None else inside & known
+        return inside
 
     def _counted(
         self, pair: tuple[int, int], given: Sequence[int], inside: npt.NDArray[np.bool_] | None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import DesignEffects
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
@@ -22,6 +22,8 @@ Term = tuple[int, ...]
 _RULES = (1e-6, 1e-1), 2e-2
 # A score whose variance is no more than this share of its own is explained by the regression already.
 EXPLAINED = 1e-7
+# A level of a cut column is held as so many groups at most, of about so many rows or more.
+GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 # Numberings of rows that are kept.
 _KEPT = 64
 
@@ -66,6 +68,7 @@ class Table:
             self.counts = data.design.weights * self.survey.share
             self.n_rows = round(data.n_rows * self.survey.share)
         self._effects: dict[tuple[int, int], float] = {}
+        self._uneven: dict[tuple[int, int], float] = {}
         self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
         # Room for indicators is made as they come.
         self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
@@ -75,6 +78,10 @@ class Table:
         self._owners: dict[int, int] = {}
         holes = {} if data.detail is None else data.detail.missing
         self._missing: dict[int, Bools] = {data.domain.index(name): one for name, one in holes.items()}
+        for name, code in unknown_levels(data).items():
+            column = data.domain.index(name)
+            lacks = self._codes[column] == code
+            self._missing[column] = lacks | self._missing.get(column, lacks)
         self._weights: dict[frozenset[int], Floats] = {frozenset(): self.counts}
         weighted = [
             np.bincount(
@@ -95,11 +102,16 @@ class Table:
             for variable, totals in zip(data.domain, weighted, strict=True)
         ]
         self._is_ordered = [bool(one.ordered or one.cuts) for one in data.domain]
+        # Of cut columns, the groups that regressions hold, and the place of each row in their order.
         self._finer: dict[int, int] = {}
+        self.finest: dict[int, Ints] = {}
         for name, codes in {} if data.detail is None else sorted(data.detail.finer.items()):
             column = data.domain.index(name)
-            self._finer[column] = self._added(codes.astype(np.int32), None)
-            self._owners[self._finer[column]] = column
+            self.finest[column] = codes.astype(np.int64)
+            groups = _held_groups(self.finest[column], self._codes[column], self.counts)
+            if len(np.unique(groups)) > len(np.unique(self._codes[column])):
+                self._finer[column] = self._added(groups.astype(np.int32), None)
+                self._owners[self._finer[column]] = column
         self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], Fit] = {}
         self._latest: dict[int, Fit] = {}
         self._combined: dict[Term, list[int]] = {}
@@ -116,6 +128,10 @@ class Table:
             return frozenset()
         made_from = {self._owners.get(s, s) for c in columns for s in self._sources[c]}
         return frozenset(made_from & self._missing.keys())
+
+    def columns_of(self, columns: Iterable[int]) -> set[int]:
+        """Return the columns of the table that some columns, indicators among them, are made from."""
+        return {self._owners.get(s, s) for c in columns for s in self._sources[c]}
 
     def weights(self, needed: frozenset[int]) -> Floats:
         """Return the counts of rows, 0 where one of some columns has no value."""
@@ -258,8 +274,22 @@ class Table:
         if self.survey is None:
             return found
         columns = {self._owners.get(s, s) for term in terms for c in term for s in self._sources[c]}
-        factor = max((self.design_effect(target, c) for c in columns), default=1.0)
-        return self.survey.corrected(found, factor)
+        if not columns:
+            return found
+        worst = max(sorted(columns), key=lambda c: self.design_effect(target, c))
+        return self.corrected(found, target, worst)
+
+    def corrected(self, found: Statistic, a: int, b: int) -> Statistic:
+        """Correct a statistic of two columns for their design effect."""
+        if self.survey is None:
+            return found
+        pair = (min(a, b), max(a, b))
+        if pair not in self._uneven:
+            kept = self.weights(self.incomplete(pair)) > 0
+            self._uneven[pair] = (
+                self.survey.unevenness(self.codes[pair[0]], self.codes[pair[1]], kept) if a != b else 0.0
+            )
+        return self.survey.corrected(found, self.design_effect(a, b), self._uneven[pair])
 
     def likelihood_ratio(
         self, target: int, terms: Iterable[Term], more: Iterable[Term], other: int | None = None
@@ -408,7 +438,7 @@ class Table:
         for (term, _, _), (value, df), size in zip(groups, found.tolist(), sizes.tolist(), strict=True):
             slope = slopes[begin : begin + size]
             variance = variances[at : at + size**2].reshape(size, size)
-            test = Statistic(value, int(df)) if df >= 0 else _known_part(slope, variance, value)
+            test = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
             parts.append(_ScorePart(self._corrected(test, target, [term]), slope, variance))
             at, begin = at + size**2, begin + size
         return parts
@@ -461,7 +491,26 @@ def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
     return scores
 
 
-def _known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
+def _held_groups(finest: Ints, levels: Codes, counts: Floats) -> Ints:
+    """Join neighbouring places of each level into a few groups, each of enough rows."""
+    totals = np.bincount(finest, weights=counts)
+    level_of = np.zeros(len(totals), dtype=np.int64)
+    level_of[finest] = levels
+    order = np.lexsort((np.arange(len(totals)), level_of))
+    groups, n_groups = np.zeros(len(totals), dtype=np.int64), 0
+    for level in np.unique(level_of[np.unique(finest)]).tolist():
+        places = [place for place in order.tolist() if level_of[place] == level and totals[place] > 0]
+        rows = np.array([totals[place] for place in places])
+        n_wanted = min(GROUPS_A_LEVEL, max(1, round(float(rows.sum()) / ROWS_A_GROUP)), len(places))
+        # A place belongs to the part of the level in which its middle lies.
+        middle = (np.cumsum(rows) - rows / 2) / rows.sum()
+        parts = np.minimum((middle * n_wanted).astype(np.int64), n_wanted - 1)
+        groups[places] = n_groups + np.unique(parts, return_inverse=True)[1]
+        n_groups += int(np.unique(parts).size)
+    return groups[finest]
+
+
+def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
     """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
     from unless.kernels.linear import spectrum
 

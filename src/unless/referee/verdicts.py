@@ -15,6 +15,7 @@ from unless.referee.blankets import find_blanket
 from unless.referee.confidence import DIFFERENCE, gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates, side_of
 from unless.referee.interactions import KEPT, Models, find_products, mean_of, regrow
+from unless.referee.leftovers import look_again
 from unless.referee.regressions import Bools, Table
 from unless.referee.rules import Rule, find_rule
 from unless.referee.wide import ASSOCIATED, WideTester, regressable
@@ -24,6 +25,8 @@ Pair = tuple[int, int]
 # The level at which blankets grow and shrink, and below which a pair may be a link; of many columns, blankets
 # take in about so many by chance at most.
 ALPHA, MOST_BY_CHANCE = 0.05, 2.0
+# A second look bears out the first where its p, to this power, is no larger.
+AGAIN = 2.0
 # With a larger p beside main effects alone, no pair of a table becomes a finding.
 HOPELESS_P = 0.02
 # Rules are looked for with all other columns fixed where they are no more than this: else few rows agree.
@@ -175,7 +178,10 @@ class Referee:
             if account.differences:
                 choices = self._n_choices(account)
                 p = min(p * 2, agreed(problem_ratios(models, account)) * choices, 1.0)
-            given = PairProblem(models, *pair, [column for column, _ in account.clauses]).given
+            within = PairProblem(models, *pair, [column for column, _ in account.clauses])
+            given = within.given
+            if account.differences:
+                p = self._looked_at_again(within, p, [self.table.indicator(account.clauses)])
             kind: Kind = "partly" if self._is_common_effect(account) else "gated"
             return Verdict(
                 pair, kind, account.inside, p, account=account, given=given, is_candidate=is_shut_out
@@ -277,7 +283,22 @@ class Referee:
         if trends:
             # How strong a link is follows from all levels, whether there is one also from the order.
             p_values.append(agreed(trends))
-        return side, min(1.0, min(p_values) * len(p_values))
+        levels = [
+            self.table.indicator([(c, (level,))]) for c in shared for level in self.table.used_levels(c)
+        ]
+        return side, self._looked_at_again(problem, min(1.0, min(p_values) * len(p_values)), [None, *levels])
+
+    def _looked_at_again(self, problem: PairProblem, p: float, parts: Sequence[int | None]) -> float:
+        """Return the larger p where a number is held fixed, which varies inside its groups, too.
+
+        `parts` are indicators of the rows in one of which there should be a link; None is all rows.
+        """
+        if p >= ALPHA:
+            return p
+        inside = [None if part is None else self.table.codes[part] == 1 for part in parts]
+        again = look_again(self.table, problem.pair, problem.bases, inside)
+        # Of a link both tell nearly the same; of what is left inside groups the first tells much more.
+        return p if again is None or again**AGAIN <= p else max(p, again)
 
     def _n_choices(self, account: Account) -> float:
         """Return the number of gates that the same search could have chosen."""

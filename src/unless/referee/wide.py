@@ -85,7 +85,7 @@ class WideTester:
             return None
         found = Statistic(float(((counts - expected) ** 2 / expected).sum()), df)
         if self.table.survey is not None:
-            found = self.table.survey.corrected(found, self.table.design_effect(a, b))
+            found = self.table.corrected(found, a, b)
         return SparseTest(found.value, df, found.p, "chi-square", 0)
 
     def _test(self, a: int, b: int, strata: Ints, held: Sequence[int] = ()) -> SparseTest:
