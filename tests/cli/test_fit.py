@@ -200,3 +200,52 @@ def test_odd_ways_to_validate(unless, berkeley, berkeley_csv, tmp_path, words, s
     assert result.exit_code == 2
     assert said in result.stderr
     assert not (tmp_path / "m.unless").exists()
+
+
+@pytest.fixture
+def holed(unless, berkeley_csv, tmp_path):
+    """Write the table with every tenth Dept missing."""
+    header, *lines = berkeley_csv.read_text().splitlines()
+    place = header.split(",").index("Dept")
+    rows = [line.split(",") for line in lines]
+    for row in rows[::10]:
+        row[place] = ""
+    path = tmp_path / "holed.csv"
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n")
+    return path
+
+
+def test_rows_with_missing_values_are_used(unless, berkeley, holed, tmp_path):
+    out = tmp_path / "m.unless"
+    result = unless("fit", berkeley, holed, "-o", out)
+    assert result.exit_code == 0, result.stderr
+    assert "to 4,526 rows of 3 columns" in result.stdout
+    assert "They are 4,073 complete rows and 453 with missing values, by EM in " in result.stdout
+    told = json.loads(unless("fit", berkeley, holed, "-o", out, "--json").stdout)
+    kept = {name: told["incomplete"][name] for name in ("n_complete", "n_incomplete", "n_drawn")}
+    assert kept == {"n_complete": 4073, "n_incomplete": 453, "n_drawn": 0}
+    assert told["n_rows"] == 4526
+    net = fit_weights(library.load(berkeley).structure_.features(), holed)
+    assert read_model(out).weights.tolist() == net.weights.tolist()
+    assert read_model(out).fit_report == net.fit_report
+    scored = json.loads(unless("score", out, holed, "--json").stdout)
+    assert scored["n_rows"] == 4526
+    assert scored["per_row"] == pytest.approx(net.score(holed))
+    assert (
+        "453 rows of 4,526 lack values; of these what is shown is scored."
+        in unless("score", out, holed).stderr
+    )
+
+
+def test_rows_with_missing_values_can_be_dropped_or_refused(unless, berkeley, holed, tmp_path):
+    first, second = tmp_path / "a.unless", tmp_path / "b.unless"
+    result = unless("fit", berkeley, holed, "-o", first, "--incomplete", "drop")
+    assert "Dropped 453 of 4,526 rows" in result.stderr
+    assert unless("fit", berkeley, holed, "-o", second, "--missing", "drop").exit_code == 0
+    assert first.read_bytes() == second.read_bytes()
+    result = unless("fit", berkeley, holed, "-o", tmp_path / "c.unless", "--missing", "error")
+    assert result.exit_code == 2
+    assert "missing values in 'Dept' (453)" in result.stderr
+    result = unless("score", first, holed, "--pll")
+    assert result.exit_code == 2
+    assert "missing values in 'Dept' (453)" in result.stderr

@@ -107,3 +107,32 @@ def test_scores_that_are_not_meant(unless, fitted, berkeley_csv, words, said):
     result = unless("score", fitted, berkeley_csv, *words.split())
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_table_is_read_by_a_plan_or_by_what_is_said(unless, tmp_path):
+    lines = ["id,price,size,tools,kind_a,kind_b"]
+    for i in range(240):
+        tools = ";".join(one for place, one in enumerate(("x", "y", "z")) if i * (place + 3) % 7 < 3)
+        lines.append(f'{i},"${1000 + 37 * (i % 90):,}.50",{"SML"[i % 3]},{tools},{i % 2},{1 - i % 2}')
+    table, plan = tmp_path / "t.csv", tmp_path / "p.json"
+    table.write_text("\n".join(lines))
+    learned, fitted = tmp_path / "m.unless", tmp_path / "f.unless"
+    assert unless("check", table, "--save", plan).exit_code == 0
+    assert unless("learn", table, "--plan", plan, "-o", learned).exit_code == 0
+    assert unless("fit", learned, table, "--plan", plan, "-o", fitted).exit_code == 0
+    plain = unless("score", fitted, table)
+    assert plain.exit_code == 0, plain.stderr
+    for words in (
+        ["--plan", plan],
+        ["--as", "size=category"],
+        ["--exclude", "id"],
+        ["--join", "kind=kind_a,kind_b"],
+        ["--ordered", "size=S,M,L"],
+        ["--strict"],
+    ):
+        assert unless("score", fitted, table, *words).stdout == plain.stdout, words
+    for words in (["ask", learned, "price", "size", "--table", table], ["show", learned, table]):
+        assert unless(*words, "--plan", plan).exit_code == 0
+    refused = unless("score", fitted, table, "--exclude", "price")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "The table has no column 'price'" in refused.stderr

@@ -27,7 +27,7 @@ PLANS = {
         "Freq": "counts the rows",
     },
     "Mroz": {
-        "work": "function of hoursw, kept apart", "hoursw": "number, cut at 1, 1,500",
+        "work": "category, 2 levels, a function of hoursw", "hoursw": "number, cut at 1, 1,500",
         "child6": "ordered, 3 levels: 0, 1, 2 or more",
         "child618": "ordered, 6 levels: 0, 1, 2, 3, 4, 5 or more", "agew": "number, cut at 35, 42, 50",
         "educw": "number, cut at 12, 13", "hearnw": "number, cut at above 0, 4",
@@ -40,7 +40,8 @@ PLANS = {
     },
     "TitanicSurvival": {
         "rownames": "identifier, left out", "survived": "category, 2 levels", "sex": "category, 2 levels",
-        "age": "number, cut at 20, 25, 32.5, 40, missing is a level", "passengerClass": "category, 3 levels",
+        "age": "number, cut at 20, 25, 32.5, 40, missing is a level",
+        "passengerClass": "ordered, 3 levels: 1st, 2nd, 3rd",
     },
     "anes96": {
         "popul": "number, cut at 1, 20, 50, 250", "TVnews": "ordered, 8 levels",
@@ -50,25 +51,27 @@ PLANS = {
         "logpopul": "copy of popul, left out",
     },
     "birthwt": {
-        "low": "function of bwt, kept apart", "age": "number, cut at 20, 25",
-        "lwt": "number, cut at 120, 140", "race": "ordered, 3 levels", "smoke": "category, 2 levels",
+        "low": "category, 2 levels, a function of bwt", "age": "number, cut at 20, 25",
+        "lwt": "number, cut at 120, 140", "race": "category, 3 levels", "smoke": "category, 2 levels",
         "ptl": "ordered, 2 levels: 0, 1 or more", "ht": "category, 2 levels", "ui": "category, 2 levels",
         "ftv": "ordered, 4 levels: 0, 1, 2, 3 or more", "bwt": "number, cut at 2,500, 3,250",
     },
     "car": {
-        "buying": "category, 4 levels", "maint": "category, 4 levels", "doors": "category, 4 levels",
-        "persons": "category, 3 levels", "lug_boot": "category, 3 levels", "safety": "category, 3 levels",
+        "buying": "ordered, 4 levels: low, med, high, vhigh",
+        "maint": "ordered, 4 levels: low, med, high, vhigh", "doors": "category, 4 levels",
+        "persons": "category, 3 levels", "lug_boot": "ordered, 3 levels: small, med, big",
+        "safety": "ordered, 3 levels: low, med, high",
         "class": "category, 4 levels",
     },
     "fair": {
         "rate_marriage": "ordered, 5 levels", "age": "ordered, 6 levels", "yrs_married": "ordered, 7 levels",
-        "children": "ordered, 6 levels", "religious": "ordered, 4 levels", "educ": "ordered, 6 levels",
+        "children": "ordered, 6 levels", "religious": "category, 4 levels", "educ": "ordered, 6 levels",
         "occupation": "ordered, 6 levels", "occupation_husb": "ordered, 6 levels",
         "affairs": "number, cut at above 0, 0.75, 2",
     },
     "monk3": {
-        "a1": "ordered, 3 levels", "a2": "ordered, 3 levels", "a3": "category, 2 levels",
-        "a4": "ordered, 3 levels", "a5": "ordered, 4 levels", "a6": "category, 2 levels",
+        "a1": "category, 3 levels", "a2": "category, 3 levels", "a3": "category, 2 levels",
+        "a4": "category, 3 levels", "a5": "category, 4 levels", "a6": "category, 2 levels",
         "class": "category, 2 levels",
     },
     "penguins": {
@@ -76,7 +79,7 @@ PLANS = {
         "bill_length_mm": "number, cut at 40, 45, 47.5", "bill_depth_mm": "number, cut at 16, 17.5, 19",
         "flipper_length_mm": "number, cut at 190, 200, 215",
         "body_mass_g": "number, cut at 3,500, 4,000, 5,000", "sex": "category, 2 levels",
-        "year": "ordered, 3 levels",
+        "year": "category, 3 levels",
     },
     "seattle_weather": {
         "date": "date, kept as year, month, weekday", "precipitation": "number, cut at above 0, 5",

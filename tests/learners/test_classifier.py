@@ -67,8 +67,23 @@ def test_a_file_holds_its_labels(tmp_path, fitted):
     assert est.score(str(tmp_path / "table.csv")) == fitted.score(table, table["y"])
     table.loc[3, "y"] = None
     table.to_csv(tmp_path / "holes.csv", index=False)
-    with pytest.raises(DataError, match="'y' has missing values"):
-        unless.UnlessClassifier(target="y").fit(tmp_path / "holes.csv")
+    est = unless.UnlessClassifier(target="y").fit(tmp_path / "holes.csv")
+    assert est.notes_[-1] == "Left out 1 row without a label in 'y'."
+    assert est.classes_.tolist() == ["no", "yes"]
+    assert est.data_.n_rows == 399
+    polars = {name: [None if pd.isna(one) else one for one in table[name]] for name in table}
+    for kept in (table, pl.DataFrame(polars)):
+        again = unless.UnlessClassifier(target="y").fit(kept)
+        assert again.notes_[-1] == "Left out 1 row without a label in 'y'."
+        assert np.array_equal(again.predict_proba(table), est.predict_proba(table))
+    numbers = table.assign(y=table["y"].map({"yes": 1.0, "no": 0.0}))
+    again = unless.UnlessClassifier(target="y").fit(numbers, sample_weight=np.full(400, 2))
+    assert again.data_.n_rows == 798
+    assert again.classes_.tolist() == [0.0, 1.0]
+    with pytest.raises(DataError, match="labels are missing"):
+        unless.UnlessClassifier().fit(
+            table[["a", "b"]], table["y"].astype(object).where(table["y"].notna(), None)
+        )
 
 
 @pytest.mark.parametrize(
@@ -286,3 +301,118 @@ def test_arrays_follow_the_order_of_the_columns_learned_from(fitted):
     assert np.array_equal(fitted.predict(X.to_numpy()), fitted.predict(X[["c", "b", "a"]]))
     assert np.array_equal(fitted.predict(X.to_numpy().tolist()), fitted.predict(X))
     assert fitted.predict(unless.read(table)).shape == (unless.read(table).n_distinct,)
+
+
+# ------------------------------------------------------------------ rows with missing values
+
+
+def holed(n_rows=600, seed=1, share=0.3):
+    """Return a table whose b follows a, and the same with some b missing mostly where a is p."""
+    rng = np.random.default_rng(seed)
+    a = rng.choice(["p", "q"], n_rows)
+    b = np.where(rng.random(n_rows) < 0.9, np.where(a == "p", "s", "t"), rng.choice(["s", "t"], n_rows))
+    c = rng.choice(["u", "v"], n_rows)
+    y = np.where(
+        rng.random(n_rows) < 0.85, np.where(b == "s", "yes", "no"), rng.choice(["no", "yes"], n_rows)
+    )
+    whole = pd.DataFrame({"a": a, "b": b, "c": c, "y": y}).astype(object)
+    gone = rng.random(n_rows) < np.where(a == "p", 1.6, 0.4) * share
+    return whole, whole.assign(b=whole["b"].mask(gone, None))
+
+
+def test_rows_with_missing_values_of_a_dataset_are_learned_from(tmp_path):
+    _, table = holed(share=0.15)
+    table.loc[:11, "y"] = None
+    data = unless.read(table)
+    assert set(data.detail.missing) == {"b", "y"}
+    est = unless.UnlessClassifier(target="y").fit(data)
+    assert any("Left out 12 rows without a label in 'y'" in note for note in est.notes_)
+    told = est.network_.fit_report.completed
+    labelled = table[table["y"].notna()]
+    assert told.n_complete == len(labelled.dropna())
+    assert told.n_incomplete == len(labelled) - len(labelled.dropna())
+    rows = pd.DataFrame({"a": ["p", "q", "p"], "b": [None, None, "t"], "c": ["u", "u", None]})
+    chances = est.predict_proba(rows)
+    assert chances.sum(axis=1) == pytest.approx(1)
+    # What is missing is guessed by what the row shows: b is s where a is p.
+    assert chances[0, 1] > 0.7
+    assert chances[1, 1] < 0.3
+    unless.save(est, tmp_path / "m.unless", rows=False)
+    back = unless.load(tmp_path / "m.unless")
+    assert back.predict_proba(rows).tobytes() == chances.tobytes()
+    assert est.fit(data).predict_proba(rows).tobytes() == chances.tobytes()
+    assert est.fit(holed()[0]).network_ is None
+
+
+def test_hidden_columns_are_summed_over_given_the_rest():
+    _, table = holed(share=0.15)
+    est = unless.UnlessClassifier(target="y").fit(unless.read(table))
+    rows = [
+        {"a": "p", "b": None, "c": None},
+        {"a": None, "b": "s", "c": "u"},
+        {"a": None, "b": None, "c": None},
+    ]
+    for row, found in zip(rows, est.predict_proba(rows), strict=True):
+        known = {name: label for name, label in row.items() if label is not None}
+        hidden = [name for name in "abc" if name not in known]
+        law = est.network_.query(hidden, known).probabilities
+        expected = np.zeros(2)
+        for place in np.ndindex(*law.shape):
+            levels = [
+                est.network_.domain[name].levels[code] for name, code in zip(hidden, place, strict=True)
+            ]
+            filled = {**known, **dict(zip(hidden, levels, strict=True))}
+            expected += law[place] * est.predict_proba([filled])[0]
+        assert found == pytest.approx(expected)
+
+
+def test_a_row_is_predicted_alike_alone_and_among_others(monkeypatch):
+    _, table = holed(share=0.15)
+    est = unless.UnlessClassifier(target="y").fit(unless.read(table))
+    rows = [
+        {"a": "p", "b": None, "c": None},
+        {"a": None, "b": None, "c": "v"},
+        {"a": "q", "b": "s", "c": "u"},
+    ]
+    exact = est.predict_proba(rows)
+    assert np.array_equal(exact[1:2], est.predict_proba(rows[1:2]))
+    monkeypatch.setattr("unless.inference.completing.MOST_AVERAGED", 1)
+    drawn = est.predict_proba(rows)
+    assert np.array_equal(drawn[1:2], est.predict_proba(rows[1:2]))
+    assert drawn == pytest.approx(exact, abs=0.15)
+    assert drawn[2] == pytest.approx(exact[2])
+
+
+def test_columns_of_a_frame_are_prepared_as_elsewhere(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 300
+    price = rng.gamma(5, 300, n)
+    tools = [
+        ";".join(one for one in ("Excel", "Python", "R") if rng.random() < 0.5) or None for _ in range(n)
+    ]
+    colors = rng.choice(["red", "blue", "green"], n)
+    table = pd.DataFrame(
+        {
+            "customer_id": [f"c{i}" for i in range(n)],
+            "price": [f"${one:,.2f}" for one in price],
+            "tools": tools,
+            **{f"color_{one}": (colors == one).astype(int) for one in ("red", "blue", "green")},
+            "day": pd.date_range("2019-01-01", periods=n, freq="5D").astype(str),
+            "level": rng.choice(["low", "medium", "high"], n),
+        }
+    )
+    y = np.where((price > 1500) ^ (rng.random(n) < 0.1), "yes", "no")
+    est = unless.UnlessClassifier().fit(table, y)
+    names = {"price", "tools: Excel", "color", "day (year)", "level"}
+    assert names <= set(est.feature_names_in_)
+    assert "customer_id" not in est.feature_names_in_
+    assert est.data_.domain["level"].levels == ("low", "medium", "high")
+    assert est.data_.domain["price"].cuts == unless.read(table).domain["price"].cuts
+    assert est.score(table, y) > 0.75
+    hidden = est.predict_proba(table.assign(tools=None))
+    assert not np.array_equal(hidden, est.predict_proba(table))
+    assert est.predict(table.head(5)).tolist() == est.predict(table).tolist()[:5]
+    unless.save(est, tmp_path / "m.unless")
+    assert np.array_equal(unless.load(tmp_path / "m.unless").predict_proba(table), est.predict_proba(table))
+    with pytest.raises(DataError, match="no column 'price', which UnlessClassifier learned from"):
+        est.predict(table.drop(columns="price"))

@@ -69,3 +69,11 @@ def test_a_trend_finds_what_all_levels_together_hide_and_keeps_its_level():
         falsely += verdict.p < 0.05
     assert found[True] >= found[False] + 12
     assert falsely <= 8
+
+
+def test_a_level_of_missing_values_has_no_place_in_an_order():
+    from unless.data.domain import Variable
+    from unless.referee.regressions import _level_scores
+
+    variable = Variable("x", ("low", "mid", "high", "missing"), ordered=True)
+    assert _level_scores(variable, np.array([10.0, 10.0, 10.0, 5.0])).tolist() == [0, 1, 2, 1]

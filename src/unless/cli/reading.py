@@ -49,8 +49,14 @@ _OPTIONS = {
         "roles",
         type=Written("NAME=ROLE", assignment),
         multiple=True,
-        help="What a column is: category, ordered, number, date, count, weight, cluster, strata, identifier, "
-        "text, excluded.",
+        help="What a column is: category, ordered, number, date (or its parts: year+month), choices, count, "
+        "weight, cluster, strata, identifier, text, excluded.",
+    ),
+    "join": click.option(
+        "--join",
+        type=Written("NAME=A,B,...", levels),
+        multiple=True,
+        help="Columns of yes and no, of which one at most is yes in a row, become one column NAME.",
     ),
     "ordered": click.option(
         "--ordered",
@@ -132,15 +138,16 @@ _PLACES = {
 }
 _GATHERED = {
     "levels": "--levels", "bins": "--bins", "rare": "--rare", "roles": "--as", "ordered": "--ordered",
+    "join": "--join",
 }  # fmt: skip
 reading_options = stacked(*_PLACES.values(), *_OPTIONS.values())
 READING = tuple(_OPTIONS)
 preparing_options = stacked(
     *_PLACES.values(), *(one for name, one in _OPTIONS.items() if name not in ("plan", "strict"))
 )
-# A model brings its columns along, their levels, and how they are read.
-_PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "plan", "strict")
-MATCHING = (*_PLACES, *(name for name in READING if name not in _PLANNING))
+# What says how columns are made of a table; a model brings its columns and their levels along.
+_PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "join", "plan")
+MATCHING = (*_PLACES, *(name for name in READING if name not in ("columns", "levels")))
 matching_options = stacked(*({**_PLACES, **_OPTIONS}[name] for name in MATCHING))
 
 
@@ -207,13 +214,24 @@ def read_like(
     model: str | None = None,
     *,
     quiet: bool = False,
+    holes: bool = False,
 ) -> "Dataset":
-    """Read a table whose columns and levels are those of a model; other columns are left out."""
-    from unless.data.read import read
-    from unless.inference.rows import of_the_model, read_rows
+    """Read a table whose columns and levels are those of a model; other columns are left out.
 
-    given = settings_of({**dict.fromkeys(_PLANNING), **options})
+    What is said of columns, or a plan, is followed first; numbers are cut where those of the model are.
+    `holes` keeps rows with missing values, unless --missing says what is done with them.
+    """
+    from unless.data.read import read, read_beside
+    from unless.inference.rows import of_the_model, read_rows, with_holes
+
+    given = settings_of(options)
     source = source_of(files, options)
+    if given.keys() & set(_PLANNING):
+        with of_the_model():
+            planned = read_beside(source, domain, **given, show_progress=_shown(quiet))
+        return read_rows(domain, planned)
+    # Nothing is decided where all columns and levels are known.
+    given.pop("strict", None)
     is_plain = options.get("sql") is None and given.keys() <= {"missing", "header", "max_memory"}
     if is_plain and _is_libra(domain, files, model):
         return _read_libra(domain, files, given.get("missing", "error"))
@@ -225,8 +243,10 @@ def read_like(
     levels = domain.select(one.name for one in domain if one.name not in merged)
     with of_the_model():
         matched = {**given, "columns": domain.names, "levels": levels}
-        data = read(source, **matched, show_progress=_shown(quiet))
-    return read_rows(domain, data)
+        holes = holes and "missing" not in given
+        how = matched | {"missing": "level"} if holes else matched
+        data = read(source, **how, show_progress=_shown(quiet))
+    return read_rows(domain, with_holes(domain, data) if holes else data)
 
 
 def table_of(

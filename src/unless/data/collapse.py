@@ -14,7 +14,7 @@ from unless.data.domain import Kind
 from unless.data.drawing import Drawn
 from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
-from unless.data.moments import moment_sql, part_label, part_sql
+from unless.data.moments import label_in_sql, moment_sql, part_sql
 from unless.data.profile import number_or_null
 from unless.data.settings import Settings, Shape
 from unless.data.source import Field, Source, nested, quoted
@@ -121,7 +121,7 @@ def plan_shape(one: Field, how: Settings) -> Plan:
     number, names = number_sql(one), _names_sql(shape)
     kind: Kind = "category"
     if shape.part:
-        moment = moment_sql(text if one.form != "moment" else one.column, shape.written or "")
+        moment = moment_sql(text, shape.written or "")
         number = f"{part_sql(moment, shape.part)}::DOUBLE"
         kind = "integer" if shape.part == "year" and not shape.cuts else kind
         text = f"coalesce({text}, '')"
@@ -185,12 +185,7 @@ def _names_sql(shape: Shape) -> str:
             for cut, level in zip(shape.cuts, shape.levels, strict=False)
         )
         return f"case {steps} else {quoted(shape.levels[len(shape.cuts)])} end"
-    if shape.part == "year":
-        return "(?::BIGINT)::VARCHAR"
-    listed = ", ".join(
-        quoted(part_label(n, shape.part)) for n in range(1, 13 if shape.part == "month" else 8)
-    )
-    return f"list_extract([{listed}], (?)::BIGINT)"
+    return label_in_sql("?", shape.part)
 
 
 def _without_rare(

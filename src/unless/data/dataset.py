@@ -179,7 +179,7 @@ class Dataset:
         """Return the position of a column; for one that was left out in reading, say why it was."""
         if self.plan is not None and name not in self.domain and name in self.plan:
             line = self.plan[name]
-            made = [part.name_of(name) for part in line.parts]
+            made = [one for one in (*line.made, line.source) if one in self.domain]
             way = f"name {made[0]!r}" if made else "say what it is with roles= to keep it"
             raise UnknownName(f"Column {name!r} is not in the table as it was read: {line.told}; {way}.")
         return self.domain.index(name)

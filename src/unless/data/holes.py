@@ -12,6 +12,8 @@ LEAST_KEPT = 0.5
 # Two columns are missing together if more than this share of the rows that lack the one with fewer holes
 # lack the other, too: leaving these rows out serves both.
 TOGETHER = 0.5
+# Columns named in a sentence, at most.
+MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -101,5 +103,5 @@ def told(policy: Policy, holes: Holes, forced: Iterable[str] = ()) -> str:
 
 
 def _listed(lacking: list[tuple[str, int]]) -> str:
-    shown = ", ".join(f"{name!r} ({n:,})" for name, n in lacking[:6])
-    return shown + (f" and {len(lacking) - 6:,} more columns" if len(lacking) > 6 else "")
+    shown = ", ".join(f"{name!r} ({n:,})" for name, n in lacking[:MOST_NAMED])
+    return shown + (f" and {len(lacking) - MOST_NAMED:,} more columns" if len(lacking) > MOST_NAMED else "")

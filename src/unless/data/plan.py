@@ -9,7 +9,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from unless.data.choices import NONE, SEPARATORS, name_of_choice
 from unless.data.cutting import spoken_cut
+from unless.data.scales import KNOWN_ORDERS
 from unless.data.settings import DESIGN
 from unless.data.showing import html_table, visible
 from unless.errors import DataError, FileFormatError
@@ -24,6 +26,8 @@ Role = Literal[
     "ordered",
     "number",
     "date",
+    "choices",
+    "joined",
     "count",
     "weight",
     "cluster",
@@ -41,16 +45,21 @@ ROLES: tuple[str, ...] = get_args(Role)
 AS_ASKED = "as asked"
 # Reasons for columns that every reading leaves out, and tells.
 ROW_NUMBERS, BLANK = "row numbers of pandas", "neither a name nor a value"
-Part = Literal["year", "month", "weekday"]
+Part = Literal["year", "quarter", "month", "weekday", "hour"]
+PARTS: tuple[str, ...] = get_args(Part)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatePart:
-    """A column made of the dates of another: the years, months or days of the week that were seen."""
+    """A column made of the dates of another: the years, months or days of the week that were seen.
+
+    `ordered` says that the levels follow each other in time; months of several years do not.
+    """
 
     part: Part
     levels: tuple[str, ...]
     cuts: tuple[float, ...] = ()
+    ordered: bool = False
 
     def name_of(self, column: str) -> str:
         """Name the column that is made."""
@@ -77,13 +86,21 @@ class PlanLine:
     cuts
         Where numbers are cut: one belongs to the group after the last cut that is not above it.
     rare
-        Levels seen in fewer rows than this are merged into one; 0 merges none.
+        Levels seen in fewer rows than this were merged into one, the last of `levels`; 0 merges none.
     parts, written
-        Of dates: the columns made of them, and how a date is written if it is not year, month, day.
+        Of dates: the columns made of them, and how a date is written if it is not year, month, day. Of
+        numbers in text: how 1234.5 is written, such as "$1,234.5"; what is no such number is missing.
     source
-        Of a copy or function: the column that tells it.
+        Of a copy or function: the column that tells it; of a column that is joined with others: their name.
     missing
-        Whether missing values are a level of this column; elsewhere their rows are left out.
+        Whether missing values are a level of this column; elsewhere their rows are left out. Of choices:
+        whether a cell without any ticks none.
+    choices, separator
+        Of cells that hold several answers: the answers that get a column each, and what parts them.
+    columns
+        The columns that are joined into this one, which the table itself lacks.
+    no_answers
+        Labels that are read as missing, such as "don't know" in a scale.
     """
 
     name: str
@@ -97,24 +114,40 @@ class PlanLine:
     written: str = ""
     source: str | None = None
     missing: bool = False
+    choices: tuple[str, ...] = ()
+    separator: str = ""
+    columns: tuple[str, ...] = ()
+    no_answers: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the columns that are learned from in place of this one; its own if it is none."""
+        parts = tuple(one.name_of(self.name) for one in self.parts)
+        return parts or tuple(name_of_choice(self.name, one) for one in self.choices) or (self.name,)
 
     @property
     def is_plain(self) -> bool:
         """Whether the column is read as it stands, as a category."""
         if self.role in DONE or not self.kept:
             return self.role in DONE and self.why == AS_ASKED
-        shaped = self.cuts or self.rare or self.parts or self.missing
-        return not shaped and self.role in ("category", "ordered", "number")
+        shaped = self.cuts or self.rare or self.parts or self.missing or self.columns or self.no_answers
+        return not shaped and self.why not in KNOWN_ORDERS and self.role in ("category", "ordered", "number")
 
     @property
     def done(self) -> str:
         """What is done with the column, in a few words."""
         if self.role in DONE:
             return DONE[self.role]
+        if self.role == "joined":
+            return f"joined into {self.source}"
         if not self.kept and self.source is not None:
             return f"{self.role} of {self.source}, left out"
         if not self.kept:
             return "left out" if self.role == "excluded" else f"{self.role}, left out"
+        if self.choices:
+            listed = ", ".join(self.choices)
+            done = f"multiple choice, split into {len(self.choices):,} columns of yes and no: {listed}"
+            return done + (", an empty cell ticks none" if self.missing else "")
         if self.parts:
             made = ", ".join(one.part for one in self.parts)
             done = f"date, kept as {made}"
@@ -123,9 +156,16 @@ class PlanLine:
         elif self.cuts:
             done = f"{self.role}, {len(self.levels):,} levels: {', '.join(self.levels)}"
         else:
-            done = self.role + (f", {len(self.levels):,} levels" if self.levels else "")
-            if self.role == "function":
-                done = f"function of {self.source}, kept apart"
+            role = "category" if self.role == "function" else self.role
+            done = role + (f", {len(self.levels):,} levels" if self.levels else "")
+        if self.role == "function":
+            done += f", a function of {self.source}"
+        if self.why in KNOWN_ORDERS:
+            done += f": {', '.join(self.levels)}"
+        if self.no_answers:
+            done += f", {', '.join(map(repr, self.no_answers))} read as missing"
+        if self.columns:
+            done += f", joined from {', '.join(self.columns)}"
         if self.rare:
             done += f", those in fewer than {self.rare:,} rows merged"
         return done + (", missing is a level" if self.missing else "")
@@ -197,6 +237,11 @@ class Plan:
         return not self.notes and not self.missing and all(one.is_plain for one in self.lines)
 
     @property
+    def n_columns(self) -> int:
+        """How many columns the table has; those joined from others are not among them."""
+        return sum(not one.columns for one in self.lines)
+
+    @property
     def count_column(self) -> str | None:
         """The column that counts the rows."""
         return next((one.name for one in self.lines if one.role == "count"), None)
@@ -218,7 +263,13 @@ class Plan:
     def without_levels(self) -> "Plan":
         """Return the plan for a table that may show other levels of its categories."""
         return replace(
-            self, lines=tuple(one if one.cuts or one.parts else replace(one, levels=()) for one in self.lines)
+            self,
+            lines=tuple(
+                one
+                if one.cuts or one.parts or one.columns or one.why in KNOWN_ORDERS
+                else replace(one, levels=())
+                for one in self.lines
+            ),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -276,7 +327,7 @@ class Plan:
 
     def __repr__(self) -> str:
         kept = sum(one.kept and one.role not in DONE for one in self.lines)
-        return f"<Plan: {len(self.lines):,} columns, {kept:,} of them learned from>"
+        return f"<Plan: {self.n_columns:,} columns, {kept:,} of them learned from>"
 
     def _repr_html_(self) -> str:
         rows = [(one.name, one.done, one.why) for one in self.lines]
@@ -356,6 +407,13 @@ def _line(wire: object) -> PlanLine:
     source = given.get("source")
     parts = tuple(_date_part(one, name) for one in _listed(given.get("parts", [])))
     levels, cuts = _levels_and_cuts(given, name)
+    choices, columns = _texts(given, "choices"), _texts(given, "columns")
+    separator = _text(given.get("separator", ""))
+    _check(not choices or separator in SEPARATORS, f"the choices of {name!r} have no known separator")
+    _check(
+        not columns or len(levels) - (NONE in levels) == len(columns),
+        f"the levels of {name!r} are not its columns",
+    )
     return PlanLine(
         name=name,
         role=role,  # type: ignore[arg-type]
@@ -368,7 +426,15 @@ def _line(wire: object) -> PlanLine:
         written=_text(given.get("written", "")),
         source=None if source is None else _text(source),
         missing=_flag(given.get("missing", False)),
+        choices=choices,
+        separator=separator,
+        columns=columns,
+        no_answers=_texts(given, "no_answers"),
     )
+
+
+def _texts(wire: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    return tuple(_text(one) for one in _listed(wire.get(key, [])))
 
 
 def _date_part(wire: object, name: str) -> DatePart:
@@ -376,7 +442,8 @@ def _date_part(wire: object, name: str) -> DatePart:
     part = wire.get("part")  # type: ignore[attr-defined]
     _check(part in get_args(Part), f"{name!r} has the unknown part {part!r}")
     levels, cuts = _levels_and_cuts(wire, name)  # type: ignore[arg-type]
-    return DatePart(part=part, levels=levels, cuts=cuts)
+    ordered = _flag(wire.get("ordered", False))  # type: ignore[attr-defined]
+    return DatePart(part=part, levels=levels, cuts=cuts, ordered=ordered)
 
 
 def _levels_and_cuts(wire: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
@@ -393,7 +460,7 @@ def _levels_and_cuts(wire: Mapping[str, Any], name: str) -> tuple[tuple[str, ...
     return levels, numbers
 
 
-def shown_names(names: Iterable[str], at_most: int = 6) -> str:
+def shown_names(names: Iterable[str], at_most: int = 100) -> str:
     """List columns in a note."""
     listed = [repr(name) for name in names]
     more = f" and {len(listed) - at_most:,} more" if len(listed) > at_most else ""

@@ -3,14 +3,16 @@
 # ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
 from unless.data.cutting import n_groups, spoken_cut
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
 from unless.data.holes import Holes, decide_holes, told
+from unless.data.labels import sort_labels
 from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
@@ -19,26 +21,26 @@ from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
     FEW_ROWS,
     MANY_LEVELS,
+    NATURAL_VALUES,
     cut_again,
     decide_role,
     is_count_name,
     is_sequence,
     may_count,
 )
+from unless.data.scales import KNOWN_ORDERS, LEAST_ORDERED
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
+from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source
 from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_told
 
-# Whole numbers of so many values are a scale, a count or a grade; fewer may be codes of kinds, without order,
-# so that no trend is looked for unless the order is given.
-LEAST_ORDERED = 5
 # Columns whose holes are told apart; there are at most 2 to this power of patterns.
 _TRACKED = 16
-# Columns of 0 and 1 that may be one column: at least so many with a common beginning.
-_LEAST_ONE_HOT = 3
+# Columns of yes and no that are one column: at least so many with a common beginning.
+_LEAST_ONE_HOT = 2
 
 
 def prepare(  # noqa: PLR0913 (every argument is one answer about the table; they are independent)
@@ -48,6 +50,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     exclude: Iterable[str] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
+    join: Mapping[str, Iterable[str]] | None = None,
     count_column: str | None = None,
     weight_column: str | None = None,
     cluster_column: str | None = None,
@@ -75,10 +78,16 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     columns, exclude
         The columns to relate, or those to leave out.
     roles
-        What some columns are: "category", "ordered", "number", "date", "count", "weight", "cluster",
-        "strata", or "identifier", "text" and "excluded", which are left out.
+        What some columns are: "category", "ordered", "number", "date", "day first" (a date such as
+        03/04/2020 that begins with the day), "choices" (cells that hold several answers), "count", "weight",
+        "cluster", "strata", or "identifier", "text" and "excluded", which are left out. Instead of "date",
+        its parts: "year", "quarter", "month", "weekday" and "hour", several with a + between them.
     ordered
         The columns whose levels have an order: their names, or a mapping to their levels in order.
+    join
+        Sets of columns of yes and no, of which one at most is yes in each row, by the name of the column that
+        they become: ``join={"color": ["color_red", "color_blue"]}``. Sets that are called alike, and of which
+        exactly one is yes in each row, are joined without being named, unless one has a role.
     count_column, weight_column, cluster_column, strata_column
         As in `unless.read`; a column that looks like weights of rows is taken for one.
     missing, missing_values, levels, bins, rare, max_levels
@@ -110,6 +119,7 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        join=join,
         sheet=sheet,
         weight_column=weight_column,
         cluster_column=cluster_column,
@@ -132,15 +142,14 @@ def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Pl
     _check_names(source, how)
     choose_columns(source, how, usable=False)
     try:
-        return source, *_make_plan(source, shop, how)
+        return _make_plan(source, shop, how)
     except DataError:
         if source.repair is None:
             raise
-        repaired = source.repair()
-        return repaired, *_make_plan(repaired, shop, how)
+        return _make_plan(source.repair(), shop, how)
 
 
-def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dict[str, Profile]]:
+def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
     asked = [name for name in how.columns or source.names if name != how.count_column]
     asked += [name for name in how.design.values() if name not in asked]
     fields = [source.field(name) for name in asked]
@@ -152,22 +161,73 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Plan, dic
     found = profile(source, looked, how, shop, weight)
     if not any(one.n_rows for one in found.values()):
         # Said in one sentence where the rows are read.
-        return Plan(tuple(PlanLine(name=one.name, role="category") for one in fields)), found
+        return source, Plan(tuple(PlanLine(name=one.name, role="category") for one in fields)), found
+    source = _read_numerals(source, found, how, shop, weight)
     if count is None and (name := _find_count(source, found, how, shop)) is not None:
         count = name
-        others = [one for one in looked if one.name != name]
-        found |= profile(source, others, how, shop, _count_sql(source, source.field(name)))
+        weight = _count_sql(source, source.field(name))
+        others = [source.field(one.name) for one in looked if one.name != name]
+        found |= profile(source, others, how, shop, weight)
     lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
     _one_weight(lines, how)
     if how.count_column is not None:
         lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
+    source = _without_no_answers(source, lines, found, how, shop, weight)
+    lines |= _joined(source, lines, found, how, shop)
     _keep_apart(source, lines, found, how, shop)
     lines = _at_least_two(lines, found)
     missing, lines = _missing(source, lines, found, how, shop, count)
-    notes = [*_notes(lines, found), *_one_hot(source, lines, found, shop)]
     n_rows = next(iter(found.values())).n_rows if found else 0
-    named = [name for name in source.names if name in lines]
-    return Plan(tuple(lines[name] for name in named), tuple(notes), n_rows, missing), found
+    plan = Plan(tuple(_in_place(source.names, lines)), tuple(_notes(lines, found)), n_rows, missing)
+    return source, plan, found
+
+
+def _in_place(names: Sequence[str], lines: Mapping[str, PlanLine]) -> Iterator[PlanLine]:
+    """Give the lines in the order of the table; a joined column stands before the first of its columns."""
+    before = {line.columns[0]: line for line in lines.values() if line.columns}
+    for name in names:
+        if name in before:
+            yield before[name]
+        if name in lines and not lines[name].columns:
+            yield lines[name]
+
+
+def _read_numerals(
+    source: Source, found: dict[str, Profile], how: Settings, shop: Workshop, weight: str
+) -> Source:
+    """Put numbers in the place of columns of text that hold them, where they are more than a few."""
+    read = []
+    for name, one in found.items():
+        if one.numerals is None or name in how.levels or name in how.ordered:
+            continue
+        asked = how.roles.get(name) == "number" or name in how.bins
+        if not asked and (name in how.roles or one.n_rows < FEW_ROWS or one.n_values <= NATURAL_VALUES):
+            continue
+        source = with_numbers(source, one.field, one.numerals.written, how, shop)
+        read.append(name)
+    if read:
+        for name, one in profile(source, [source.field(name) for name in read], how, shop, weight).items():
+            one.numerals = found[name].numerals
+            found[name] = one
+    return source
+
+
+def _without_no_answers(
+    source: Source,
+    lines: Mapping[str, PlanLine],
+    found: dict[str, Profile],
+    how: Settings,
+    shop: Workshop,
+    weight: str,
+) -> Source:
+    """Count answers that are no place on a scale as missing."""
+    aside = [line for line in lines.values() if line.no_answers]
+    for line in aside:
+        shape = Shape(line.name, line.levels, missing=line.no_answers)
+        source = with_labels(source, source.field(line.name), shape, how, shop)
+    if aside:
+        found |= profile(source, [source.field(line.name) for line in aside], how, shop, weight)
+    return source
 
 
 def _check_names(source: Source, how: Settings) -> None:
@@ -176,6 +236,7 @@ def _check_names(source: Source, how: Settings) -> None:
         "exclude=": how.exclude,
         "roles=": how.roles,
         "ordered=": how.ordered,
+        "join=": [name for listed in how.join.values() for name in listed],
         "levels=": how.levels,
         "bins=": how.bins,
         "rare=": how.rare if isinstance(how.rare, dict) else (),
@@ -294,7 +355,7 @@ def _steps_told(relation: Relation, at: Sequence[float]) -> str:
 def _at_least_two(lines: dict[str, PlanLine], found: Mapping[str, Profile]) -> dict[str, PlanLine]:
     """Say in one sentence why nothing can be related where fewer than two columns are left."""
     kept = [one for one in lines.values() if one.kept]
-    made = sum(max(1, len(one.parts)) for one in kept)
+    made = sum(len(one.made) for one in kept)
     if made >= 2 or not found or len(lines) < 2:
         return lines
     gone = [f"{name!r} ({one.role})" for name, one in lines.items() if not one.kept]
@@ -315,7 +376,11 @@ def _missing(
     count: str | None,
 ) -> tuple[str, dict[str, PlanLine]]:
     """Decide what is done with missing values, unless somebody said."""
-    kept = [name for name, line in lines.items() if line.kept and found[name].n_missing]
+    kept = [
+        name
+        for name, line in lines.items()
+        if line.kept and name in found and found[name].n_missing and not (line.choices and line.missing)
+    ]
     if how.missing != "auto" or not kept:
         return "", lines
     holes = _patterns(source, [found[name] for name in kept], how, shop, count)
@@ -366,11 +431,15 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
         notes.append(
             f"Rows in sequence of time ({shown_names(moments)}) may not be independent, and are taken to be."
         )
-    several = [name for name in lines if name in found and _holds_several(found[name])]
+    several = [
+        name
+        for name, line in lines.items()
+        if name in found and line.role != "choices" and line.why != AS_ASKED and _holds_several(found[name])
+    ]
     if several:
         notes.append(
-            f"Cells of {shown_names(several)} hold several answers at once; split them into columns of their "
-            "own."
+            f"Cells of {shown_names(several)} may hold several answers at once; if so, split them with "
+            f"roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
         )
     return notes
 
@@ -387,32 +456,84 @@ def _holds_several(one: Profile) -> bool:
     return False
 
 
-def _one_hot(
-    source: Source, lines: Mapping[str, PlanLine], found: Mapping[str, Profile], shop: Workshop
-) -> list[str]:
-    """Name sets of columns of 0 and 1, called alike, of which exactly one is 1 in every row."""
-    groups: dict[str, list[Profile]] = {}
-    for name, line in lines.items():
-        one = found.get(name)
-        if one is None or not line.kept or one.field.form == "code" or one.n_missing:
-            continue
-        if one.is_number and one.is_whole and one.n_values == 2 and (one.low, one.high) == (0, 1):
-            stem = max((name.rpartition(sign)[0] for sign in "_.: -"), key=len)
-            groups.setdefault(stem, []).append(one)
-    notes = []
-    for stem, members in groups.items():
-        ones = sum((one.labels or {}).get("1", 0) for one in members)
-        # Their ones add up to the rows before any row is looked at.
-        if not stem or len(members) < _LEAST_ONE_HOT or ones != members[0].n_rows:
-            continue
-        total = " + ".join(number_sql(one.field) for one in members)
-        if not shop.value(f"select count(*) from {source.relation} where {total} <> 1"):
-            listed = shown_names([one.name for one in members])
-            notes.append(
-                f"Columns {listed} are one column in {len(members):,}: exactly one of them is 1 in each row; "
-                "join them, or leave one out."
+def _joined(
+    source: Source, lines: Mapping[str, PlanLine], found: Mapping[str, Profile], how: Settings, shop: Workshop
+) -> dict[str, PlanLine]:
+    """Join sets of columns of yes and no into one each: those asked for, and those that are one column."""
+    changed: dict[str, PlanLine] = {}
+    taken = {one for listed in how.join.values() for one in listed}
+    sets = [(name, columns, AS_ASKED) for name, columns in how.join.items()]
+    if how.columns is None:
+        found_sets = _one_hot(
+            source, [one for one in _boxes(lines, found, how) if one.name not in taken], shop
+        )
+        sets += [(name, columns, "exactly one is yes in each row") for name, columns in found_sets]
+    for stem, columns, why in sets:
+        asked = why == AS_ASKED
+        if asked:
+            _check_boxes(stem, columns, found)
+        name = stem if stem not in source.names else f"{stem} (joined)"
+        levels = joined_levels(name, columns)
+        if asked and _some_row_ticks_none(source, columns, shop):
+            levels = (*levels, NONE)
+        changed[name] = PlanLine(name=name, role="category", levels=levels, columns=tuple(columns), why=why)
+        for column in columns:
+            changed[column] = PlanLine(name=column, role="joined", kept=False, source=name)
+    return changed
+
+
+def _check_boxes(name: str, columns: Sequence[str], found: Mapping[str, Profile]) -> None:
+    for column in columns:
+        one = found.get(column)
+        if one is None or not all(is_ticked(label) or is_blank(label) for label in one.labels or ("?",)):
+            raise DataError(
+                f"Column {column!r} of join={{{name!r}: ...}} does not hold yes and no, or 1 and 0; leave it "
+                "out."
             )
-    return notes
+
+
+def _some_row_ticks_none(source: Source, columns: Sequence[str], shop: Workshop) -> bool:
+    none = " and ".join(f"not {ticked_sql(source.field(column))}" for column in columns)
+    return bool(shop.value(f"select count(*) from {source.relation} where {none}"))
+
+
+def is_box(one: Profile) -> bool:
+    """Tell whether a column says yes or no, in whatever words."""
+    return one.labels is not None and (is_tick_box(one.labels) or set(one.labels) <= {"0", "1"})
+
+
+def _boxes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile], how: Settings) -> list[Profile]:
+    kept = [found[name] for name, line in lines.items() if line.kept and name in found]
+    return [
+        one
+        for one in kept
+        if not one.n_missing
+        and one.n_rows >= FEW_ROWS
+        and one.n_values == 2
+        and is_box(one)
+        and one.name not in {**how.roles, **how.levels, **how.ordered}
+    ]
+
+
+def _one_hot(source: Source, boxes: Sequence[Profile], shop: Workshop) -> list[tuple[str, tuple[str, ...]]]:
+    """Find sets of columns of yes and no, called alike, of which exactly one is yes in every row."""
+    groups: dict[str, list[Profile]] = {}
+    for one in boxes:
+        for stem in stems(one.name):
+            groups.setdefault(stem, []).append(one)
+    sets = []
+    taken: set[str] = set()
+    for stem, members in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        names = [one.name for one in members]
+        ones = sum(n for one in members for label, n in (one.labels or {}).items() if is_ticked(label))
+        # Their ones add up to the rows before any row is looked at.
+        if len(names) < _LEAST_ONE_HOT or taken & set(names) or ones != members[0].n_rows:
+            continue
+        total = " + ".join(f"{ticked_sql(one.field)}::INTEGER" for one in members)
+        if not shop.value(f"select count(*) from {source.relation} where {total} <> 1"):
+            sets.append((stem, tuple(names)))
+            taken.update(names)
+    return sets
 
 
 def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
@@ -420,7 +541,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
 
     A plan that `is_new` was made of this very table: its categories need no levels, and its numbers no check.
     """
-    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in _made(one)]
+    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in one.made]
     shapes: dict[str, Shape] = {}
     levels = dict(how.levels)
     ordered = dict(how.ordered)
@@ -428,20 +549,18 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
     for one in plan.lines:
         if not one.kept or one.name in how.bins or one.name in how.levels:
             continue
-        if one.cuts:
-            shapes[one.name] = Shape(one.name, one.levels, one.cuts, known=is_new)
-        for part in one.parts:
-            name = part.name_of(one.name)
-            shapes[name] = Shape(one.name, part.levels, part.cuts, part.part, one.written, known=False)
-        if one.rare and not how.rare_below(one.name):
+        shapes |= _shapes(one, is_new)
+        merged = one.name in shapes and bool(shapes[one.name].others)
+        if one.rare and not merged and not how.rare_below(one.name):
             rare[one.name] = one.rare
-        if not is_new and one.levels and not one.rare:
+        plain = bool(one.levels) and (merged or not one.rare)
+        if plain and not one.columns and (not is_new or one.levels != sort_labels(one.levels)):
             levels[one.name] = one.levels
-        is_asked = not is_new or one.why == AS_ASKED
-        if one.role == "ordered" and not one.cuts and (is_asked or len(one.levels) >= LEAST_ORDERED):
+        ordered |= {part.name_of(one.name): None for part in one.parts if part.ordered}
+        if one.role == "ordered" and not one.cuts and _is_in_order(one, is_new):
             ordered.setdefault(one.name, None)
     left_out = [one for one in plan.lines if not one.kept and one.role not in DONE]
-    same = not any(one.parts for one in plan.lines) and all(
+    same = not any(one.made != (one.name,) or one.columns for one in plan.lines) and all(
         one.why in (ROW_NUMBERS, BLANK) for one in left_out
     )
     columns = how.columns if same and (is_new or how.columns is not None) else tuple(kept)
@@ -461,8 +580,30 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
     )
 
 
-def _made(line: PlanLine) -> list[str]:
-    return [part.name_of(line.name) for part in line.parts] or [line.name]
+def _shapes(one: PlanLine, is_new: bool) -> dict[str, Shape]:
+    """Return what makes the columns of a line, by their names."""
+    made: dict[str, Shape] = {}
+    if one.cuts:
+        made[one.name] = Shape(one.name, one.levels, one.cuts, written=one.written or None, known=is_new)
+    for part in one.parts:
+        name = part.name_of(one.name)
+        made[name] = Shape(one.name, part.levels, part.cuts, part.part, one.written, known=False)
+    for choice in one.choices:
+        name = name_of_choice(one.name, choice)
+        made[name] = Shape(
+            one.name, (NO, YES), choice=choice, separator=one.separator, is_none=one.missing, known=is_new
+        )
+    if one.columns:
+        made[one.name] = Shape(one.name, one.levels, columns=one.columns)
+    if one.no_answers:
+        made[one.name] = Shape(one.name, one.levels, missing=one.no_answers)
+    if one.rare and one.levels:
+        made[one.name] = Shape(one.name, one.levels, others=one.levels[-1])
+    return made
+
+
+def _is_in_order(one: PlanLine, is_new: bool) -> bool:
+    return not is_new or one.why in (AS_ASKED, *KNOWN_ORDERS) or len(one.levels) >= LEAST_ORDERED
 
 
 def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
@@ -472,8 +613,10 @@ def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
         if name not in plan:
             wanted.append(name)
         elif plan[name].kept:
-            wanted += _made(plan[name])
-    return tuple(wanted)
+            wanted += plan[name].made
+        elif plan[name].role == "joined":
+            wanted.append(str(plan[name].source))
+    return tuple(dict.fromkeys(wanted))
 
 
 def cut_alike(plan: Plan, domain: Domain) -> Plan:
@@ -484,6 +627,8 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
         if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
             groups = other.levels[: len(other.cuts) + 1]
             line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
+        elif other is not None and line.rare and other.levels[-1].strip("()") == "other":
+            line = replace(line, levels=other.levels)
         elif other is not None and line.cuts:
             # There every number is a level.
             line = replace(line, role="ordered", cuts=(), levels=())
@@ -493,7 +638,8 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
 
 def check_plan(plan: Plan, source: Source) -> None:
     """Refuse a table that lacks columns of a plan."""
-    needed = [one.name for one in plan.lines if one.kept or one.role in DONE]
+    used = [one for one in plan.lines if one.kept or one.role in DONE]
+    needed = [name for one in used for name in (one.columns or (one.name,))]
     gone = [name for name in needed if name not in source.names]
     if gone:
         raise DataError(

@@ -14,14 +14,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.choices import LEAST_SEVERAL, SEPARATORS, Choices, find_choices
 from unless.data.cutting import Numbers
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
 from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
 from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
-from unless.data.settings import Settings
+from unless.data.settings import DAY_FIRST, Settings
 from unless.data.source import Field, Source, quoted
 from unless.data.survey import missing_sql, number_sql, text_sql
+from unless.data.written import (
+    MOST_CELLS,
+    Numerals,
+    find_numerals,
+    might_be_number_sql,
+    number_in_sql,
+    signature_sql,
+)
 
 # Values of a column are listed with their counts where they are about this many or fewer.
 LISTED = 1000
@@ -29,6 +38,7 @@ LISTED = 1000
 HEAD = 1000
 # Quantiles that stand for the numbers of a column with more values than are listed.
 QUANTILES = 200
+DATE_PARTS = ("year", "quarter", "month", "weekday", "hour")
 # Columns in one query: each pass over a text file takes much time, and each of its sums some memory.
 _BLOCK = 200
 # Numbers that one query sorts, and distinct values that it counts.
@@ -71,6 +81,11 @@ class Profile:
     is_whole: bool = False
     is_code: bool = False
     is_signed: bool = False
+    # Of text: rows that may be numbers, that may hold several answers, and codes with a zero first.
+    signs: tuple[int, ...] | None = None
+    # How the numbers of a column of text are written, if it holds such, and the choices in its cells.
+    numerals: Numerals | None = None
+    choices: Choices | None = None
     low: float = inf
     high: float = -inf
     numbers: Numbers | None = None
@@ -141,6 +156,85 @@ def _look_closer(
     )
     dated = [one for one in many if one.formats and not one.is_number]
     _look_at_dates(source, dated, how, shop, weight)
+    texts = [one for one in many if not one.is_number and not one.formats and not one.is_code]
+    _look_at_texts(source, [one for one in texts if not _is_typed(one.field)], how, shop, weight)
+
+
+# Different texts of a column, at most, in which several answers are looked for, and ways of writing numbers.
+_MOST_TEXTS, _MOST_SIGNATURES = 2**16, 1000
+
+
+def _look_at_texts(
+    source: Source, texts: Sequence[Profile], how: Settings, shop: Workshop, weight: str
+) -> None:
+    """Find columns of text that hold numbers with signs, or several answers in a cell."""
+    if not texts:
+        return
+    # The others were counted with all else.
+    unknown = [one for one in texts if one.signs is None]
+    if unknown:
+        inner = ", ".join(f"{text_or_null(one.field, how)} as t{place}" for place, one in enumerate(unknown))
+        wanted = ", ".join(_signs_sql(f"t{place}") for place in range(len(unknown)))
+        found = shop.row(f"select {wanted} from (select {inner}, {weight} as w from {source.relation})")
+        for one, signs in zip(unknown, found, strict=True):
+            one.signs = tuple(signs)
+    for one in texts:
+        n_numbers, n_several, n_codes = one.signs or (0, 0, 0)
+        if n_numbers >= MOST_CELLS * one.n_present and not n_codes:
+            _find_numerals(source, one, how, shop, weight)
+        elif (n_several and n_several >= LEAST_SEVERAL * one.n_present) or how.roles.get(
+            one.name
+        ) == "choices":
+            _find_choices(source, one, how, shop, weight)
+
+
+def _signs_sql(text: str) -> str:
+    """Count rows that may be numbers, that may hold several answers, and codes with a zero first."""
+    several = " or ".join(f"contains({text}, {quoted(sign)})" for sign in SEPARATORS)
+    return (
+        f"[coalesce(sum(w) filter (where {might_be_number_sql(text)}), 0)::BIGINT, "
+        f"coalesce(sum(w) filter (where {several}), 0)::BIGINT, "
+        f"count(*) filter (where case when {text} < ':' then regexp_matches({text}, '^[+-]?0[0-9]') end)]"
+    )
+
+
+def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, weight: str) -> None:
+    """Find out how numbers are written, by texts with all digits alike, which are few."""
+    text = text_or_null(one.field, how)
+    relation = f"(select {text} as t, {weight} as w from {source.relation}) where t is not null"
+    signatures = shop.rows(
+        f"select {signature_sql('t')} as s, sum(w)::BIGINT from {relation} group by 1 order by 1 "
+        f"limit {_MOST_SIGNATURES}"
+    )
+    found = find_numerals({signature: int(n) for signature, n in signatures})
+    if found is None or len(signatures) == _MOST_SIGNATURES:
+        one.is_signed = found is None
+        return
+    number = number_in_sql("t", found.written)
+    strays = shop.rows(
+        f"select t, sum(w)::BIGINT from {relation} and ({number}) is null group by 1 order by 2 desc, 1 "
+        "limit 100"
+    )
+    limits = shop.rows(
+        f"select distinct t from {relation} and t[1] in ('<', '>', '≤', '≥') and ({number}) is not null "
+        "order by 1 limit 100"
+    )
+    one.numerals = Numerals(
+        found.written,
+        {stray: int(n) for stray, n in strays},
+        tuple(limit for (limit,) in limits),
+        found.is_plain,
+    )
+
+
+def _find_choices(source: Source, one: Profile, how: Settings, shop: Workshop, weight: str) -> None:
+    rows = shop.rows(
+        f"select t, sum(w)::BIGINT from (select {text_or_null(one.field, how)} as t, {weight} as w "
+        f"from {source.relation}) where t is not null group by 1 order by 1 limit {_MOST_TEXTS + 1}"
+    )
+    if len(rows) <= _MOST_TEXTS:
+        asked = how.roles.get(one.name) == "choices"
+        one.choices = find_choices({text: int(n) for text, n in rows}, is_asked=asked)
 
 
 def _code_counts(source: Source, one: Field, weight: str, shop: Workshop) -> dict[str, int]:
@@ -216,25 +310,10 @@ def _sum_up(source: Source, block: list[Profile], how: Settings, shop: Workshop,
     found = iter(shop.row(f"select {', '.join(outer)} from (select {', '.join(inner)}, w from {table})"))
     for one in block:
         _take_sums(one, found)
-    _find_signs(source, [one for one, head in zip(block, heads, strict=True) if _has_signs(head)], how, shop)
 
 
 def _has_signs(head: Collection[str]) -> bool:
     return bool(head) and all(_SIGNED.fullmatch(text.strip()) for text in head)
-
-
-def _find_signs(source: Source, block: list[Profile], how: Settings, shop: Workshop) -> None:
-    """Find columns of numbers written with a currency, a percent sign or separators: $1,999.01, 25%."""
-    some = [one for one in block if not one.is_number and not one.formats]
-    if not some:
-        return
-    wanted = ", ".join(
-        f"count(*) filter (where not regexp_full_match(trim({text_or_null(one.field, how)}), "
-        f"{quoted(_SIGNED.pattern)}))"
-        for one in some
-    )
-    for one, n_others in zip(some, shop.row(f"select {wanted} from {source.relation}"), strict=True):
-        one.is_signed = n_others == 0
 
 
 def _heads(source: Source, block: list[Profile], how: Settings, shop: Workshop) -> list[list[str]]:
@@ -257,6 +336,8 @@ def _sums(place: int, one: Profile, weight: str) -> str:
         sums += [
             f"coalesce(sum({count} * w), 0)::BIGINT" for count in (f"length({value})", f"({spaces} + 1)")
         ]
+        if not one.formats:
+            sums.append(_signs_sql(value))
     if one.is_number:
         number = f"n{place}"
         sums += [
@@ -280,6 +361,8 @@ def _take_sums(one: Profile, found: Iterable[Any]) -> None:
     one.n_present = int(next(numbers))
     if not one.is_number:
         one.n_letters, one.n_words = int(next(numbers)), int(next(numbers))
+        if not one.formats:
+            one.signs = tuple(next(numbers))
     else:
         n_strange, low, high, n_broken = (next(numbers) for _ in range(4))
         n_codes = 0 if _is_typed(one.field) else next(numbers)
@@ -356,8 +439,12 @@ def _take_labels(one: Profile, counts: Mapping[str, int], how: Settings) -> None
         _take_numbers(one, totals)
     one.formats = [] if one.is_number or one.kind in ("integer", "float", "boolean") else _formats(totals)
     if one.formats:
-        one.dates = _dates(totals, one.formats[0])
-    one.is_signed = not one.is_number and not one.formats and not one.is_code and _has_signs(totals)
+        one.dates = _dates(totals, _chosen_format(one, how))
+    if not one.is_number and not one.formats and not one.is_code and one.kind != "boolean":
+        one.is_signed = _has_signs(totals)
+        one.numerals = find_numerals(totals)
+        if len(totals) <= _MOST_TEXTS:
+            one.choices = find_choices(totals, is_asked=how.roles.get(one.name) == "choices")
 
 
 def _is_nested(one: Field, values: Sequence[str]) -> bool:
@@ -379,8 +466,16 @@ def _take_numbers(one: Profile, totals: Mapping[str, int]) -> None:
     one.numbers = Numbers(values, weights, one.is_whole)
 
 
+def _chosen_format(one: Profile, how: Settings) -> str:
+    """Choose how dates are written: the month before the day where both fit, unless it was said."""
+    fitting = [known for known in FORMATS if known in one.formats]
+    if how.roles.get(one.name) == DAY_FIRST:
+        fitting.sort(key=lambda known: not known.startswith("%d"))
+    return fitting[0]
+
+
 def _dates(totals: Mapping[str, int], written: str) -> Dates:
-    parts: dict[str, Counter[int]] = {part: Counter() for part in ("year", "month", "weekday")}
+    parts: dict[str, Counter[int]] = {part: Counter() for part in DATE_PARTS}
     moments = []
     for label, n in totals.items():
         moment = parse_moment(label, written)
@@ -447,11 +542,10 @@ def _look_at_dates(
     source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
 ) -> None:
     for one in many:
-        written = next(known for known in FORMATS if known in one.formats)
+        written = _chosen_format(one, how)
         moment = moment_sql(text_or_null(one.field, how), written)
         relation = f"(select {moment} as m, {weight} as w from {source.relation})"
-        parts = ("year", "month", "weekday")
-        counted = ", ".join(f"histogram({part_sql('m', part)})" for part in parts)
+        counted = ", ".join(f"histogram({part_sql('m', part)})" for part in DATE_PARTS)
         first, last, n_days, n_moments, *counts = shop.row(
             f"select min(m), max(m), count(distinct m::DATE), count(distinct m), {counted} from {relation}"
         )
@@ -460,11 +554,11 @@ def _look_at_dates(
                 dict(
                     shop.rows(f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1")
                 )
-                for part in parts
+                for part in DATE_PARTS
             ]
         seen = {
             part: dict(sorted(_plain_keys(one_part).items()))
-            for part, one_part in zip(parts, counts, strict=True)
+            for part, one_part in zip(DATE_PARTS, counts, strict=True)
         }
         one.dates = Dates(written, first, last, int(n_days), int(n_moments), seen)
 

@@ -54,6 +54,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     exclude: Iterable[str] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[str] | None = None,
+    join: Mapping[str, Iterable[str]] | None = None,
     plan: "Plan | Beside | str | os.PathLike[str] | None" = None,
     strict: bool = False,
     connection: object | None = None,
@@ -108,8 +109,9 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     show_progress
         Whether to show how far reading is, once it has taken a second; by default on a terminal or in a
         notebook.
-    exclude, roles, ordered
-        Columns to leave out; what some columns are; columns whose levels have an order (`unless.prepare`).
+    exclude, roles, ordered, join
+        Columns to leave out; what some columns are; columns whose levels have an order; sets of columns that
+        are one (`unless.prepare`).
     plan
         A plan, or the file of one, made of this table or of another that is read in the same way. What the
         other arguments say comes before it.
@@ -147,6 +149,7 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         exclude=exclude,
         roles=roles,
         ordered=ordered,
+        join=join,
         sheet=sheet,
         weight_column=weight_column,
         cluster_column=cluster_column,
@@ -242,6 +245,7 @@ class _Whole:
 def _collapse(
     source: Source, shop: Workshop, how: Settings, profiles: Mapping[str, Profile]
 ) -> tuple[list[Draft], Counts, list[str], _Whole | None]:
+    asked = how
     source, how = with_shapes(source, how, shop)
     fields, count = choose_columns(source, how)
     shop.stage("looking at the values")
@@ -252,7 +256,7 @@ def _collapse(
     except DataError:
         if source.repair is None:
             raise
-        source, how = with_shapes(source.repair(), how, shop)
+        source, how = with_shapes(source.repair(), asked, shop)
         found = survey(source, unknown, count, shop)
     found.n_values.update({one.name: one.n_values for one in profiles.values()})
     if not found.n_rows:

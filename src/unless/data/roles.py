@@ -1,18 +1,22 @@
 """What a column is taken for: its role, by what it holds and how it is called."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, isclose
 
 import numpy as np
 
-from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels
+from unless.data.choices import Choices, means_none
+from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels, merge_thin
 from unless.data.labels import sort_labels
-from unless.data.moments import part_label
-from unless.data.plan import AS_ASKED, BLANK, DatePart, Part, PlanLine, Role
+from unless.data.levels import free_name
+from unless.data.moments import is_ambiguous, is_time_of_day, part_label
+from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
-from unless.data.settings import DEFAULT_LEVELS, Settings
+from unless.data.scales import LEAST_ORDERED, Order, find_order
+from unless.data.settings import DAY_FIRST, DEFAULT_LEVELS, Settings
+from unless.data.written import MOST_CELLS, Numerals, limit_of, snapped
 from unless.errors import DataError
 
 # A table of fewer rows is read as it stands: too little is known of its columns to decide anything.
@@ -30,8 +34,13 @@ WORDS, LETTERS, MOSTLY = 4, 40, 0.5
 NEARLY_ALL = 0.95
 # An identifier that comes again has more values than this, or than half of the rows.
 MANY_IDS = 50
+# Empty cells of a question with several answers mean that none was ticked if they are not more than this.
+MOST_EMPTY = 0.5
 # A date is daily if this share of the days from first to last is there.
 DAILY = 0.8
+
+# Hours of the day are told apart if so many were seen; they are cut into night, morning, afternoon, evening.
+LEAST_HOURS, PARTS_OF_DAY = 6, (6.0, 12.0, 18.0)
 
 _ID_NAME = re.compile(
     r"(row[ _.-]?(names?|id|no|num|number|index)?|rows|unnamed: ?\d+|index|idx|level_0|ids?|uuid|guid"
@@ -81,6 +90,8 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     line = _said(one, how)
     if line is None and not one.n_present:
         line = _empty(one, how)
+    if line is None and one.choices is not None and one.n_rows >= FEW_ROWS:
+        line = _choices(one, one.choices, how)
     if line is None:
         line = _left_out(one, how.columns is not None)
     if line is None and one.numbers is not None:
@@ -94,16 +105,44 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
     """Follow what the arguments say of a column."""
     name = one.name
     if name in how.roles:
-        return _as_asked(one, how.roles[name])
+        return _as_asked(one, how.roles[name], how)
     if name in how.bins:
         return PlanLine(name=name, role="number", why="cut as asked")
     if name in how.ordered or name in how.levels:
         role: Role = "ordered" if name in how.ordered else "category"
-        return PlanLine(name=name, role=role, levels=how.levels.get(name, levels_of(one)))
+        order = _order(one)
+        known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
+        return PlanLine(name=name, role=role, levels=how.levels.get(name, known))
     merged = isinstance(how.rare, dict) and name in how.rare
     if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
         return PlanLine(name=name, role="category", why=AS_ASKED)
     return None
+
+
+def _choices(one: Profile, found: Choices, how: Settings, why: str = "") -> PlanLine:
+    """Give each answer of a question with several of them a column of its own."""
+    told = [why] if why else []
+    if found.none:
+        told.append(f"{', '.join(map(repr, found.none))} means that no other is ticked")
+    if found.left_out:
+        listed = ", ".join(map(repr, found.left_out[:5]))
+        more = f" and {len(found.left_out) - 5:,} more" if len(found.left_out) > 5 else ""
+        told.append(f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}")
+    # Who ticks none leaves the cell empty, unless there is an answer for that.
+    empty = 0 < one.n_missing <= MOST_EMPTY * one.n_rows
+    is_none = (
+        empty
+        and how.missing == "auto"
+        and not any(map(means_none, (*found.kept, *found.left_out, *found.none)))
+    )
+    return PlanLine(
+        name=one.name,
+        role="choices",
+        choices=found.kept,
+        separator=found.separator,
+        missing=is_none,
+        why="; ".join(told),
+    )
 
 
 def _empty(one: Profile, how: Settings) -> PlanLine:
@@ -124,22 +163,35 @@ def levels_of(one: Profile) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*known, *seen]))
 
 
-def _as_asked(one: Profile, role: str) -> PlanLine:
+def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
     """Follow what somebody said of a column, or say why that cannot be."""
     name, why = one.name, AS_ASKED
+    if role == "choices":
+        if one.choices is None:
+            raise DataError(
+                f"Column {name!r} holds no cells with several answers, parted by ; or | or a comma; give it "
+                "another role."
+            )
+        return _choices(one, one.choices, how, why)
     if role == "number":
         if one.numbers is None:
             raise DataError(f"Column {name!r} holds text and is no number; give it another role.")
         return _cut(one, one.numbers, why)
-    if role == "date":
-        line = None if one.dates is None else _date(one, one.dates)
-        if line is None:
-            raise DataError(f"Column {name!r} holds no dates with parts that repeat; give it another role.")
-        return replace(line, why=why)
+    if role in ("date", DAY_FIRST) or set(role.split("+")) <= set(PARTS):
+        asked = () if role in ("date", DAY_FIRST) else tuple(dict.fromkeys(role.split("+")))
+        line = None if one.dates is None else _date(one, one.dates, asked)
+        if line is None or not line.kept or any(len(part.levels) > MOST_LEVELS for part in line.parts):
+            raise DataError(
+                f"Column {name!r} holds no dates with parts that repeat, or too many parts; give it another "
+                "role."
+            )
+        return replace(line, why=f"{why}, {line.why}" if line.why else why)
     if role == "count":
         return PlanLine(name=name, role="count", kept=False, why=why)
     if role in ("category", "ordered"):
-        return PlanLine(name=name, role=role, levels=levels_of(one), why=why)  # type: ignore[arg-type]
+        order = _order(one)
+        known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
+        return PlanLine(name=name, role=role, levels=known, why=why)  # type: ignore[arg-type]
     return PlanLine(name=name, role=role, kept=False, why=why)  # type: ignore[arg-type]
 
 
@@ -215,7 +267,8 @@ def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
     declared = one.kind in ("category", "boolean")
     if one.n_values > NATURAL_VALUES and not small and not declared:
         return _cut(one, numbers)
-    role: Role = "category" if one.n_values <= 2 or declared else "ordered"
+    # Fewer may be codes of kinds.
+    role: Role = "category" if one.n_values < LEAST_ORDERED or declared else "ordered"
     levels = levels_of(one)
     # 1 and 1.0 may be two labels of one number: then the column is text to the reader.
     thin = bool((numbers.weights < LEAST_ROWS).any())
@@ -229,12 +282,35 @@ def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
 def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:
     """Cut numbers into groups; where nearly all are one number there is nothing to cut."""
     cuts = find_cuts(numbers)
+    written = ""
+    if one.numerals is not None:
+        written = one.numerals.written
+        cuts = snapped(cuts, [limit_of(limit, written) for limit in one.numerals.limits])
+        told = _numerals_told(one.numerals)
+        why = f"{why}; {told}" if why and told else why or told
     if not cuts:
         return PlanLine(
             name=one.name, role="constant", kept=False, why="nearly every row has the same number"
         )
     levels = group_labels(cuts, one.is_whole, one.low, one.high)
-    return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why)
+    return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why, written=written)
+
+
+def _numerals_told(found: Numerals) -> str:
+    """Say how numbers are written, and what is none."""
+    told = [] if found.is_plain else [f"read as numbers written like {found.written}"]
+    if found.limits:
+        more = f" and {len(found.limits) - 4:,} more" if len(found.limits) > 4 else ""
+        told.append(f"numbers beyond a limit: {', '.join(map(repr, found.limits[:4]))}{more}")
+    if found.strays:
+        ranked = sorted(found.strays.items(), key=lambda one: (-one[1], one[0]))
+        listed = ", ".join(f"{text!r} ({n:,})" for text, n in ranked[:5])
+        more = f" and {len(ranked) - 5:,} more" if len(ranked) > 5 else ""
+        n_cells = sum(found.strays.values())
+        told.append(
+            f"{n_cells:,} {'cell is' if n_cells == 1 else 'cells are'} no number and missing: {listed}{more}"
+        )
+    return "; ".join(told)
 
 
 def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine:
@@ -242,44 +318,61 @@ def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine
     return replace(line, cuts=cuts, levels=group_labels(cuts, one.is_whole, one.low, one.high))
 
 
-def _date(one: Profile, dates: Dates) -> PlanLine | None:
-    """Keep the parts of dates that come again: months, years, days of the week."""
-    if one.n_rows < FEW_ROWS:
+def _date(one: Profile, dates: Dates, asked: Sequence[str] = ()) -> PlanLine | None:
+    """Keep the parts of dates that come again or follow each other: years, months, days of the week."""
+    if one.n_rows < FEW_ROWS and not asked:
         return None
-    parts = tuple(part for name in _parts_of(dates) if (part := _part(dates, name)) is not None)
+    wanted = asked or _parts_of(dates)
+    parts = tuple(part for name in wanted if (part := _part(dates, name)) is not None)
     if not parts:
         if one.n_values <= MANY_LEVELS:
             return None
         return PlanLine(name=one.name, role="date", kept=False, why="no part of it comes again")
     why = ""
-    if dates.written == "%m/%d/%Y" and "%d/%m/%Y" in one.formats:
-        why = "month before day"
+    if is_ambiguous(dates.written, one.formats):
+        why = f"the month is taken to come before the day; the role {DAY_FIRST!r} says otherwise"
     return PlanLine(name=one.name, role="date", parts=parts, written=dates.written, why=why)
 
 
-def _parts_of(dates: Dates) -> list[Part]:
+def _parts_of(dates: Dates) -> list[str]:
+    """Choose the parts: a period that follows time, what comes again each year, week and day."""
+    if is_time_of_day(dates.written):
+        return ["hour"]
     days = (dates.last - dates.first).days
-    wanted: list[Part] = []
+    wanted: list[str] = []
     if days > 2 * 365:
-        wanted.append("year")
-    if days > 31:
+        wanted += ["year", "month"]
+    elif days > 365:
+        wanted.append("quarter")
+    elif days > 31:
         wanted.append("month")
     if days >= 13 and dates.n_days >= DAILY * (days + 1):
         wanted.append("weekday")
+    if len(dates.parts["hour"]) >= LEAST_HOURS:
+        wanted.append("hour")
     return wanted
 
 
-def _part(dates: Dates, part: Part) -> DatePart | None:
+def _part(dates: Dates, name: str) -> DatePart | None:
+    part: Part = name  # type: ignore[assignment]
     counts = dates.parts[part]
     if len(counts) < 2:
         return None
-    if part == "year" and len(counts) > NATURAL_VALUES:
+    if part == "hour" or (part == "year" and len(counts) > NATURAL_VALUES):
         numbers = Numbers(np.array(list(counts), float), np.array(list(counts.values()), float), whole=True)
-        cuts = find_cuts(numbers)
+        cuts = merge_thin(numbers, PARTS_OF_DAY) if part == "hour" else find_cuts(numbers)
         if not cuts:
             return None
-        return DatePart(part=part, cuts=cuts, levels=group_labels(cuts, True, min(counts), max(counts)))
-    return DatePart(part=part, levels=tuple(part_label(number, part) for number in counts))
+        low, high = (0, 23) if part == "hour" else (min(counts), max(counts))
+        return DatePart(part=part, cuts=cuts, levels=group_labels(cuts, True, low, high))
+    months = (dates.last.year - dates.first.year) * 12 + dates.last.month - dates.first.month
+    numbers_in_time = list(counts)
+    if part == "month" and months < 12:
+        # Months of less than a year follow each other, perhaps over its end.
+        numbers_in_time.sort(key=lambda month: (month - dates.first.month) % 12)
+    ordered = part in ("year", "quarter") or (part == "month" and months < 12)
+    levels = tuple(part_label(number, part) for number in numbers_in_time)
+    return DatePart(part=part, levels=levels, ordered=ordered and len(levels) > 2)
 
 
 def is_sequence(one: Profile) -> bool:
@@ -292,6 +385,9 @@ def _category(one: Profile, how: Settings) -> PlanLine:
     # A column that is checked or not shows a single label.
     missing = one.n_values == 1 and one.n_missing > 0 and one.n_rows >= FEW_ROWS
     if one.n_values <= MANY_LEVELS or one.n_rows < FEW_ROWS or how.rare_below(name):
+        order = None if one.n_rows < FEW_ROWS or how.rare_below(name) else _order(one)
+        if order is not None:
+            return _in_order(one, order, missing)
         ordered = one.field.is_ordered
         role: Role = "ordered" if ordered else "category"
         return PlanLine(name=name, role=role, levels=levels_of(one), missing=missing)
@@ -305,6 +401,35 @@ def _category(one: Profile, how: Settings) -> PlanLine:
     return merge_seldom(one, one.labels)
 
 
+def _order(one: Profile) -> Order | None:
+    """Find the order of the labels of a column that everyone knows, where the table gives none."""
+    text = not one.is_number and not one.is_code and one.kind in ("text", "category") and bool(one.labels)
+    declared = one.field.levels is not None and set(one.field.levels) != set(one.labels or ())
+    if not text or declared or one.field.is_ordered or one.n_values > MANY_LEVELS:
+        return None
+    return find_order(one.name, sorted(one.labels or ()))
+
+
+def _in_order(one: Profile, order: Order, missing: bool) -> PlanLine:
+    """Give a column the order of its labels; answers that are no place in it are missing if they are few."""
+    labels = one.labels or {}
+    n_aside = sum(labels[label] for label in order.no_answers)
+    if not order.is_scale or n_aside > (1 - MOST_CELLS) * one.n_present:
+        levels = (*order.levels, *order.no_answers)
+        why = order.why
+        if order.is_scale:
+            why = f"a scale, but for {', '.join(map(repr, order.no_answers))}"
+        return PlanLine(name=one.name, role="category", levels=levels, missing=missing, why=why)
+    return PlanLine(
+        name=one.name,
+        role="ordered",
+        levels=order.levels,
+        missing=missing,
+        why=order.why,
+        no_answers=order.no_answers,
+    )
+
+
 def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
     """Keep the levels seen most often; the others become one."""
     counts = sorted(labels.values(), reverse=True)
@@ -313,10 +438,13 @@ def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
         # Of levels seen equally often all are kept or none.
         rare = counts[MOST_LEVELS - 1] + (counts[MOST_LEVELS - 1] == counts[MOST_LEVELS])
     merged = sum(n for n in counts if n < rare)
-    if not merged or (counts[0] < rare and counts[-1] >= LEAST_ROWS):
+    # A single level is not merged with itself.
+    if sum(n < rare for n in counts) < 2 or (counts[0] < rare and counts[-1] >= LEAST_ROWS):
         return PlanLine(name=one.name, role="category", levels=levels_of(one))
     if merged > MOST_MERGED * one.n_present:
         why = f"{one.n_values:,} levels, nearly all of them seldom"
         return PlanLine(name=one.name, role="text", kept=False, why=why)
     why = f"{one.n_values:,} levels"
-    return PlanLine(name=one.name, role="category", rare=rare, why=why)
+    kept = sort_labels(label for label, n in labels.items() if n >= rare)
+    levels = (*kept, free_name("other", kept))
+    return PlanLine(name=one.name, role="category", levels=levels, rare=rare, why=why)

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from numbers import Integral
 from typing import Literal, TypeVar
 
+from unless.data.choices import NO, YES, stems
 from unless.data.domain import MAX_LEVELS, Domain, shorten
 from unless.data.labels import to_label
 from unless.errors import SettingError, UnknownName
@@ -15,15 +17,19 @@ from unless.runtime.memory import parse_memory
 
 Missing = Literal["error", "drop", "level"]
 # A column made of the dates of another.
-_PART = re.compile(r"(.+) \((year|month|weekday)\)", re.DOTALL)
+_PART = re.compile(r"(.+) \((year|quarter|month|weekday|hour)\)", re.DOTALL)
+# What the level of missing values is called.
+MISSING_LABELS = frozenset({"missing", "(missing)"})
 # More levels than this are refused unless somebody says otherwise.
 DEFAULT_LEVELS = 256
 # The roles of columns that say how rows were drawn, and are no columns to relate.
 DESIGN = ("weight", "cluster", "strata")
+# The role of dates such as 03/04/2020 that are meant to begin with the day.
+DAY_FIRST = "day first"
 # The roles that somebody may give to a column (`data/plan.py` has them all).
 CHOICES = (
-    "category", "ordered", "number", "date", "count", "weight", "cluster", "strata", "identifier", "text",
-    "excluded",
+    "category", "ordered", "number", "date", DAY_FIRST, "choices", "count", "weight", "cluster", "strata",
+    "identifier", "text", "excluded",
 )  # fmt: skip
 T = TypeVar("T")
 Bins = int | tuple[str, int] | Sequence[float]
@@ -31,10 +37,12 @@ Bins = int | tuple[str, int] | Sequence[float]
 
 @dataclass(frozen=True)
 class Shape:
-    """What makes a variable of a column: cuts of its numbers, or a part of its dates.
+    """What makes a variable of a column: cuts of its numbers, a part of its dates, one of its choices.
 
-    `levels` are named by the groups; without a way in which dates are `written`, it is found out. A column
-    that is `known` to hold nothing else is cut faster.
+    `levels` are named by the groups; without a way in which dates or numbers are `written`, it is found out.
+    A column that is `known` to hold nothing else is cut faster. `choice` is an answer among several in a
+    cell, which `separator` parts; `is_none` says that missing cells tick none. `columns` are joined to one.
+    `missing` are labels that stand for missing values; labels that are not among the levels become `others`.
     """
 
     column: str
@@ -43,6 +51,12 @@ class Shape:
     part: str = ""
     written: str | None = None
     known: bool = False
+    choice: str = ""
+    separator: str = ""
+    is_none: bool = False
+    columns: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    others: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,8 @@ class Settings:
     ordered: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     # Made of the numbers and dates of columns, by the names of what is made.
     shapes: dict[str, Shape] = field(default_factory=dict)
+    # The columns that are joined to one, by its name.
+    join: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # The columns of which missing values are a level, whatever is done with the others.
     missing_levels: frozenset[str] = frozenset()
     # The sheet of a spreadsheet, by its name or its number from 1.
@@ -75,11 +91,20 @@ class Settings:
 
     def wants(self, name: str) -> bool:
         """Tell whether a column of the table is needed at all."""
-        if self.columns is None or name in self.columns or name == self.count_column:
+        if self.columns is None or name in self._sources or name == self.count_column:
             return True
         if name in self.design.values() or self.roles.get(name) in DESIGN:
             return True
-        return any(part_of_column(one) == name for one in self.columns)
+        # A set of columns that was joined is called by what their names begin with.
+        return any(stem in self._sources for stem in stems(name))
+
+    @cached_property
+    def _sources(self) -> frozenset[str]:
+        """The columns asked for, and those that they may be made of."""
+        asked = self.columns or ()
+        made = {column for one in asked for column in bases_of(one)}
+        joined = {member for shape in self.shapes.values() for member in shape.columns}
+        return frozenset(asked) | made | joined
 
     def ordered_levels(self, name: str) -> bool:
         """Tell whether the order of the levels of a column was said to mean something."""
@@ -101,7 +126,7 @@ class Settings:
     def reshapes(self) -> bool:
         """Whether anything but a choice of columns was asked for."""
         asked = self.count_column or self.levels or self.bins or self.rare or self.roles or self.ordered
-        return bool(asked or self.exclude or self.design)
+        return bool(asked or self.exclude or self.join or self.design)
 
 
 def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
@@ -121,6 +146,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
     exclude: Iterable[object] | None = None,
     roles: Mapping[str, str] | None = None,
     ordered: Mapping[str, Iterable[object]] | Iterable[object] | None = None,
+    join: Mapping[str, Iterable[object]] | None = None,
     sheet: str | int | None = None,
     weight_column: object | None = None,
     cluster_column: object | None = None,
@@ -146,6 +172,7 @@ def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
         exclude=_names(exclude, "exclude") or (),
         roles=_roles(roles),
         ordered=orders,
+        join=_join(join),
         shapes=_shapes(levels, bins or ()) if isinstance(levels, Domain) else {},
         missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
         sheet=sheet if sheet is None or isinstance(sheet, str) else _whole("sheet", sheet, 1),
@@ -165,17 +192,18 @@ def _design(roles: Mapping[str, str], **given: object | None) -> dict[str, str]:
     return design
 
 
-def part_of_column(name: str) -> str | None:
-    """Return the column of dates that another is made of, by the way it is called."""
+def bases_of(name: str) -> list[str]:
+    """Return the columns that another may be made of, by its name: "day (year)", "tools: Excel"."""
     match = _PART.fullmatch(name)
-    return match[1] if match else None
+    pieces = name.split(": ")
+    return [*([match[1]] if match else []), *(": ".join(pieces[:n]) for n in range(1, len(pieces)))]
 
 
 def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> frozenset[str]:
     """Return the variables of a model that have a level for missing values."""
     if not isinstance(levels, Domain):
         return frozenset()
-    return frozenset(one.name for one in levels if {"missing", "(missing)"} & {*one.levels})
+    return frozenset(one.name for one in levels if MISSING_LABELS & {*one.levels})
 
 
 def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
@@ -191,14 +219,34 @@ def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
             made[one.name] = Shape(match[1], groups if one.cuts else one.levels, one.cuts, match[2])
         elif one.cuts:
             made[one.name] = Shape(one.name, groups, one.cuts)
+        elif ": " in one.name and set(one.levels) - MISSING_LABELS == {NO, YES}:
+            made[one.name] = Shape(one.name, one.levels, choice=one.name)
+        elif one.kind in ("text", "category") and len(one.levels) > 1:
+            # Only if the table lacks the column, and has one for each of its levels.
+            made[one.name] = Shape(one.name, one.levels, columns=one.levels)
     return made
 
 
 def _roles(roles: Mapping[str, str] | None) -> dict[str, str]:
     given = _mapping("roles", roles)
     for name, role in given.items():
-        _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
+        if not set(str(role).split("+")) <= {"year", "quarter", "month", "weekday", "hour"}:
+            _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
     return given
+
+
+def _join(join: Mapping[str, Iterable[object]] | None) -> dict[str, tuple[str, ...]]:
+    found = {name: _names(listed, "join") or () for name, listed in _mapping("join", join).items()}
+    short = next((name for name, listed in found.items() if len(listed) < 2), None)
+    if short is not None:
+        raise SettingError(f"join={{{short!r}: ...}} names fewer than two columns; name all of the set.")
+    seen: set[str] = set()
+    for listed in found.values():
+        twice = next((one for one in listed if one in seen), None)
+        if twice is not None:
+            raise SettingError(f"join= names {twice!r} in two sets; name each column once.")
+        seen.update(listed)
+    return found
 
 
 def _ordered(

@@ -1,9 +1,12 @@
 """How weights were found, kept beside them."""
 
 import math
+from dataclasses import asdict
 
-from unless.formats.wire import WireCandidate, WireFit
-from unless.inference.fit_report import Candidate, FitReport
+from msgspec import structs
+
+from unless.formats.wire import WireCandidate, WireCompleted, WireFit
+from unless.inference.fit_report import Candidate, Completed, FitReport
 from unless.inference.priors import parse_prior
 
 
@@ -24,6 +27,7 @@ def wire_report(report: FitReport | None) -> WireFit | None:
         report.gradient_norm,
         report.tolerance,
         [WireCandidate(repr(tried.prior), tried.score) for tried in report.candidates],
+        None if report.completed is None else WireCompleted(**asdict(report.completed)),
     )
 
 
@@ -41,4 +45,5 @@ def read_report(wire: WireFit | None) -> FitReport | None:
         wire.gradient_norm,
         wire.tolerance,
         tuple(Candidate(parse_prior(tried.prior), tried.score) for tried in wire.candidates),
+        None if wire.completed is None else Completed(**structs.asdict(wire.completed)),
     )

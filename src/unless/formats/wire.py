@@ -62,7 +62,17 @@ class WireCandidate(msgspec.Struct, forbid_unknown_fields=True):
     score: float
 
 
-class WireFit(msgspec.Struct, forbid_unknown_fields=True):
+class WireCompleted(msgspec.Struct, forbid_unknown_fields=True):
+    """How rows with missing values were used."""
+
+    n_complete: Natural
+    n_incomplete: Natural
+    n_rounds: Natural
+    n_drawn: Natural
+    change: float | None = None
+
+
+class WireFit(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How weights were found: a `FitReport`, its priors as text."""
 
     prior: str
@@ -74,6 +84,7 @@ class WireFit(msgspec.Struct, forbid_unknown_fields=True):
     gradient_norm: float
     tolerance: float
     candidates: list[WireCandidate]
+    completed: WireCompleted | None = None
 
 
 class WireLogLinearModel(

@@ -15,6 +15,8 @@ from unless.structures.conditions import FeatureArrays
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 Words = npt.NDArray[np.uint64]
+# Whole numbers, or shares of rows.
+Counts = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 # Cases of a block: their scores fit the second cache, and their numbers two bytes.
 _BLOCK = 2**13
 # Scores of a block of a variable with many levels.
@@ -60,9 +62,18 @@ def lay_out_slots(features: FeatureArrays, n_variables: int) -> Slots:
 
 
 def lay_out_cases(
-    features: FeatureArrays, data: Dataset, slots: Slots, max_bytes: int, look: Look = unseen
+    features: FeatureArrays,
+    data: Dataset,
+    slots: Slots,
+    max_bytes: int,
+    look: Look = unseen,
+    counts: Counts | None = None,
 ) -> tuple[Cases, int]:
-    """Collapse the rows for each variable; returns the cases and the bytes that are left."""
+    """Collapse the rows for each variable; returns the cases and the bytes that are left.
+
+    `counts` are used in place of those of the table; they need not be whole numbers.
+    """
+    counts = data.counts if counts is None else counts
     codes = np.ascontiguousarray(data.rows.T)
     levels = data.domain.n_levels
     blankets = _blankets(features, len(levels))
@@ -72,7 +83,7 @@ def lay_out_cases(
     words = _Words(codes, levels)
     used = int(codes.nbytes + slots.feature.nbytes * 9)
     for variable, blanket in enumerate(blankets):
-        table = _collapse(codes, data.counts, variable, blanket, keys)
+        table = _collapse(codes, counts, variable, blanket, keys)
         bitmap[variable, blanket] = words.add(table.rows, blanket)
         tables.append(table)
         used += sum(array.nbytes for array in table[1:]) + words.n_new * 8
@@ -219,7 +230,7 @@ class _Words:
         return begin
 
 
-def _collapse(codes: Codes, counts: Integers, variable: int, blanket: Integers, keys: _Keys) -> _Table:
+def _collapse(codes: Codes, counts: Counts, variable: int, blanket: Integers, keys: _Keys) -> _Table:
     """Put the rows together that agree in the blanket, where that saves at least half of them."""
     _, rows, case = np.unique(keys.of(blanket), return_index=True, return_inverse=True)
     level = codes[variable]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.progress import Look, unseen
-from unless.inference.cases import Call, lay_out_cases, lay_out_slots, list_slots, short_calls
+from unless.inference.cases import Call, Counts, lay_out_cases, lay_out_slots, list_slots, short_calls
 from unless.inference.fit_report import Measure
 from unless.kernels.cases import Cases, Conditions, Slots
 from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
@@ -70,13 +70,17 @@ class Conditionals:
         max_memory: int | str | None = None,
         once: bool = False,
         look: Look = unseen,
+        counts: Counts | None = None,
     ) -> "Conditionals":
-        """Lay out features over a table of their domain; `once` saves the lists that only pay when reused."""
+        """Lay out features over a table of their domain; `once` saves the lists that only pay when reused.
+
+        `counts` are used in place of those of the table; they need not be whole numbers.
+        """
         # Copies, because numba would compile once more for arrays that cannot be written.
         conditions = Conditions(*map(np.array, features))
         max_bytes = parse_memory(max_memory)
         slots = lay_out_slots(features, data.n_variables)
-        cases, left = lay_out_cases(features, data, slots, max_bytes, look)
+        cases, left = lay_out_cases(features, data, slots, max_bytes, look, counts)
         made = cls(conditions, cases, slots, n_jobs)
         made.slots = list_slots(conditions, cases, slots, 0 if once else left)
         return made

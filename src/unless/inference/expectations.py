@@ -14,6 +14,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.waiting import heard
 from unless.errors import TooLarge
+from unless.inference.cases import Counts
 from unless.inference.exact import ExactEngine
 from unless.inference.fit_report import Measure
 from unless.inference.forest import STEPS_OF_A_CELL, fill
@@ -39,15 +40,22 @@ class Expectations:
     """Minus the log-likelihood of a table, summed over its rows, with its gradient and curvature.
 
     Weights are finite. The gradient is how much more often each feature is expected to hold than it did.
+    `counts` are used in place of those of the table; they need not be whole numbers.
     """
 
     measure: ClassVar[Measure] = "log_likelihood"
 
     def __init__(
-        self, features: FeatureArrays, data: Dataset, *, max_memory: int | str | None = None
+        self,
+        features: FeatureArrays,
+        data: Dataset,
+        *,
+        max_memory: int | str | None = None,
+        counts: Counts | None = None,
     ) -> None:
+        weighed = (data.counts if counts is None else counts).astype(np.float64)
         self.n_features = len(features.start) - 1
-        self.n_rows = data.n_rows
+        self.n_rows = float(weighed.sum())
         # Numbers in place of weights: a plan must not join parts whose weights are equal only now.
         numbers = np.arange(self.n_features, dtype=np.float64)
         self._engine = ExactEngine(features, numbers, data.domain.n_levels)
@@ -58,9 +66,8 @@ class Expectations:
         self.observed = np.zeros(self.n_features)
         # Copies, because numba would compile once more for arrays that cannot be written.
         arrays = [np.array(part) for part in features]
-        counts = data.counts.astype(np.float64)
         for some in row_spans(data.n_distinct, features):
-            count_holding(np.array(data.rows[some]), counts[some], *arrays, self.observed)
+            count_holding(np.array(data.rows[some]), weighed[some], *arrays, self.observed)
         self._work = np.empty(int(self._forest.cell_start[-1]))
         self._kept = np.zeros(self.n_features)
 

@@ -11,8 +11,9 @@ from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
 from unless.inference.cells import HOLE, read_cells
+from unless.inference.completing import incomplete_rows
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import checked_codes, rows_to_score
+from unless.inference.rows import checked_codes, nothing_to_score, read_incomplete, rows_to_score
 from unless.inference.sums import sums_of_weights
 from unless.runtime.memory import show_memory
 
@@ -39,11 +40,21 @@ class ConditionalScore:
 
 
 def score(model: LogLinearModel, X: object, *, max_memory: int | str | None = None) -> float:
-    """Return the mean log-likelihood of the rows of a table, in nats."""
-    data = rows_to_score(model.domain, X)
+    """Return the mean log-likelihood of the rows of a table, in nats.
+
+    Of a row with missing values it is that of what the row shows; rows that show nothing are left out.
+    """
+    data = read_incomplete(model.domain, X)
+    cells, counts, _ = incomplete_rows(data)
+    if not data.n_rows + len(counts):
+        raise nothing_to_score()
     total = _log_partition(model, max_memory)
     logs = model.log_potentials(data.rows) - total
-    return float(np.average(logs, weights=data.counts))
+    if not len(counts):
+        return float(np.average(logs, weights=data.counts))
+    shown, _ = model.exact.posteriors(cells, marginals=False)
+    every = np.concatenate([logs, shown - total])
+    return float(np.average(every, weights=np.concatenate([data.counts, counts])))
 
 
 def log_likelihoods(

@@ -185,8 +185,8 @@ class LogLinearModel:
     def score(self, X: object, *, max_memory: Memory = None) -> float:
         """Return the mean log-likelihood of the rows of a table, in nats.
 
-        Missing values are the level "missing" where the model has one, and are refused where it has none;
-        `log_likelihood` sums over them instead.
+        Missing values are the level "missing" where the model has one; elsewhere they are summed over, so
+        that a row counts with the probability of what it shows. Rows that show nothing are left out.
         """
         from unless.inference.likelihood import score
 
@@ -214,7 +214,10 @@ class LogLinearModel:
     def pseudo_log_likelihood(
         self, X: object, *, max_memory: Memory = None, show_progress: Show = None
     ) -> "ConditionalScore":
-        """Return the mean over rows of sum_v log P(x_v | all others), with what each variable adds to it."""
+        """Return the mean over rows of sum_v log P(x_v | all others), with what each variable adds to it.
+
+        Rows with missing values are left out of a Dataset, and refused elsewhere.
+        """
         from unless.inference.scoring import pseudo_log_likelihood
 
         return pseudo_log_likelihood(self, X, max_memory=max_memory, show_progress=show_progress)

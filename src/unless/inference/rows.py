@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, Rows
+from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 
@@ -41,12 +42,44 @@ def read_rows(domain: Domain, X: object, show_progress: bool | None = None) -> D
     return data
 
 
+def read_incomplete(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
+    """Read a table as `read_rows` does, but keep rows with missing values: they are in its `detail`."""
+    if isinstance(X, Dataset) or len(domain) == 1:
+        return read_rows(domain, X, show_progress)
+    from unless.data.read import read
+
+    with of_the_model():
+        named = read(X, columns=domain.names, levels=domain, missing="level", show_progress=show_progress)
+    return read_rows(domain, with_holes(domain, named))
+
+
+def with_holes(domain: Domain, data: Dataset) -> Dataset:
+    """Make missing values again of the levels that reading made of them, where a model has none for them."""
+    missing = {}
+    for made in data.domain:
+        known = domain[made.name].levels if made.name in domain else made.levels
+        label = next((one for one in made.levels if one.strip("()") == "missing" and one not in known), None)
+        if label is not None:
+            missing[made.name] = data.rows[:, data.domain.index(made.name)] == made.code(label)
+    if not missing:
+        return data
+    whole = ~np.logical_or.reduce(list(missing.values()))
+    notes = [note for note in data.notes if not note.startswith("Made missing values ")]
+    complete = Dataset.from_codes(data.domain, data.rows[whole], data.counts[whole], notes)
+    return replace(complete, detail=Detail.of(data.rows, data.counts, None, missing))
+
+
 def rows_to_score(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
     """Read a table that has at least one row."""
     data = read_rows(domain, X, show_progress)
     if not data.n_rows:
-        raise DataError("The table has no rows; there is nothing to score.")
+        raise nothing_to_score()
     return data
+
+
+def nothing_to_score() -> DataError:
+    """Say that a table has no rows."""
+    return DataError("The table has no rows; there is nothing to score.")
 
 
 @contextmanager
@@ -98,7 +131,7 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
     missing = [name for name in domain.names if name not in data.domain]
     if missing:
         raise UnknownName(f"The table has no column {shorten(missing)}, of which the model speaks.")
-    columns = []
+    columns, lookups = [], []
     for variable in domain:
         column = data.rows[:, data.domain.index(variable.name)]
         known = {label: code for code, label in enumerate(variable.levels)}
@@ -110,4 +143,23 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
                 f"levels are {shorten(variable.levels)}."
             )
         columns.append(codes[column])
-    return Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes, data.weights)
+        lookups.append(codes)
+    recoded = Dataset.from_codes(domain, np.column_stack(columns), data.counts, data.notes, data.weights)
+    return replace(recoded, detail=_recoded_holes(domain, data, lookups))
+
+
+def _recoded_holes(domain: Domain, data: Dataset, lookups: list[npt.NDArray[np.int64]]) -> Detail | None:
+    """Return the rows with missing values of a table in the codes of another domain, if there are some.
+
+    A level that only they show, and the domain does not know, is missing, too.
+    """
+    if data.detail is None or not any(name in domain for name in data.detail.missing):
+        return None
+    columns, missing = [], {}
+    for name, codes in zip(domain.names, lookups, strict=True):
+        column = codes[data.detail.rows[:, data.domain.index(name)]]
+        holes = (column < 0) | data.detail.missing.get(name, np.zeros(len(column), dtype=np.bool_))
+        columns.append(np.where(holes, 0, column))
+        missing[name] = holes
+    rows = np.column_stack(columns).astype(Code)
+    return Detail.of(rows, data.detail.counts, None, missing, data.detail.design)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.progress import PATIENCE, progress
 from unless.errors import DataError, SettingError
@@ -17,12 +18,14 @@ from unless.structures.canonical import CanonicalModel
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
-from unless.weights.conditional import ConditionalModel, Tried, fit_conditional
+from unless.weights.conditional import HOLE, ConditionalModel, Tried, fit_conditional
 
 if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
     from unless.knowledge.statements import Statements
 
 Array = npt.NDArray[Any]
+Cells = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 # Rows that are predicted at once.
 BLOCK = 2**16
@@ -41,6 +44,12 @@ class UnlessClassifier(Estimator):
     where the training rows have some. A column of which a row hides the value, or shows a level that the
     training rows do not have, is averaged over, each level as often as it was seen.
 
+    A Dataset that was read with its missing values (`Dataset.detail`) is used as it is: a network of all
+    columns is fitted by EM, weights are fitted to the completed rows, and a column that a row hides is summed
+    over given the rest of the row.
+
+    Rows without a label are left out where the target is a column of the table, and refused in y.
+
     Parameters
     ----------
     target
@@ -58,6 +67,9 @@ class UnlessClassifier(Estimator):
         The learner, fitted to all columns with the target among them.
     conditional_
         The model that predicts; `conditional_.tried` tells the priors tried and what they were worth.
+    network_
+        The law of all columns by which hidden columns are summed over, where a Dataset had missing values;
+        else None.
 
     Examples
     --------
@@ -75,6 +87,7 @@ class UnlessClassifier(Estimator):
     classes_: Array
     estimator_: Estimator
     conditional_: ConditionalModel
+    network_: "LogLinearModel | None" = None
 
     def __init__(
         self,
@@ -102,15 +115,34 @@ class UnlessClassifier(Estimator):
             data, target, classes = read_examples(X, y, self.target, sample_weight, self.show_progress)
             estimator = self._make_learner().fit(data)
             pairs = joined_pairs(estimator.structure_, target)
+            network = self._law(estimator, data)
             with progress("UnlessClassifier", self.show_progress, after=PATIENCE) as bar:
+                completed = None if network is None else self._completed(network, data)
                 bar.begin("fits", None)
-                found = fit_conditional(data, target, pairs, max_memory=self.max_memory, step=bar)
-        self.classes_, self.conditional_ = classes, found
+                found = fit_conditional(
+                    data, target, pairs, completed=completed, max_memory=self.max_memory, step=bar
+                )
+        self.classes_, self.conditional_, self.network_ = classes, found, network
         self.estimator_, self.target_ = estimator, target
         self.structure_, self.data_, self.notes_ = estimator.structure_, data, data.notes
         self.n_tests_, self.n_distinct_tests_ = estimator.n_tests_, estimator.n_distinct_tests_
         self._name_columns()
         return self
+
+    def _law(self, estimator: Estimator, data: Dataset) -> "LogLinearModel | None":
+        """Fit a network of all columns where rows have missing values."""
+        if data.detail is None or not data.detail.missing:
+            return None
+        how: dict[str, Any] = {"max_memory": self.max_memory, "show_progress": self.show_progress}
+        return estimator.network(data, **how)
+
+    def _completed(self, network: "LogLinearModel", data: Dataset) -> tuple[Dataset, Floats]:
+        from unless.inference.completing import incomplete_rows
+        from unless.weights.incomplete import ExpectationMaximisation
+
+        layout = {"max_memory": self.max_memory}
+        holes = incomplete_rows(data)
+        return ExpectationMaximisation(network.features, data, holes, layout).complete(network)
 
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""
@@ -150,7 +182,23 @@ class UnlessClassifier(Estimator):
             self.conditional_.chances(cells[begin : begin + BLOCK, order])
             for begin in range(0, max(1, len(cells)), BLOCK)
         ]
-        return np.concatenate(blocks)
+        found = np.concatenate(blocks)
+        hidden = np.flatnonzero((cells == HOLE).any(axis=1))
+        if self.network_ is not None and len(hidden):
+            found[hidden] = self._summed(self.network_, cells[hidden])
+        return found
+
+    def _summed(self, network: "LogLinearModel", cells: Cells) -> Floats:
+        """Return the probabilities for rows that hide columns, summed over these given the rest."""
+        from unless.inference.completing import averages
+
+        domain, names = network.domain, self.conditional_.domain.names
+        whole = np.full((len(cells), len(domain)), HOLE)
+        whole[:, [domain.index(name) for name in self._features().names]] = cells
+        order = [domain.index(name) for name in names]
+        return averages(
+            network, whole, lambda rows: self.conditional_.chances(rows[:, order].astype(np.int64))
+        )
 
     def predict_log_proba(self, X: object) -> Floats:
         """Return, for each row, the log of the probability of each of `classes_`."""
@@ -217,8 +265,10 @@ class UnlessClassifier(Estimator):
         model = self.conditional_
         names = model.domain.names
         energies = [table.ravel() for table in model.tables]
+        law = {} if self.network_ is None else {"network": self.network_.weights.tolist()}
         return record.structure, {
             **results,
+            **law,
             "learner_name": str(record.learner),
             "learner_settings": json.dumps(dict(record.settings), sort_keys=True),
             "classes": [_plain(one) for one in self.classes_],
@@ -246,6 +296,11 @@ class UnlessClassifier(Estimator):
         self.classes_ = np.array(results["classes"], dtype=np.dtype(results["classes_type"]))
         self.target_ = str(results["target"])
         self.conditional_ = _conditional(self._features(), len(self.classes_), results)
+        if "network" in results:
+            from unless.inference.model import LogLinearModel
+            from unless.structures.featuring import features_of
+
+            self.network_ = LogLinearModel(features_of(self.structure_), results["network"])
 
     def _revived(self) -> None:
         self._name_columns()

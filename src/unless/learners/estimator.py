@@ -88,7 +88,8 @@ class Estimator:
         """Return a model that can be asked, sampled and scored: the structure's features with weights.
 
         `prior` and `settings` are those of `unless.fit_weights`; `features` is the kind that
-        `CanonicalModel.features` makes.
+        `CanonicalModel.features` makes. Rows with missing values are used for what they show, by EM;
+        `incomplete="drop"` leaves them out.
         """
         from unless.learners.network import network
 
@@ -99,9 +100,10 @@ class Estimator:
     def score(self, X: object, y: object = None) -> float:  # noqa: ARG002
         """Return the mean pseudo-log-likelihood of the rows of a table, in nats: larger is better.
 
-        It is that of `network(data)` of the rows learned from. A level that was not seen there has the
-        probability 1 / (n + k + 1), for n rows and k levels, whatever was learned; to the other columns of
-        its row it is none of the levels they know.
+        It is that of `network(data, incomplete="drop")` of the rows learned from. Rows of X with missing
+        values are left out, unless the rows learned from have a level for them. A level that was not seen
+        there has the probability 1 / (n + k + 1), for n rows and k levels, whatever was learned; to the other
+        columns of its row it is none of the levels they know.
         """
         from unless.learners.scoring import held_out_score
 
@@ -113,7 +115,8 @@ class Estimator:
             data = self._remembered("est.network(data).pseudo_log_likelihood(X)")
             settings = self.get_params()
             machine = {name: settings[name] for name in ("max_memory", "show_progress") if name in settings}
-            self._scorer = self.network(data, **machine)
+            # Files keep complete rows only, and a learner that comes from one must score alike.
+            self._scorer = self.network(data, incomplete="drop", **machine)
         return self._scorer
 
     @property

@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unless.data import cutting
 from unless.data.arrays import is_missing
-from unless.data.dataset import Dataset
+from unless.data.choices import stems
+from unless.data.cutting import find_cuts as plan_cuts
+from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
+from unless.data.prepare import prepare
 from unless.data.read import read
+from unless.data.roles import FEW_ROWS, NATURAL_VALUES
+from unless.data.settings import bases_of
 from unless.data.weighting import (
     as_table,
     columns_of,
@@ -29,10 +35,9 @@ Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
 # What the labels are called where neither the caller nor they have a name.
 NAME = "y"
-# Columns of numbers with more different values than this are cut into groups.
-MOST_VALUES = 10
-# More groups predicted no better on three tables of measurements, and GGS took far longer to find gates.
-MOST_GROUPS = 4
+# With more columns of numbers than this, each is cut into so many groups at most: more of them predict a
+# little better, and take many times as long (docs/decisions/0031-classifier.md).
+MANY_NUMBERS, MOST_GROUPS = 12, 4
 # Digits of a cut that a label shows, where they are enough to tell the cuts apart.
 DIGITS = 4
 MISSING = ("(missing)", "missing")
@@ -51,7 +56,8 @@ def read_examples(
 ) -> Examples:
     """Read rows and their labels: those of y, or of the column `target` of X.
 
-    Missing values of other columns become a level. Columns of many numbers are cut at quantiles.
+    Missing values of other columns become a level. Columns of many numbers are cut at quantiles. Rows whose
+    label is missing are left out if the labels are a column of X, and refused in y.
     """
     if y is None and target is None:
         raise SettingError(
@@ -62,12 +68,13 @@ def read_examples(
         return _read_whole(X, y, target, sample_weight, show_progress)
     table = as_table(X)
     columns = columns_of(_checked(table))
+    unlabelled = None
     if y is None:
         if target not in columns:
             raise DataError(
                 f"The table has no column {target!r} to learn to predict; its columns are {shorten(columns)}."
             )
-        y = columns[target]
+        y, unlabelled = _labelled(columns[target])
     name = _name_of(y, target, columns)
     features = {one: column for one, column in columns.items() if one != name}
     if not features:
@@ -80,16 +87,73 @@ def read_examples(
     more: dict[str, Array] = {name: codes}
     weights = None if sample_weight is None else _checked_weights(sample_weight, len(codes))
     count = None
+    if unlabelled is not None:
+        # A row that counts 0 times is left out.
+        weights = np.where(unlabelled, 0, 1 if weights is None else weights)
     if weights is not None:
         count = free_column("sample_weight", [*columns, name])
         more[count] = weights
-    cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
-    bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
     joined = with_columns(table, columns, more, without=[name] if name in columns else [])
-    data = read(
-        joined, count_column=count, missing="level", bins=bins, strict=True, show_progress=show_progress
-    )
-    return _named(data, name, classes, cuts)
+    how: dict[str, Any] = {"count_column": count, "missing": "level", "show_progress": show_progress}
+    if not _is_nameless(table) and len(codes) >= FEW_ROWS:
+        made = _planned(joined, name, classes, how, features, weights)
+    else:
+        # Columns without names are found by their places, so that all of them are kept.
+        cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
+        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
+        made = _named(read(joined, **how, bins=bins, strict=True), name, classes, cuts)
+    if unlabelled is None:
+        return made
+    notes = [one for one in made.data.notes if not one.startswith("Left out rows that are counted 0 times")]
+    told = (*notes, _left_out(int(unlabelled.sum()), name))
+    return made._replace(data=replace(made.data, notes=told))
+
+
+def _is_nameless(table: Any) -> bool:
+    if isinstance(table, np.ndarray):
+        return table.dtype.names is None
+    return isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table)
+
+
+def _planned(
+    table: Any,
+    target: str,
+    classes: Array,
+    how: Mapping[str, Any],
+    features: Mapping[str, Any],
+    weights: Array | None,
+) -> Examples:
+    """Read a table by its plan; if that leaves nothing to predict from, all of its columns."""
+    cuts: dict[str, tuple[float, ...]] = {}
+    try:
+        plan = prepare(table, roles={target: "category"}, **how)
+        numbers = {one.name for one in plan.lines if one.role == "number" and one.name in features}
+        if len(numbers) > MANY_NUMBERS:
+            times = np.ones(n_rows_of(features)) if weights is None else weights
+            cuts = find_cuts({name: features[name] for name in numbers}, times)
+        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
+        data = read(table, roles={target: "category"}, bins=bins, **how)
+    except DataError:
+        # Nothing is left, or what is wrong is wrong in any reading.
+        data, cuts = read(table, **how, strict=True), {}
+    return _named(data, target, classes, cuts)
+
+
+def _labelled(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
+    """Return labels with any label in place of those that are missing, and where they are, if some are."""
+    values: Array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if values.ndim != 1 or values.dtype.kind not in "fO":
+        return column, None
+    gone = np.array([is_missing(one) for one in values.tolist()], dtype=np.bool_)
+    if not gone.any() or gone.all():
+        return column, None
+    filled = np.array(values, copy=True)
+    filled[gone] = values[~gone][0]
+    return filled, gone
+
+
+def _left_out(n_rows: int, target: str) -> str:
+    return f"Left out {n_rows:,} {'row' if n_rows == 1 else 'rows'} without a label in {target!r}."
 
 
 def _is_file(X: Any) -> bool:
@@ -110,20 +174,67 @@ def _read_whole(
     if sample_weight is not None:
         raise DataError("Weights go with rows in memory; a Dataset or a file has its own count_column.")
     if isinstance(X, Dataset):
-        data = X
+        data = _with_labels(X, target)
     else:
         data = read(X, missing="level", roles={target: "category"}, show_progress=show_progress)
     variable = data.domain[target]
     if not isinstance(X, Dataset) and set(MISSING) & set(variable.levels):
         labels = read_cells(data.domain.select([target]), X, show_progress, unknown="mark")
-        if (labels == HOLE).any():
-            raise _no_labels(target)
+        data = _without_unlabelled(data, target, int((labels == HOLE).sum()))
+        variable = data.domain[target]
     if data.n_variables < 2:
         raise DataError("The table has no column to predict from; give one or more beside the labels.")
     if not data.n_rows:
         raise DataError("The table has no rows; there is nothing to learn from.")
-    shown = np.unique(data.rows[:, data.domain.index(target)])
+    rows = data.rows if data.detail is None else data.detail.rows
+    shown = np.unique(rows[:, data.domain.index(target)])
     return Examples(data, target, typed_values(variable, shown))
+
+
+def _with_labels(data: Dataset, target: str) -> Dataset:
+    """Leave out the rows whose label is missing."""
+    place = data.index(target)
+    if data.detail is None or target not in data.detail.missing:
+        return data
+    detail = data.detail
+    known = ~detail.missing[target]
+    finer = {name: codes[known] for name, codes in detail.finer.items()}
+    missing = {name: holes[known] for name, holes in detail.missing.items() if name != target}
+    design = None if detail.design is None else detail.design.taken(known)
+    kept = Detail.of(detail.rows[known], detail.counts[known], finer, missing, design)
+    note = _left_out(int(detail.counts[~known].sum()), data.names[place])
+    return replace(data, detail=kept, notes=(*data.notes, note))
+
+
+def _without_unlabelled(data: Dataset, target: str, n_gone: int) -> Dataset:
+    """Leave out the rows whose label is missing, of which reading made a level; there are so many."""
+    place, variable = data.index(target), data.domain[target]
+    made = [
+        label
+        for label in MISSING
+        if label in variable.levels
+        and int(data.counts[data.rows[:, place] == variable.code(label)].sum()) == n_gone
+    ]
+    if not n_gone or not made:
+        return data
+    gone = variable.code(made[0])
+    levels = tuple(label for label in variable.levels if label != made[0])
+    domain = Domain(tuple(replace(one, levels=levels) if one.name == target else one for one in data.domain))
+
+    def without(rows: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        known = rows[:, place] != gone
+        kept = rows[known].copy()
+        kept[:, place] -= kept[:, place] > gone
+        return kept, known
+
+    rows, known = without(data.rows)
+    chosen = Dataset.from_codes(domain, rows, data.counts[known], (*data.notes, _left_out(n_gone, target)))
+    detail = None
+    if data.detail is not None:
+        rows, known = without(data.detail.rows)
+        finer = {name: codes[known] for name, codes in data.detail.finer.items()}
+        detail = Detail.of(rows, data.detail.counts[known], finer)
+    return replace(chosen, detail=detail, plan=data.plan)
 
 
 def _checked(table: Any) -> Any:
@@ -189,22 +300,15 @@ def _refuse_holes(values: Array) -> None:
                 "groups, or give labels such as texts or whole numbers."
             )
     elif values.dtype.kind == "O" and any(map(is_missing, values)):
-        raise _no_labels(None)
-
-
-def _no_labels(target: str | None) -> DataError:
-    where = "Some labels are missing" if target is None else f"Column {target!r} has missing values"
-    return DataError(f"{where}; leave out the rows that have no label.")
+        raise DataError("Some labels are missing; leave out the rows that have no label.")
 
 
 def find_cuts(columns: Mapping[str, Any], weights: Array) -> dict[str, tuple[float, ...]]:
     """Return where columns of many different numbers are cut, by name."""
-    found = {}
-    for name, column in columns.items():
-        numbers = _numbers(column)
-        if numbers is not None and (cuts := _quantiles(numbers, weights)):
-            found[name] = cuts
-    return found
+    numbers = {name: found for name, column in columns.items() if (found := _numbers(column)) is not None}
+    most = MOST_GROUPS if len(numbers) > MANY_NUMBERS else None
+    cuts = {name: _cuts(found, weights, most) for name, found in numbers.items()}
+    return {name: edges for name, edges in cuts.items() if edges}
 
 
 def _numbers(column: Any) -> Numbers | None:
@@ -227,12 +331,23 @@ def _numbers(column: Any) -> Numbers | None:
     return values.astype(np.float64)
 
 
-def _quantiles(numbers: Numbers, weights: Array) -> tuple[float, ...]:
+def _cuts(numbers: Numbers, weights: Array, most: int | None) -> tuple[float, ...]:
+    """Cut numbers as a plan does, into `most` groups; where rows are too few for that, at plain quantiles."""
     known = ~np.isnan(numbers) & (weights > 0)
     distinct, place = np.unique(numbers[known], return_inverse=True)
-    if len(distinct) <= MOST_VALUES:
+    if len(distinct) <= NATURAL_VALUES:
         return ()
-    rows = np.bincount(place, weights[known])
+    rows = np.bincount(place, weights[known]).astype(np.float64)
+    is_whole = bool((distinct == np.floor(distinct)).all())
+    if np.isfinite(distinct).all():
+        groups = cutting.n_groups(float(rows.sum()))
+        cuts = plan_cuts(cutting.Numbers(distinct, rows, is_whole), min(groups, most or groups))
+        if cuts:
+            return cuts
+    return _quantiles(distinct, rows)
+
+
+def _quantiles(distinct: Numbers, rows: Numbers) -> tuple[float, ...]:
     below, total = np.cumsum(rows) - rows, rows.sum()
     n_groups = int(min(MOST_GROUPS, max(2, round(total ** (1 / 3)))))
     # The smallest values with at least 1/n, 2/n, ... of the rows below them.
@@ -287,9 +402,7 @@ def check_columns(X: Any, domain: Domain, learner: str) -> Any:
         return X
     table = _checked(as_table(X))
     names = list(columns_of(table))
-    nameless = isinstance(table, np.ndarray) and table.dtype.names is None
-    if isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table):
-        nameless = True
+    nameless = _is_nameless(table)
     if nameless and len(names) != len(domain):
         raise DataError(
             f"X has {len(names)} features, but {learner} is expecting {len(domain)} features as input."
@@ -300,7 +413,8 @@ def check_columns(X: Any, domain: Domain, learner: str) -> Any:
 
 
 def _check_names(names: Sequence[str], domain: Domain, learner: str) -> None:
-    if missing := [name for name in domain.names if name not in names]:
+    known = {*names, *(stem for name in names for stem in stems(name))}
+    if missing := [name for name in domain.names if not known & {name, *bases_of(name)}]:
         raise DataError(
             f"The table has no column {shorten(missing)}, which {learner} learned from; add it, with "
             "missing values if they are not known."

@@ -484,6 +484,8 @@ def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
         return None
     scores = np.arange(len(totals), dtype=np.float64)
     n_known = len(variable.cuts) + 1 if variable.cuts else len(totals)
+    if not variable.cuts and variable.levels[-1] in ("missing", "(missing)"):
+        n_known -= 1
     known = totals[:n_known]
     scores[n_known:] = (scores[:n_known] * known).sum() / max(1.0, float(known.sum()))
     return scores

@@ -24,6 +24,7 @@ from unless.inference.fit_report import Measure
 from unless.inference.priors import Gaussian
 from unless.inference.randomness import make_rng
 from unless.runtime.memory import parse_memory, show_memory
+from unless.structures.distinct import distinct_rows
 from unless.weights.minimise import Limits, minimise
 from unless.weights.objective import Objective
 
@@ -145,31 +146,35 @@ def fit_conditional(
     target: str,
     proposed: Iterable[tuple[str, str]] = (),
     *,
+    completed: tuple[Dataset, Floats] | None = None,
     max_memory: int | str | None = None,
     step: Callable[[], object] = lambda: None,
 ) -> ConditionalModel:
     """Fit the conditional of a target; `proposed` are pairs of other columns that may act together.
 
     The levels of the target are those that some row shows, in their order. Neither the order of the rows nor
-    that of the columns changes a bit of the answer.
+    that of the columns changes a bit of the answer. `completed` are the rows of the table and those that were
+    completed, with how much each counts: weights are fitted to them, and priors are judged by the rows of the
+    table alone.
     """
     names = sorted(name for name in data.names if name != target)
-    named = data.select([*names, target])
-    columns, counts = _patterns(named)
-    domain = named.domain.select(names)
+    table, weighed = completed or (data, data.counts.astype(np.float64))
+    columns, counts = _patterns(table, weighed, names, target)
+    whole = counts if completed is None else _complete_counts(data, table, names, target)
+    domain = data.domain.select(names)
     n_levels = tuple(int(n) for n in domain.n_levels)
     limit = parse_memory(max_memory)
     singles = Layout(columns, n_levels, tuple((place,) for place in range(len(names))))
     _check(singles, counts, limit)
-    folds = _folds(counts)
-    judged = _judge_priors(singles, folds, step)
+    folds = _folds(whole)
+    judged = _judge_priors(singles, counts, folds, step)
     sd, weights = _final(singles, counts, judged)
     layout, tried = singles, [Tried(0, *one) for one in judged]
     wanted = {tuple(sorted(map(names.index, pair))) for pair in proposed}
     pairs = _promising(singles, counts, weights, wanted)
     with_pairs = Layout(columns, n_levels, (*singles.terms, *pairs))
     if pairs and counts.shape[1] > 1 and with_pairs.need(counts.shape[1]) <= limit:
-        more = _judge_priors(with_pairs, folds, step)
+        more = _judge_priors(with_pairs, counts, folds, step)
         tried += [Tried(len(pairs), *one) for one in more]
         if max(one[1] for one in more) > max(one[1] for one in judged):
             layout = with_pairs
@@ -179,15 +184,21 @@ def fit_conditional(
     return ConditionalModel(domain, layout.terms, intercept, tables, shares, sd, tuple(tried))
 
 
-def _patterns(data: Dataset) -> tuple[Integers, Floats]:
-    """Return the distinct rows without the last column, and how often each has each level of it."""
-    rows, level = data.rows[:, :-1].astype(np.int64), data.rows[:, -1]
-    new = np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)]
-    place = np.cumsum(new) - 1
+def _patterns(data: Dataset, weighed: Floats, names: Sequence[str], target: str) -> tuple[Integers, Floats]:
+    """Return the distinct rows without the target, and how often each has each level of it."""
+    columns, place = distinct_rows(data.rows[:, [data.domain.index(name) for name in names]])
+    level = data.rows[:, data.domain.index(target)]
     shown = np.unique(level)
-    counts = np.zeros((int(new.sum()), len(shown)))
-    np.add.at(counts, (place, np.searchsorted(shown, level)), data.counts)
-    return rows[new], counts
+    counts = np.zeros((len(columns), len(shown)))
+    np.add.at(counts, (place, np.searchsorted(shown, level)), weighed)
+    return columns.astype(np.int64), counts
+
+
+def _complete_counts(data: Dataset, completed: Dataset, names: Sequence[str], target: str) -> Floats:
+    """Return how often the rows of a table have each level, in the patterns of its completed rows."""
+    _, place = distinct_rows(np.concatenate([completed.rows, data.rows]))
+    counts = np.bincount(place[completed.n_distinct :], data.counts, completed.n_distinct)
+    return _patterns(completed, counts.astype(np.float64), names, target)[1]
 
 
 def _folds(counts: Floats) -> list[Floats]:
@@ -396,10 +407,10 @@ class Layout:
 
 
 def _judge_priors(
-    layout: Layout, folds: Sequence[Floats], step: Callable[[], object]
+    layout: Layout, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
 ) -> list[tuple[float, float]]:
     """Return, for each prior tried, the mean log-likelihood of the rows of each fold given the others."""
-    everything = np.sum(folds, axis=0)
+    n_judged = max(1.0, float(np.sum(folds)))
     losses = [ConditionalLoss(*layout.design, everything - fold) for fold in folds]
     weights = [np.zeros(one.n_features) for one in losses]
     found: list[tuple[float, float]] = []
@@ -409,7 +420,7 @@ def _judge_priors(
             weights[place] = _fitted(loss, sd, weights[place], ROUGH)
             told += float((fold * loss.log_chances(weights[place])).sum())
             step()
-        found.append((sd, told / float(everything.sum())))
+        found.append((sd, told / n_judged))
         if len(found) > 1 and found[-1][1] <= found[-2][1]:
             break
     return found

@@ -11,12 +11,14 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import DataError, SettingError
+from unless.inference.completing import Incomplete, incomplete_rows
 from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
-from unless.inference.rows import read_rows
+from unless.inference.rows import read_incomplete
 from unless.structures.features import FeatureSet
 from unless.weights.descent import Descent
+from unless.weights.incomplete import ExpectationMaximisation
 from unless.weights.minimise import Limits, minimise
 from unless.weights.objective import Loss, Objective, make_loss
 from unless.weights.separable import refuse_divergence, refuse_one_sided
@@ -31,6 +33,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     prior: Prior | str | Iterable[Prior] | None = Gaussian(1.0),  # noqa: B008 (a frozen value)
     *,
     objective: Literal["pseudo", "likelihood"] = "pseudo",
+    incomplete: Literal["em", "drop"] = "em",
     tolerance: float = 1e-6,
     relative_tolerance: float | None = None,
     max_iterations: int = 5_000,
@@ -49,12 +52,18 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     Parameters
     ----------
     data
-        A Dataset, a frame or a file; its labels must be levels of the features' domain.
+        A Dataset, a frame or a file; its labels must be levels of the features' domain. Rows of a survey
+        count by their weights.
     prior
         `Gaussian(sd)`, `Laplace(l1)`, their sum, or None. Several, or "validate" for a grid from strong to
         weak, are tried on rows they have not seen, and the best is taken.
     objective
         "likelihood" uses the data better than "pseudo", but is refused where exact inference is not cheap.
+    incomplete
+        What to do with rows that have missing values where the features know no level for them: "em" uses
+        what they show, by EM (docs/decisions/0034-incomplete-rows.md), which is right if what is missing
+        depends on nothing but what the rows show; "drop" leaves them out. Several priors are judged by the
+        complete rows.
     tolerance
         Done when no component of the (sub)gradient exceeds this. With a Gaussian part no weight is then
         farther from its optimum than tolerance * sd^2 * the square root of their number, mostly far less.
@@ -65,6 +74,8 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     validation
         For several priors: a table to judge them by, the share of rows to set aside, or the number of
         folds of a cross-validation (5 by default).
+    random_state
+        The seed of what is drawn: the rows set aside, and completions of rows with very many missing values.
 
     Examples
     --------
@@ -75,13 +86,22 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     True
     """
     _check(features, limits := Limits(tolerance, max_iterations, relative_tolerance))
-    table, begin = _rows(features, data, show_progress), _start(features, start)
+    table, holes = _rows(features, data, incomplete, show_progress)
+    begin = _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=PATIENCE) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.score).prior
-        weights, report = fit(features, _laid_out(features, table, layout, bar), best, begin, **settings)
+        if holes is not None:
+            # Without a prior the weights of complete rows alone may be infinite.
+            first = Gaussian(1.0) if best == NO_PRIOR else best
+            if table.n_rows:
+                begin, _ = fit(features, _laid_out(features, table, layout, bar), first, begin, **settings)
+            em = ExpectationMaximisation(features, table, holes, layout, random_state)
+            weights, report = em.fit(best, begin, settings)
+        else:
+            weights, report = fit(features, _laid_out(features, table, layout, bar), best, begin, **settings)
     candidates = tried if len(tried) > 1 else ()
     return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
 
@@ -122,16 +142,21 @@ def fit(
     )
 
 
-def _rows(features: FeatureSet, data: object, show_progress: bool | None) -> Dataset:
-    table = read_rows(features.domain, data, show_progress)
-    if not table.n_rows:
+def _rows(
+    features: FeatureSet, data: object, incomplete: str, show_progress: bool | None
+) -> tuple[Dataset, Incomplete | None]:
+    if incomplete not in ("em", "drop"):
+        raise SettingError(f"incomplete={incomplete!r} is not known; use 'em' or 'drop'.")
+    table = read_incomplete(features.domain, data, show_progress)
+    holes = incomplete_rows(table) if incomplete == "em" else None
+    if not table.n_rows and (holes is None or not len(holes.counts)):
         raise DataError("The table has no rows; there is nothing to fit weights to.")
-    return table
+    return table, holes if holes is not None and len(holes.counts) else None
 
 
 def _laid_out(features: FeatureSet, data: Dataset, layout: Settings, bar: Bar) -> Loss:
     bar.begin("layout", None, counted=False)
-    loss = make_loss(features, data, **layout, look=bar.share)
+    loss = make_loss(features, data, **layout, look=bar.share, counts=data.weights)
     # How many there will be shows only at the end.
     bar.begin("iterations", None, counted=False)
     return loss

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.progress import Bar, Look, unseen
 from unless.errors import SettingError
+from unless.inference.cases import Counts
 from unless.inference.conditionals import Conditionals
 from unless.inference.expectations import Expectations
 from unless.inference.fit_report import Measure
@@ -77,13 +78,18 @@ def make_loss(
     max_memory: int | str | None = None,
     once: bool = False,
     look: Look = unseen,
+    counts: Counts | None = None,
 ) -> Loss:
-    """Lay out what data say against weights; `once` saves what only pays when weights are tried often."""
+    """Lay out what data say against weights; `once` saves what only pays when weights are tried often.
+
+    `counts` are used in place of those of the table; they need not be whole numbers.
+    """
     if objective == "likelihood":
-        return Expectations(features.arrays, data, max_memory=max_memory)
+        return Expectations(features.arrays, data, max_memory=max_memory, counts=counts)
     if objective != "pseudo":
         raise SettingError(f"objective={objective!r} is not known; use 'pseudo' or 'likelihood'.")
-    return Conditionals.of(features.arrays, data, n_jobs=n_jobs, max_memory=max_memory, once=once, look=look)
+    how: dict[str, Any] = {"n_jobs": n_jobs, "max_memory": max_memory, "once": once}
+    return Conditionals.of(features.arrays, data, **how, look=look, counts=counts)
 
 
 class Objective:

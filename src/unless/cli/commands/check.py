@@ -23,6 +23,7 @@ from unless.cli.reading import preparing_options
     Examples:
       unless check survey.csv
       unless check survey.csv --as zip=category --exclude name --ordered grade=low,mid,high
+      unless check survey.csv --as tools=choices --join color=color_red,color_blue
       unless check survey.csv --save plan.json
       unless check --database shop.db --sql "select * from orders"
       unless learn next_year.csv --plan plan.json -o model.unless
@@ -33,7 +34,9 @@ from unless.cli.reading import preparing_options
       n_rows            how many rows the table has
       columns           for each: name, role, kept, done (in words), and where
                         they apply why, levels, cuts, rare, parts, written,
-                        source, missing
+                        source, missing, choices and separator (of several
+                        answers in a cell), columns (that are joined),
+                        no_answers (labels read as missing)
       notes             what concerns several columns
       missing           what is done with missing values, in words
     """,
@@ -62,7 +65,7 @@ def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: 
     else:
         say(str(plan))
         kept = sum(one.kept for one in plan.lines)
-        size = f"{count(plan.n_rows, 'row')}, {count(len(plan.lines), 'column')}"
+        size = f"{count(plan.n_rows, 'row')}, {count(plan.n_columns, 'column')}"
         say(f"\n{size}, {kept:,} of them learned from.")
     if save is not None:
         note(f"Saved as {visible(save)}.")

@@ -1,6 +1,7 @@
 """`unless fit`: weights for a structure, so that it can be asked, sampled and scored."""
 
 import math
+from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,9 @@ def _judge(text: str) -> int | float | str:
     STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
     .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
     .data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
-    lies beside the table. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced only when all
-    went well.
+    lies beside the table. Rows with missing values are used for what they show, by EM; --missing and
+    --incomplete do something else with them. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced
+    only when all went well.
 
     \b
     Examples:
@@ -67,6 +69,10 @@ def _judge(text: str) -> int | float | str:
       n_variables, n_features, n_nonzero   the size of the model, and how
                         many of its weights are not zero
       n_rows            how many rows it was fitted to
+      incomplete        null, or how rows with missing values were used:
+                        n_complete, n_incomplete, n_rounds of EM, n_drawn,
+                        the different rows completed by draws, and change,
+                        what the last round changed
       prior             sd and l1; an sd of null means none
       candidates        null, or the priors that were tried: sd, l1 and
                         per_row, the score of rows they had not seen
@@ -113,6 +119,12 @@ def _judge(text: str) -> int | float | str:
     help="Which indicators of the graphs get a weight (cliques).",
 )
 @matching_options
+@click.option(
+    "--incomplete",
+    type=click.Choice(["em", "drop"]),
+    default="em",
+    help="Use rows with missing values for what they show, or drop them (em).",
+)
 @click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1).")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
 @click.option("--json", "as_json", is_flag=True, help="Print how it went as JSON.")
@@ -138,17 +150,19 @@ def command(
 
     files = with_database(files, options, required=True)
     prior = _prior(options)
+    if options["incomplete"] == "drop" and options["missing"] is None:
+        options["missing"] = "drop"
     check_model_output(output, found_files(files), structure, MODELS)
     opened = open_record(structure)
     features = features_of(opened.structure, kind)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
-        data = read_like(opened.domain, files, options, structure, quiet=quiet)
+        data = read_like(opened.domain, files, options, structure, quiet=quiet, holes=True)
     if not quiet:
         say_notes(data)
     if isinstance(options["validation"], str):
         judge = [options["validation"]]
         options["validation"] = read_like(
-            opened.domain, judge, {**options, "sql": None}, structure, quiet=quiet
+            opened.domain, judge, {**options, "sql": None}, structure, quiet=quiet, holes=True
         )
     net = _fit(features, data, prior, options, quiet)
     document = _document(net, data)
@@ -183,7 +197,7 @@ def _fit(
     from unless.errors import SettingError, TooLarge
     from unless.weights.fitting import fit_weights
 
-    how = {name: options[name] for name in ("n_jobs", "max_memory", "objective", "validation")}
+    how = {name: options[name] for name in ("n_jobs", "max_memory", "objective", "validation", "incomplete")}
     how |= {"random_state": options["seed"], "show_progress": False if quiet else None}
     try:
         return fit_weights(features, data, prior=prior, **how)
@@ -191,6 +205,7 @@ def _fit(
         # Ways out have other names here.
         said = str(error).replace("; give a prior such as Gaussian(1.0).", "; leave out --no-prior.")
         said = said.replace("use objective='pseudo'", "leave out --objective likelihood")
+        said = said.replace("incomplete='drop'", "--incomplete drop")
         raise type(error)(said.replace("validation=", "--validation ")) from None
 
 
@@ -201,16 +216,18 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
 
     report = net.fit_report
     penalty = report.prior.precision / 2 * (net.weights**2).sum() + report.prior.l1 * abs(net.weights).sum()
+    n_rows = data.n_rows + (report.completed.n_incomplete if report.completed else 0)
     return {
         "n_variables": len(net.domain),
         "n_features": len(net.features),
         "n_nonzero": int(np.count_nonzero(net.weights)),
-        "n_rows": data.n_rows,
+        "n_rows": n_rows,
+        "incomplete": asdict(report.completed) if report.completed else None,
         "prior": _told(report.prior),
         "candidates": [{**_told(tried.prior), "per_row": number(tried.score)} for tried in report.candidates]
         or None,
         "measure": report.measure,
-        "per_row": number((penalty - report.objective) / data.n_rows),
+        "per_row": number((penalty - report.objective) / n_rows),
         "converged": bool(report.converged),
         "message": report.message,
         "stopped_by": report.stopped_by,
@@ -239,6 +256,8 @@ def _tell(net: "LogLinearModel", document: dict[str, Any]) -> None:
         f"Fitted {count(document['n_features'], 'weight')} to {count(document['n_rows'], 'row')} of "
         f"{count(document['n_variables'], 'column')}, {'no prior' if prior == Prior() else f'prior {prior}'}."
     )
+    if net.fit_report.completed:
+        say(f"They are {net.fit_report.completed}.")
     if document["candidates"]:
         say(f"It is the best of {len(document['candidates'])} priors for rows they had not seen.")
     if prior.l1:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     epilog="""
     Columns that MODEL does not know are left out. A .data file of codes, as Libra writes them, is read by
     position where MODEL is an .mn file or a schema lies beside the table. Scores are mean logs, in nats per
-    row: the nearer to 0 the better.
+    row: the nearer to 0 the better. A row with missing values counts with what it shows; --pll and --cmll
+    need complete rows, which --missing drop leaves.
 
     \b
     Examples:
@@ -59,26 +60,32 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
 
     MODEL or FILE may be a pipe, or - for standard input.
     """
-    from unless.cli.display import number, say_json
+    from unless.cli.display import note, number, say_json
     from unless.cli.reading import read_like, say_notes, with_database
+    from unless.cli.wording import count
     from unless.formats.catalogue import read_model
+    from unless.inference.completing import incomplete_rows
 
     files = with_database(files, options, required=True)
     measure = _measure(options, by_variable)
     net = read_model(model)
-    data = read_like(net.domain, files, options, model)
+    data = read_like(net.domain, files, options, model, holes=measure == "log_likelihood")
     say_notes(data)
     value, shares = _score(net, data, measure, options)
+    n_incomplete = int(incomplete_rows(data).counts.sum())
+    n_rows = data.n_rows + n_incomplete
+    if n_incomplete:
+        note(f"{count(n_incomplete, 'row')} of {n_rows:,} lack values; of these what is shown is scored.")
     if as_json:
         document = {
             "measure": measure,
-            "n_rows": data.n_rows,
+            "n_rows": n_rows,
             "per_row": number(value),
             "by_variable": {name: number(share) for name, share in shares.items()} if by_variable else None,
         }
         say_json({"format": "unless-score", "version": 1, **document})
     else:
-        _tell(value, shares if by_variable else {}, measure, data.n_rows)
+        _tell(value, shares if by_variable else {}, measure, n_rows)
 
 
 def _measure(options: dict[str, Any], by_variable: bool) -> str:
