@@ -4,6 +4,7 @@ Compared on the same tables are the analysis that knows the weights or clusters,
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from inspect import signature
 from itertools import product
 from typing import Any
@@ -19,7 +20,8 @@ EFFECTS = (1.5, 3.0)
 # Rows of a cluster, by design effect: with x the same in a cluster, 1 + (rows - 1) times the correlation of y
 # within clusters.
 CLUSTER = {1.5: 10, 3.0: 20}
-DESIGNS = ("selected by x and y", "noise weights", "clusters")
+SELECTED, SMOOTH = "selected by x and y", "selected smoothly"
+DESIGNS = (SELECTED, SMOOTH, "noise weights", "clusters")
 # A normal number is in the middle third between these.
 THIRD = 0.4307
 # The level at which p of x and y is looked at, beside the findings.
@@ -43,9 +45,10 @@ def make(design: str, effect: float, n: int, rng: np.random.Generator, link: flo
     if design == "noise weights":
         columns = _columns(rng.normal(size=n), rng.normal(size=n), link, rng)
         return columns | {"weight": np.exp(np.sqrt(np.log(effect)) * rng.normal(size=n))}
-    tilt = _tilt(effect)
-    x, y = _tilted(tilt, n, link, rng)
-    return _columns(x, y, 0.0, rng) | {"weight": _weights(tilt, x, y)}
+    is_smooth = design == SMOOTH
+    tilt = _smooth_tilt(effect) if is_smooth else _tilt(effect)
+    x, y = _tilted(tilt, n, link, rng, is_smooth)
+    return _columns(x, y, 0.0, rng) | {"weight": _weights(tilt, x, y, is_smooth)}
 
 
 def _columns(x: Floats, y: Floats, link: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -59,14 +62,22 @@ def _columns(x: Floats, y: Floats, link: float, rng: np.random.Generator) -> dic
     }
 
 
-def _weights(tilt: float, x: Floats, y: Floats) -> Floats:
-    """Return one over the chance to be in the sample: thirds of x and y that agree are drawn more often."""
+def _weights(tilt: float, x: Floats, y: Floats, is_smooth: bool = False) -> Floats:
+    """Return one over the chance to be in the sample: thirds of x and y that agree are drawn more often.
+
+    Or, smoothly, the more the higher both are, or the lower: a few rows have very large weights.
+    """
+    if is_smooth:
+        smooth: Floats = np.exp(-tilt * np.clip(x, -2, 2) * np.clip(y, -2, 2))
+        return smooth
     thirds = [np.searchsorted([-THIRD, THIRD], one) - 1.0 for one in (x, y)]
     weights: Floats = np.exp(-tilt * thirds[0] * thirds[1])
     return weights
 
 
-def _tilted(tilt: float, n: int, link: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _tilted(
+    tilt: float, n: int, link: float, rng: np.random.Generator, is_smooth: bool = False
+) -> tuple[Floats, Floats]:
     """Draw from the population, and keep rows by their chance."""
     xs: list[Floats] = []
     ys: list[Floats] = []
@@ -74,11 +85,25 @@ def _tilted(tilt: float, n: int, link: float, rng: np.random.Generator) -> tuple
     while n_kept < n:
         x = rng.normal(size=4 * n)
         y = link * x + np.sqrt(1 - link**2) * rng.normal(size=4 * n)
-        kept = rng.random(4 * n) * np.exp(tilt) < 1 / _weights(tilt, x, y)
+        most = np.exp(4 * tilt if is_smooth else tilt)
+        kept = rng.random(4 * n) * most < 1 / _weights(tilt, x, y, is_smooth)
         xs.append(x[kept])
         ys.append(y[kept])
         n_kept += int(kept.sum())
     return np.concatenate(xs)[:n], np.concatenate(ys)[:n]
+
+
+@lru_cache
+def _smooth_tilt(effect: float) -> float:
+    """Find the tilt of smooth weights by halving."""
+    x, y = np.random.default_rng(0).normal(size=(2, 200_000))
+    low, high = 0.0, 3.0
+    for _ in range(30):
+        tilt = (low + high) / 2
+        weights = _weights(tilt, x, y, True)
+        is_less = float(weights.mean() * (1 / weights).mean()) < effect
+        low, high = (tilt, high) if is_less else (low, tilt)
+    return low
 
 
 def _tilt(effect: float) -> float:
@@ -156,7 +181,9 @@ def section(records: Sequence[Record]) -> str:
     words = (
         "In the population x (a number) and y (three levels) are independent. `selected by x and y`: rows "
         "in the same outer third of both are drawn more often, those in opposite thirds less, and weights "
-        "undo it. `noise weights` depend on nothing. `clusters`: x is the same for all rows of a cluster, "
+        "undo it; `selected smoothly`: the more often the further both are from the middle on one side, so "
+        "that few rows have very large weights. `noise weights` depend on nothing. `clusters`: x is the same "
+        "for all rows of a cluster, "
         "and y is alike in them. What is said of x and y is looked at with weights or clusters told to "
         f"Unless, and without: how often p is below {LEVEL:g}, and how often the two are a finding, which "
         f"takes a far smaller p. Both should be at most .05. In the control the correlation is {LINKED:g}."
@@ -190,7 +217,12 @@ def lines(records: Sequence[Record]) -> list[Line]:
                 (f"samples with design effect {effect:g}, told: {what}", "<= .05",
                  share(k, len(some)) if some else "not run", is_below(k, len(some), 0.05))
             )  # fmt: skip
-        for design in ("selected by x and y", "clusters"):
+        for design in (SELECTED, SMOOTH):
+            chosen = [one for one in some if one["design"] == design]
+            k = sum(one["found"]["weighted"][1] for one in chosen)
+            made.append((f"the same, {design}, told: p < .05", "<= .05", share(k, len(chosen)),
+                         is_below(k, len(chosen), 0.05)))  # fmt: skip
+        for design in (SELECTED, "clusters"):
             rest = [one for one in apart if one["design"] == design]
             k = sum(one["found"]["unweighted"][1] for one in rest)
             made.append((f"the same, {design}, not told: p < .05", "fails", share(k, len(rest)), None))
