@@ -5,6 +5,7 @@ import pytest
 
 import unless
 from tests.naive_design import naive_design_effect
+from unless.independence.design_effects import Correction
 from unless.independence.logistic import Statistic
 from unless.referee.regressions import Table
 from unless.referee.verdicts import Referee
@@ -78,13 +79,35 @@ def test_a_stratum_of_one_cluster_is_left_out():
 
 
 def test_few_clusters_take_the_f_distribution():
-    few = Table(read(survey(2, n_clusters=8), cluster_column="psu")).survey
-    many = Table(read(survey(2, n_clusters=200), cluster_column="psu")).survey
+    few = Table(read(survey(2, n_clusters=8), cluster_column="psu"))
+    many = Table(read(survey(2, n_clusters=200), cluster_column="psu"))
     found = Statistic(12.0, 2)
-    assert few.corrected(found, 1.0).value < many.corrected(found, 1.0).value < 12.0
-    assert few.corrected(found, 2.0).value < few.corrected(found, 1.0).value
-    assert Table(read(survey(2), weight_column="w")).survey.corrected(found, 2.0) == Statistic(6.0, 2)
-    assert few.corrected(Statistic(0.0, 0), 1.0) == Statistic(0.0, 0)
+    values = [
+        table.survey.corrected(found, Correction(1.0, 0.0, table.correction(0, 1).freedom)).value
+        for table in (few, many)
+    ]
+    assert values[0] < values[1] < 12.0
+    assert few.survey.corrected(Statistic(0.0, 0), Correction(2.0)) == Statistic(0.0, 0)
+    assert few.survey.corrected(found, Correction(2.0)).value == pytest.approx(6)
+
+
+@pytest.mark.parametrize(
+    "by", [Correction(1.3), Correction(1.3, 0.4), Correction(2.0, 0.4, 17.0), Correction(0.9, 0.0, 50.0)]
+)
+def test_strength_is_that_of_the_divided_statistic(by):
+    effects = Table(read(survey(2), weight_column="w")).survey
+    for value, df in ((0.3, 1), (5.0, 2), (40.0, 4), (400.0, 6)):
+        corrected = effects.corrected(Statistic(value, df), by)
+        assert corrected.value <= value / by.factor * (1 + 1e-9)
+        if corrected.value < value / by.factor - 1e-9:
+            assert effects.divided(corrected, by) == pytest.approx(value / by.factor)
+
+
+def test_a_few_large_weights_leave_few_rows_to_estimate_from():
+    table = survey(5)
+    even = Table(read(table, weight_column="w")).correction(0, 1).freedom
+    table["w"] = np.where(np.arange(400) < 4, 60.0, 1.0)
+    assert Table(read(table, weight_column="w")).correction(0, 1).freedom < 20 < even
 
 
 def rejected(make, level, **design):

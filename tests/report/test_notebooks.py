@@ -86,7 +86,7 @@ def things():
         "line of a plan": unless.prepare({NASTY: values, "b\u202e": values}).lines[0],
         "Gibbs report": GibbsReport(4, 100, 10, 1.0, 90.0),
         "belief report": BeliefReport(3, 0.0, True, True),
-        "design of a survey": Design(np.ones(2), np.ones(2), columns=(NASTY,)),
+        "design of a survey": Design(np.ones(2), np.ones(2), np.ones(2), columns=(NASTY,)),
         "prior": unless.Gaussian(1.0) + unless.Laplace(2.0),
         "candidate": Candidate(unless.Gaussian(1.0), -1.0),
         "Pearson test": unless.PearsonTest(),

@@ -18,13 +18,15 @@ Bools = npt.NDArray[np.bool_]
 class Design:
     """Weights, clusters and strata of rows that are counted together.
 
-    `weights` and `squares` are the sums of the weights and of their squares over the rows that are counted
-    together; a weight is 1 on average. `clusters` and `strata` number those of each row; None where every row
-    is a cluster of its own, or where there is one stratum. `columns` names the columns that say so.
+    `weights`, `squares` and `fourths` are the sums of the weights, of their squares and (nearly) of their
+    fourth powers over the rows that are counted together; a weight is 1 on average. `clusters` and `strata`
+    number those of each row; None where every row is a cluster of its own, or where there is one stratum.
+    `columns` names the columns that say so.
     """
 
     weights: Floats
     squares: Floats
+    fourths: Floats
     clusters: Ints | None = None
     strata: Ints | None = None
     columns: tuple[str, ...] = ()
@@ -52,15 +54,18 @@ class Design:
     def taken(self, rows: Bools | Ints) -> "Design":
         """Keep some rows, or put them into another order."""
         clusters, strata = (None if one is None else one[rows] for one in (self.clusters, self.strata))
-        return Design(self.weights[rows], self.squares[rows], clusters, strata, self.columns)
+        sums = self.weights[rows], self.squares[rows], self.fourths[rows]
+        return Design(*sums, clusters, strata, self.columns)
 
     def joined(self, order: Ints, starts: Ints) -> "Design":
         """Sort the rows and add up those between two starts, which are of one cluster and stratum."""
         clusters, strata = (
             None if one is None else one[order][starts] for one in (self.clusters, self.strata)
         )
-        weights, squares = (np.add.reduceat(one[order], starts) for one in (self.weights, self.squares))
-        return Design(weights, squares, clusters, strata, self.columns)
+        weights, squares, fourths = (
+            np.add.reduceat(one[order], starts) for one in (self.weights, self.squares, self.fourths)
+        )
+        return Design(weights, squares, fourths, clusters, strata, self.columns)
 
 
 def effective_size(weights: Floats, squares: Floats) -> float:

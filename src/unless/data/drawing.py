@@ -46,6 +46,8 @@ def plan_design(source: Source, how: Settings, times: str, shop: Workshop) -> Dr
         f"(case when {lacks} then {_LACKS} when {scaled} = 0 then {_ZERO} else 0 end)::UTINYINT as state",
         f"sum({scaled} * {times}) as w",
         f"sum({scaled} * {scaled} * {times}) as ww",
+        # Rows that are counted together have weights of about the same size.
+        f"floor(log2(greatest({scaled}, 1))) as size",
         *(f"{text_sql(fields[says])} as {says}" for says in ("cluster", "strata") if says in fields),
     ]
     return Drawn(", ".join(wanted), dict(how.design))
@@ -93,7 +95,8 @@ def fetch_design(drawn: Drawn, counts: Counts, shop: Workshop) -> tuple[Design, 
     if clusters is not None and strata is not None:
         # Clusters of two strata may have the same name.
         clusters = np.unique(strata * (clusters.max() + 1) + clusters, return_inverse=True)[1]
-    design = Design(weights[there] * scale, squares, clusters, strata, tuple(drawn.columns.values()))
+    fourths = squares**2 / np.maximum(counts[there], 1)
+    design = Design(weights[there] * scale, squares, fourths, clusters, strata, tuple(drawn.columns.values()))
     return design, there, _told(design, drawn, counts, state)
 
 

@@ -2,16 +2,18 @@
 
 Weights that differ, and rows of one cluster that are alike, make the counts of a table vary more than chance
 alone would. A test statistic is divided by the mean of these factors over the cells of the pair's table (Rao
-and Scott 1984); where clusters are few, the F distribution takes the place of chi-square, as how far rows of
-one cluster are alike is itself estimated (Thomas and Rao 1987).
+and Scott 1984). The F distribution takes the place of chi-square where the factor is estimated from few
+clusters (Thomas and Rao 1987), or where a few rows with large weights make it.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf, isinf
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, chdtri, fdtrc
+from scipy.special import betaincinv, chdtrc, chdtri, fdtrc
 
 from unless.data.dataset import Dataset
 from unless.data.design import Design
@@ -19,6 +21,7 @@ from unless.independence.logistic import Statistic
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
 # A smaller chance has no quantile that can be told from others.
 _LEAST_P = 1e-290
 # Pairs of columns whose design effects are averaged, at most.
@@ -27,8 +30,20 @@ _MOST_PAIRS = 40
 _MOST_CELLS = 144
 
 
+class Correction(NamedTuple):
+    """What a design does to the statistic of a pair.
+
+    `factor` divides it; `unevenness` is the squared coefficient of variation of the factors of its parts;
+    `freedom` tells how many rows or clusters, about, the factor is estimated from.
+    """
+
+    factor: float = 1.0
+    unevenness: float = 0.0
+    freedom: float = inf
+
+
 class DesignEffects:
-    """Factors of pairs of columns, against counts that add up to the effective size by weights.
+    """Corrections for pairs of columns, against counts that add up to the effective size by weights.
 
     A design is never taken to tell more than as many rows drawn alike.
     """
@@ -39,71 +54,85 @@ class DesignEffects:
         # Rows that each row of the table stands for, and strata without a name are one.
         self._n_rows = counts.astype(np.float64)
         self._strata = np.zeros(len(counts), dtype=np.int64) if design.strata is None else design.strata
-        # What is drawn alike, less one for each stratum; without clusters it is no limit.
-        self.freedom: float | None = None
+        # Clusters, less one for each stratum.
+        self._n_clusters = 0.0
         if design.clusters is not None:
-            self.freedom = float(max(1, len(np.unique(design.clusters)) - len(np.unique(self._strata))))
+            self._n_clusters = float(max(1, len(np.unique(design.clusters)) - len(np.unique(self._strata))))
             stratum_of = np.zeros(int(design.clusters.max()) + 1, dtype=np.int64)
             stratum_of[design.clusters] = self._strata
             self._stratum_of_cluster = stratum_of
 
-    def of(self, a: Codes, b: Codes, kept: npt.NDArray[np.bool_]) -> float:
-        """Return the factor of two columns, from their codes and the rows that have a value in both."""
-        weights = np.where(kept, self.design.weights, 0.0) * self.share
-        n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
-        cells = a.astype(np.int64) * n_b + b
-        shares: Floats = np.bincount(cells, weights=weights, minlength=n_a * n_b).astype(np.float64)
-        shares = shares.reshape(n_a, n_b)
-        total = float(shares.sum())
-        df = (int((shares.sum(axis=1) > 0).sum()) - 1) * (int((shares.sum(axis=0) > 0).sum()) - 1)
-        if df < 1 or not total:
-            return 1.0
-        shares /= total
-        p, q = shares.sum(axis=1), shares.sum(axis=0)
-        factor = 0.0
-        for k in np.flatnonzero(p).tolist():
-            for m in np.flatnonzero(q).tolist():
-                # What each cell adds to the difference of one from what is expected of it.
-                adds = np.outer((np.arange(n_a) == k) - p[k], (np.arange(n_b) == m) - q[m])
-                adds -= float((adds * shares).sum())
-                factor += self._variance(adds.ravel()[cells], weights, kept) / (total * p[k] * q[m])
-        # The design effect by weights is in the counts already.
-        return max(float(factor) / df, self.share)
-
-    def unevenness(self, a: Codes, b: Codes, kept: npt.NDArray[np.bool_]) -> float:
-        """Return the squared coefficient of variation of the factors over the cells of two columns.
-
-        Where some cells vary much more than others, as rows with large weights make them do, the mean factor
-        is too small for what deviates most (the second order of Rao and Scott 1984).
-        """
+    def of(self, a: Codes, b: Codes, kept: Bools) -> Correction:
+        """Return the correction for two columns, from their codes and the rows that have a value in both."""
         weights = np.where(kept, self.design.weights, 0.0) * self.share
         n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
         cells = a.astype(np.int64) * n_b + b
         counted: Floats = np.bincount(cells, weights=weights, minlength=n_a * n_b).astype(np.float64)
         total = float(counted.sum())
-        if not total:
-            return 0.0
+        rows, columns = (np.flatnonzero(counted.reshape(n_a, n_b).sum(axis=axis)) for axis in (1, 0))
+        df = (len(rows) - 1) * (len(columns) - 1)
+        if df < 1 or not total:
+            return Correction()
         shares = counted.reshape(n_a, n_b) / total
         p, q = shares.sum(axis=1), shares.sum(axis=0)
-        shown = [(k, m) for k in np.flatnonzero(p).tolist() for m in np.flatnonzero(q).tolist()]
-        df = (len(np.flatnonzero(p)) - 1) * (len(np.flatnonzero(q)) - 1)
-        if df < 2 or len(shown) > _MOST_CELLS:
-            return 0.0
+        shown = [(k, m) for k in rows.tolist() for m in columns.tolist()]
+        # What each cell adds to the difference of one from what is expected of it, in standard units.
         adds = np.stack(
             [np.outer((np.arange(n_a) == k) - p[k], (np.arange(n_b) == m) - q[m]).ravel() for k, m in shown],
             axis=1,
         )
         adds -= (shares.ravel()[:, None] * adds).sum(axis=0)
         adds /= np.sqrt([p[k] * q[m] for k, m in shown])
-        cells_vary = self._covariance(cells, n_a * n_b, weights, kept)
-        half = np.stack([(cells_vary * one).sum(axis=1) for one in adds.T], axis=1)
+        factors = [self._variance(one[cells], weights, kept) / total for one in adds.T]
+        uneven = 0.0
+        if df > 1 and len(shown) <= _MOST_CELLS:
+            uneven = self._unevenness(adds, df, self._covariance(cells, n_a * n_b, weights, kept))
+        freedom = self._freedom((adds**2).sum(axis=1)[cells], kept)
+        # The design effect by weights is in the counts already.
+        return Correction(max(sum(factors) / df, self.share), uneven, freedom)
+
+    def of_trend(self, a: Floats, b: Floats, kept: Bools) -> Correction:
+        """Return the correction for a trend, from the number that stands for the level of each row.
+
+        What lies far out on both columns weighs most in a trend, and may vary more than cells do on average.
+        """
+        weights = np.where(kept, self.design.weights, 0.0) * self.share
+        total = float(weights.sum())
+        if not total:
+            return Correction()
+        first, second = (one - float((weights * one).sum()) / total for one in (a, b))
+        spread = float((weights * first**2).sum()) * float((weights * second**2).sum()) / total
+        if not spread:
+            return Correction()
+        adds = first * second
+        adds = adds - float((weights * adds).sum()) / total
+        factor = self._variance(adds, weights, kept) / spread
+        return Correction(max(factor, self.share), 0.0, self._freedom(adds**2, kept))
+
+    def _freedom(self, adds: Floats, kept: Bools) -> float:
+        """Return how many rows a variance rests on, by what each adds to it; of clusters, their number.
+
+        Where a few rows with large weights make the variance, it is as uncertain as one of so few rows.
+        """
+        if self.design.clusters is not None:
+            return self._n_clusters
+        total = float((np.where(kept, self.design.squares, 0.0) * adds).sum())
+        squared = float((np.where(kept, self.design.fourths, 0.0) * adds**2).sum())
+        return max(1.0, total**2 / squared) if squared else inf
+
+    @staticmethod
+    def _unevenness(adds: Floats, df: int, covariance: Floats) -> float:
+        """Return the squared coefficient of variation of the factors over directions of a table.
+
+        Where some cells vary much more than others, as rows with large weights make them do, the mean factor
+        is too small for what deviates most (the second order of Rao and Scott 1984).
+        """
+        half = np.stack([(covariance * one).sum(axis=1) for one in adds.T], axis=1)
         varied = np.stack([(half * one[:, None]).sum(axis=0) for one in adds.T])
         mean = float(np.trace(varied))
         return max(0.0, df * float((varied**2).sum()) / mean**2 - 1) if mean > 0 else 0.0
 
-    def _covariance(
-        self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, kept: npt.NDArray[np.bool_]
-    ) -> Floats:
+    def _covariance(self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, kept: Bools) -> Floats:
         """Return the covariance of the weighted counts of cells over the design, as `_variance` does."""
         n_strata = int(self._strata.max()) + 1
         found = np.zeros((n_cells, n_cells))
@@ -132,7 +161,7 @@ class DesignEffects:
                     found[cell] += len(some) / (len(some) - 1) * (some * some[:, cell, None]).sum(axis=0)
         return found
 
-    def _variance(self, adds: Floats, weights: Floats, kept: npt.NDArray[np.bool_]) -> float:
+    def _variance(self, adds: Floats, weights: Floats, kept: Bools) -> float:
         """Return the variance of a weighted sum over the design: between clusters, or rows, of a stratum."""
         if self.design.clusters is None:
             units, strata = np.where(kept, self._n_rows, 0.0), self._strata
@@ -148,22 +177,34 @@ class DesignEffects:
         n, square, total = n[several], square[several], total[several]
         return float((n / (n - 1) * (square - total**2 / n)).sum())
 
-    def corrected(self, found: Statistic, factor: float, unevenness: float = 0.0) -> Statistic:
+    def corrected(self, found: Statistic, by: Correction) -> Statistic:
         """Divide a statistic by its factor, and give it the value of chi-square that is as unlikely.
 
-        Uneven factors leave it fewer degrees of freedom.
+        Uneven factors leave it fewer degrees of freedom, and an uncertain factor makes it an F statistic.
         """
-        value = found.value / factor
-        if not found.df or (self.freedom is None and not unevenness):
-            return Statistic(value, found.df)
+        if not found.df:
+            return found
+        value = found.value / by.factor
         # Of a test of few degrees of freedom, factors are uneven by less.
-        uneven = 1 + min(unevenness, found.df - 1.0)
-        df = found.df / uneven
-        if self.freedom is None:
-            p = max(float(chdtrc(df, value / uneven)), _LEAST_P)
-        else:
-            p = max(float(fdtrc(df, self.freedom * df, value / found.df)), _LEAST_P)
-        return Statistic(min(value, float(chdtri(found.df, p))), found.df)
+        df = found.df / (1 + min(by.unevenness, found.df - 1.0))
+        freedom = by.freedom * (df if self._n_clusters else 1.0)
+        p = chdtrc(df, value * df / found.df) if isinf(freedom) else fdtrc(df, freedom, value / found.df)
+        return Statistic(min(value, float(chdtri(found.df, max(float(p), _LEAST_P)))), found.df)
+
+    def divided(self, found: Statistic, by: Correction) -> float:
+        """Return the value of a corrected statistic before it became one of chi-square.
+
+        How strong a pair is follows from it: only p knows how uncertain the factor is.
+        """
+        p = float(chdtrc(found.df, found.value)) if found.df else 1.0
+        if not _LEAST_P < p < 1:
+            return found.value
+        df = found.df / (1 + min(by.unevenness, found.df - 1.0))
+        freedom = by.freedom * (df if self._n_clusters else 1.0)
+        if isinf(freedom):
+            return max(found.value, float(chdtri(df, p)) * found.df / df)
+        part = float(betaincinv(freedom / 2, df / 2, p))
+        return max(found.value, found.df * freedom * (1 - part) / (df * part)) if part else found.value
 
 
 def drawn_alike(data: Dataset, pair: Sequence[int] | None = None) -> Dataset:
@@ -183,5 +224,5 @@ def drawn_alike(data: Dataset, pair: Sequence[int] | None = None) -> Dataset:
             if data.names[end] in data.detail.missing:
                 kept &= ~data.detail.missing[data.names[end]]
         first, second = (data.detail.rows[:, end].astype(np.int32) for end in (a, b))
-        factors.append(effects.of(first, second, kept))
+        factors.append(effects.of(first, second, kept).factor)
     return data.self_weighting(float(np.mean(factors)) if factors else 1.0)

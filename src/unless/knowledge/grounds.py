@@ -208,7 +208,7 @@ class Grounds:
             n_rows = round(side.n_rows * side.design_effect)
         counted = self._counted(pair, given, self._known(inside, [*pair, *given])) if with_tables else None
         names = self.data.domain.names
-        beyond = max(0.0, side.statistic.value - side.statistic.df)
+        beyond = side.beyond_chance
         n_told = float(n_rows) if self.data.design is None else side.n_rows
         return PairEvidence(
             where=where,

@@ -50,6 +50,8 @@ class Side:
     n_rows: float
     least_levels: int
     design_effect: float = 1.0
+    # Of a survey: the statistic divided by the design effect, but not corrected for how uncertain that is.
+    divided: float | None = None
 
     @property
     def v(self) -> float:
@@ -59,12 +61,16 @@ class Side:
     @property
     def beyond_chance(self) -> float:
         """What the statistic has beyond chance: rows times twice the information, in nats."""
-        return max(0.0, self.statistic.value - self.statistic.df)
+        return max(0.0, self._value - self.statistic.df)
+
+    @property
+    def _value(self) -> float:
+        return self.statistic.value if self.divided is None else self.divided
 
     @property
     def largest_beyond_chance(self) -> float:
         """The upper 95 % limit of that; a statistic smaller than chance gives counts as that."""
-        return largest_shift(max(self.statistic.value, float(self.statistic.df)), self.statistic.df)
+        return largest_shift(max(self._value, float(self.statistic.df)), self.statistic.df)
 
     @property
     def largest_v(self) -> float:
@@ -127,7 +133,8 @@ def side_of(table: Table, pair: tuple[int, int], found: Statistic, n_rows: float
     if table.survey is None:
         return Side(found, n_rows, least)
     effect = table.design_effect(*pair)
-    return Side(found, n_rows / effect, least, effect / table.survey.share)
+    divided = table.survey.divided(found, table.correction(*pair))
+    return Side(found, n_rows / effect, least, effect / table.survey.share, divided)
 
 
 class PairProblem:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
-from unless.independence.design_effects import DesignEffects
+from unless.independence.design_effects import Correction, DesignEffects
 from unless.independence.logistic import NOTHING, Statistic, chances_beyond
 
 Floats = npt.NDArray[np.float64]
@@ -67,8 +67,8 @@ class Table:
             self.survey = DesignEffects(data.design, rows.counts)
             self.counts = data.design.weights * self.survey.share
             self.n_rows = round(data.n_rows * self.survey.share)
-        self._effects: dict[tuple[int, int], float] = {}
-        self._uneven: dict[tuple[int, int], float] = {}
+        self._corrections: dict[tuple[int, int], Correction] = {}
+        self._trend_corrections: dict[tuple[int, int], Correction] = {}
         self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
         # Room for indicators is made as they come.
         self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
@@ -259,15 +259,19 @@ class Table:
         kept = owners > -2
         return np.ascontiguousarray(latest.weights[kept]), owners[kept], latest.levels[kept], latest.shown
 
+    def correction(self, a: int, b: int) -> Correction:
+        """Return the correction for statistics of two columns; none where rows were drawn alike."""
+        if self.survey is None or a == b:
+            return Correction()
+        pair = (min(a, b), max(a, b))
+        if pair not in self._corrections:
+            kept = self.weights(self.incomplete(pair)) > 0
+            self._corrections[pair] = self.survey.of(self.codes[pair[0]], self.codes[pair[1]], kept)
+        return self._corrections[pair]
+
     def design_effect(self, a: int, b: int) -> float:
         """Return what statistics of two columns are to be divided by; 1 where rows were drawn alike."""
-        if self.survey is None or a == b:
-            return 1.0
-        pair = (min(a, b), max(a, b))
-        if pair not in self._effects:
-            kept = self.weights(self.incomplete(pair)) > 0
-            self._effects[pair] = self.survey.of(self.codes[pair[0]], self.codes[pair[1]], kept)
-        return self._effects[pair]
+        return self.correction(a, b).factor
 
     def _corrected(self, found: Statistic, target: int, terms: Iterable[Term]) -> Statistic:
         """Correct a statistic for the largest design effect of a target and a column of some terms."""
@@ -281,15 +285,7 @@ class Table:
 
     def corrected(self, found: Statistic, a: int, b: int) -> Statistic:
         """Correct a statistic of two columns for their design effect."""
-        if self.survey is None:
-            return found
-        pair = (min(a, b), max(a, b))
-        if pair not in self._uneven:
-            kept = self.weights(self.incomplete(pair)) > 0
-            self._uneven[pair] = (
-                self.survey.unevenness(self.codes[pair[0]], self.codes[pair[1]], kept) if a != b else 0.0
-            )
-        return self.survey.corrected(found, self.design_effect(a, b), self._uneven[pair])
+        return found if self.survey is None else self.survey.corrected(found, self.correction(a, b))
 
     def likelihood_ratio(
         self, target: int, terms: Iterable[Term], more: Iterable[Term], other: int | None = None
@@ -349,7 +345,19 @@ class Table:
         if not spread > EXPLAINED * max(scale, 1.0):
             return NOTHING
         found = Statistic(float((weights * part.slope).sum()) ** 2 / spread, 1)
-        return self._corrected(found, target, [(column,)])
+        return self._corrected_trend(found, target, column)
+
+    def _corrected_trend(self, found: Statistic, a: int, b: int) -> Statistic:
+        first, second = self.level_scores[a], self.level_scores[b]
+        if self.survey is None or first is None or second is None:
+            return found
+        pair = (min(a, b), max(a, b))
+        if pair not in self._trend_corrections:
+            kept = self.weights(self.incomplete(pair)) > 0
+            self._trend_corrections[pair] = self.survey.of_trend(
+                first[self.codes[a]], second[self.codes[b]], kept
+            )
+        return self.survey.corrected(found, self._trend_corrections[pair])
 
     def has_trend(self, a: int, b: int) -> bool:
         """Tell whether two columns may rise together: ordered, or of two levels, but not both of two."""
