@@ -21,7 +21,7 @@ from studies.tables.cases import Case, Record
 
 # Base seeds below this one were used while rules were chosen; what is reported uses others.
 DESIGN_SEEDS = 1_000
-SEED = 16_180
+SEED = 14_142
 # Each has TITLE, cases(quick), measure(case, rng), section(records) and lines(records).
 PARTS: dict[str, ModuleType] = {
     "numbers": numbers,
