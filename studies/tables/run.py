@@ -22,6 +22,8 @@ from studies.tables.cases import Case, Record
 # Base seeds below this one were used while rules were chosen; what is reported uses others.
 DESIGN_SEEDS = 1_000
 SEED = 14_142
+# Looked at before the last changes to the second look beside numbers and to surveys; not reported.
+SEEN = 16_180
 # Each has TITLE, cases(quick), measure(case, rng), section(records) and lines(records).
 PARTS: dict[str, ModuleType] = {
     "numbers": numbers,

@@ -40,7 +40,8 @@ def _head(seed: int, quick: bool, n_left: int, seconds: float) -> str:
         f"Written by `python -m studies.tables`. {kind}{left}Tables are drawn from laws that are known, "
         "given to `unless.learn` as a DataFrame with default settings, and the findings are judged. Shares "
         f"have counts and Wilson's 95 % interval. Base seed {seed:,}; rules were chosen on base seeds below "
-        f"{run.DESIGN_SEEDS:,}.{design} {seconds / 60:.0f} minutes of CPU."
+        f"{run.DESIGN_SEEDS:,}, and base seed {run.SEEN:,} was looked at before the last change.{design} "
+        f"{seconds / 60:.0f} minutes of CPU."
     )
 
 
@@ -55,7 +56,7 @@ def _section(told: list[Line], seed: int) -> str:
         f"{TABLES_BEGIN}\n## Tables as people have them\n\n"
         "Numbers, confounders that are cut, missing values and weighted samples, by `python -m "
         f"studies.tables` (base seed {seed:,}); [accuracy/tables.md](accuracy/tables.md) has the figures one "
-        "by one.\n\n"
+        "by one. What networks lose by missing values: [accuracy/incomplete.md](accuracy/incomplete.md).\n\n"
         f"{_summary(told)}\n{TABLES_END}"
     )
 
