@@ -237,7 +237,7 @@ def test_rows_may_be_mappings(lite):
             "select * from nix",
             r"The database refuses the query \(no such table: nix\); correct it and ask again",
         ),
-        ("create table u (a)", "The statement gives no rows; give a query"),
+        ("create table u (a)", "The statement begins with 'create' and may change the database"),
         ("select * from t where n > 7", "The query has columns but no rows"),
         ("select n from t; select s from t", "refuses the query"),
     ],
@@ -345,7 +345,7 @@ def test_sqlalchemy(file):
                 read("select * from nix", connection=connection)
         with orm.Session(engine) as session:
             assert read("select * from t", connection=session) == expected
-        with pytest.raises(DataError, match="The statement gives no rows"):
+        with pytest.raises(DataError, match="begins with 'create' and may change the database"):
             read("create table u (a)", connection=engine)
         with pytest.raises(DataError, match="of type Engine is a connection and no table"):
             read(engine)
@@ -363,7 +363,7 @@ def test_adbc(file):
             DataError, match=r"The database refuses the query \(.*no such table: nix.*\); correct"
         ):
             read("select * from nix", connection=connection)
-        with pytest.raises(DataError, match="The statement gives no rows"):
+        with pytest.raises(DataError, match="begins with 'create' and may change the database"):
             read("create table u (a)", connection=connection)
 
 
@@ -432,7 +432,7 @@ def test_a_file_with_a_view_or_nothing(tmp_path):
 
 def test_a_file_is_opened_to_read_only(file, ducks):
     before = file.read_bytes(), ducks.read_bytes()
-    with pytest.raises(DataError, match="attempt to write a readonly database"):
+    with pytest.raises(DataError, match="begins with 'delete' and may change"):
         read("delete from t", connection=file)
     with pytest.raises(DataError, match="The statement gives no rows"):
         read('delete from "order"', connection=ducks)
@@ -588,3 +588,35 @@ def test_ten_million_rows_of_a_query_stay_within_their_memory(tmp_path):
     # What was allowed here, what the user's own connection was allowed, and Python with its packages.
     assert found["peak"] < 200 + 100 + 150
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "drop table t; select 1 as a",
+        "delete from t",
+        "/* a note */ update t set a = 1",
+        "with u as (select 1) delete from t",
+        "  insert into t values (1, 2)",
+    ],
+)
+def test_no_statement_changes_a_database(text):
+    with closing(sqlite3.connect(":memory:")) as lite, duckdb.connect() as ducks:
+        for connection in (lite, ducks):
+            connection.execute("create table t (a integer, b integer)")
+            connection.execute("insert into t values (1, 2), (1, 3), (2, 3)")
+            with pytest.raises(
+                DataError, match=r"may change the database|gives no rows|There are 2 statements|one statement"
+            ):
+                read(text, connection=connection)
+            assert connection.execute("select count(*) from t").fetchone()[0] == 3
+
+
+def test_words_of_changes_in_texts_are_no_changes():
+    with closing(sqlite3.connect(":memory:")) as lite:
+        lite.execute("create table t (a text, b integer)")
+        lite.executemany("insert into t values (?, ?)", [("delete from t", 1), ("x", 2), ("x", 1)] * 9)
+        data = read(
+            "with u as (select * from t) select a, b from u where a <> 'delete from x'", connection=lite
+        )
+        assert data.n_rows == 27

@@ -106,3 +106,29 @@ def test_the_direction_of_a_number_and_two_levels_is_said_and_kept(tmp_path):
     assert {one.evidence[0].contrast for one in told} == {None}
     unless.save(est, tmp_path / "m.unless")
     assert unless.load(tmp_path / "m.unless").statements_ == est.statements_
+
+
+def test_ranks_are_named_by_their_ends():
+    rng = np.random.default_rng(2)
+    age = rng.integers(20, 80, 900)
+    rank = np.clip(np.round(3 - (age - 20) / 30 + rng.normal(0, 0.5, 900)), 1, 3).astype(int)
+    table = {"age": age.tolist(), "class": [("1st", "2nd", "3rd")[one - 1] for one in rank]}
+    (finding,) = unless.learn(table | {"other": rng.integers(0, 2, 900).tolist()}).statements_.findings
+    assert "higher age goes with class nearer 1st, tau = -" in finding.sentence
+
+
+def test_two_columns_are_not_said_to_wait_for_others():
+    table = {"a": ["x"] * 400 + ["y"] * 400, "b": (["p"] * 180 + ["q"] * 220) + (["p"] * 225 + ["q"] * 175)}
+    (one,) = unless.learn(table).statements_
+    assert (one.kind, "other columns" in one.sentence) == ("associated", False)
+
+
+def test_questions_that_were_not_asked_determine_nothing():
+    rng = np.random.default_rng(1)
+    job = rng.random(800) < 0.5
+    table = {
+        "job": np.where(job, "yes", "no").tolist(),
+        "sat": [rng.choice(["good", "bad"]) if one else None for one in job],
+        "sex": rng.choice(["f", "m"], 800).tolist(),
+    }
+    assert unless.learn(table).statements_.findings == ()

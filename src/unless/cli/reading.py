@@ -289,11 +289,12 @@ def _read_libra(domain: "Domain", files: Sequence[str], missing: Any) -> "Datase
 def say_plan(data: "Dataset") -> None:
     """Tell what was done with each column, unless all are read as they stand, and what else was done."""
     from unless.cli.display import note
+    from unless.cli.failures import in_options
     from unless.cli.wording import visible
 
     told = [] if data.plan is None else data.plan.sentences()
     if data.plan is not None and not data.plan.is_plain:
-        note(str(data.plan))
+        note(in_options(str(data.plan)))
     for line in data.notes:
         if line not in told:
             note(visible(line))

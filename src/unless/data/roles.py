@@ -45,7 +45,9 @@ LEAST_HOURS, PARTS_OF_DAY = 6, (6.0, 12.0, 18.0)
 _ID_NAME = re.compile(
     r"(row[ _.-]?(names?|id|no|num|number|index)?|rows|unnamed: ?\d+|index|idx|level_0|ids?|uuid|guid"
     r"|column 1"
-    r"|(case|record|obs|observation|serial)[ _.-]?(id|no|nr|num|number)"
+    r"|(case|record|obs|observation|serial|hh|household|house|family|fam|school|class|village|clinic|hospital"
+    r"|site|cluster|resp|subj|pat|pers|p|s|user|cust|client|student|employee|emp)[ _.-]?(id|no|nr|num|number)"
+    r"|psu|hhid|household|family|cluster"
     r"|(respondent|subject|patient|person|participant|customer|user)([ _.-]?(id|no|nr|num|number))?"
     r"|.+[ _.-](id|uuid|guid)|(id|uuid|guid)[ _.-].+)",
     re.IGNORECASE,
@@ -59,7 +61,8 @@ _COUNT_NAME = re.compile(
 # Names that surveys give to weights; of others a mean of 1 must say it.
 _WEIGHT_NAME = re.compile(
     r"(fnl|final|fin|p|per|person|hh|house|household|sample|sampling|survey|design|post|base|rep|cal)[ _.-]?"
-    r"(weights?|wgts?|wts?)|weights?[ _.-](final|sample|survey|design)|pweights?|aweights?",
+    r"(weights?|wgts?|wts?)|weights?[ _.-](final|sample|survey|design)|pweights?|aweights?"
+    r"|(psp|ps|d|an)(weight|wght|wgt|wt)s?|(wt|wgt)[ _.-]?(final|ssall|pers?|hh|all)",
     re.IGNORECASE,
 )
 _MAYBE_WEIGHT = re.compile(r"(.+[ _.-])?(weights?|wgts?|wts?|w)", re.IGNORECASE)

@@ -48,6 +48,8 @@ def write_sheet(source: str, target: str, suffix: str, title: str, sheet: str | 
             with CalamineWorkbook.from_path(source) as book:
                 names = [str(name) for name in book.sheet_names]
                 place = _write_some(book, _places(book, names, sheet, title), target, checked)
+        except DataError:
+            raise
         except (CalamineError, ValueError) as error:
             raise damaged(title, error) from None
     # The report of a child has a bound.

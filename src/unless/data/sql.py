@@ -249,10 +249,35 @@ def _no_rows() -> DataError:
     return DataError("The statement gives no rows; give a query, such as select ... from ....")
 
 
+# What a statement that reads rows begins with, and what changes them inside one that begins with WITH.
+_READS = (
+    "select", "with", "values", "table", "from", "show", "describe", "desc", "explain", "pragma", "call",
+    "exec", "execute",
+)  # fmt: skip
+_CHANGES = re.compile(
+    r"\b(insert\s+into|replace\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into)\b", re.IGNORECASE
+)
+_QUOTED_OR_COMMENT = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def _check_reads(text: str) -> None:
+    """Refuse a statement that changes a database, before it is run."""
+    bare = _QUOTED_OR_COMMENT.sub(" ", text)
+    first = re.match(r"[\s(]*(\w*)", bare)
+    word = first[1] if first else ""
+    if word.lower() not in _READS or (word.lower() == "with" and _CHANGES.search(bare)):
+        raise DataError(
+            f"The statement begins with {word!r} and may change the database; give a query, such as "
+            "select ... from ...."
+        )
+
+
 def _open_duckdb(text: str, connection: Any, shop: Workshop, how: Settings) -> Source:
     with _refusing():
         statements = connection.extract_statements(text)
     # Looked at before anything is run: what changes the database is no query.
+    if len(statements) > 1:
+        raise DataError(f"There are {len(statements):,} statements, and one is read; give a single query.")
     if not statements or [one.name for one in statements[-1].expected_result_type] != ["QUERY_RESULT"]:
         raise _no_rows()
     return open_relation(_ask_duckdb(connection, text), shop, how, interrupt=connection.interrupt)
@@ -320,6 +345,7 @@ def _of_duckdb(kind: Any) -> _Made:
 
 
 def _open_dbapi(text: str, connection: Any, shop: Workshop, how: Settings) -> Source:
+    _check_reads(text)
     with _refusing():
         cursor = _cursor(connection)
     try:
@@ -373,6 +399,8 @@ def _open_sqlalchemy(text: Any, connection: Any, shop: Workshop, how: Settings) 
             "connection= is asynchronous, and reading waits for its rows; give an engine of "
             "sqlalchemy.create_engine(...)."
         )
+    if isinstance(text, str):
+        _check_reads(text)
     with _refusing():
         if hasattr(connection, "get_bind"):
             # A session.

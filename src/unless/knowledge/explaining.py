@@ -253,7 +253,9 @@ class _Writer:
             one.pair, side, one.given, p=one.p, q=one.q, with_tables=False, method=one.method
         )
         if kind == "associated":
-            sentence = say.associated_sentence(pair, v_alone, given, is_absent, side.largest_v)
+            sentence = say.associated_sentence(
+                pair, v_alone, given, is_absent, side.largest_v, is_alone=self.table.n_variables == 2
+            )
         elif kind == "unlinked":
             sentence = say.unlinked_sentence(pair, evidence, given)
         elif one.q <= self.fdr and not is_proposed:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from unless.data.dataset import Dataset, unknown_levels
+from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
@@ -27,6 +27,8 @@ MOST_CONTRASTED, LEAST_GAP = 12, 0.01
 SAME_MIX = 0.03
 # The least tau that is worth a word, and the standard error of tau by chance times the root of the rows.
 LEAST_TAU, CHANCE_TAU = 0.1, 2 / 3
+# What ranks begin with.
+RANKS_BEGIN = ("1st", "first", "first class", "1st class")
 # A pair with a p below the second is open; with one below the first it would be a finding in most tables.
 SETTLED, UNCLEAR = 0.001, 0.05
 # Beyond this no table will ever grow.
@@ -68,6 +70,16 @@ class Contrast:
         return html_table(f"{visible(self.column)} = {visible(self.level)}", heads, rows)
 
 
+def rank_ends(variable: Variable) -> tuple[str, ...]:
+    """Return the first and last level of a column of ranks (1st, 2nd, ...); nothing for others.
+
+    The first rank is the highest, so that "more" and "less" would be read the wrong way round.
+    """
+    known = [level for level in variable.levels if level not in MISSING_LABELS]
+    is_rank = bool(known) and known[0].casefold() in RANKS_BEGIN
+    return (known[0], known[-1]) if variable.ordered and is_rank else ()
+
+
 @dataclass(frozen=True)
 class Trend:
     """How far two ordered columns rise together: Kendall's tau-b, from pairs of rows of the same stratum.
@@ -80,6 +92,9 @@ class Trend:
     tau: float
     n_rows: int
     level: str = ""
+    # The first and last level of a column of ranks.
+    first_ends: tuple[str, ...] = ()
+    second_ends: tuple[str, ...] = ()
 
     @property
     def is_clear(self) -> bool:
@@ -111,7 +126,10 @@ class Trend:
         if tau is None:
             return None
         level = "" if ordered[1] else variables[1].levels[int(tau > 0)]
-        return cls(variables[0].name, variables[1].name, abs(tau) if level else tau, int(tables.sum()), level)
+        return cls(
+            variables[0].name, variables[1].name, abs(tau) if level else tau, int(tables.sum()), level,
+            *map(rank_ends, variables),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from unless.data.domain import Domain, Variable
 from unless.data.labels import to_label
 from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence, Trend
+from unless.knowledge.grounds import Contrast, PairEvidence, Trend, rank_ends
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 
@@ -109,11 +109,15 @@ def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, 
     return f"{_name(column)} is {nearly}determined by {_name(source)}{broken}"
 
 
-def associated_sentence(pair: Edge, v: float, given: Sequence[str], is_settled: bool, limit: float) -> str:
-    """Say that a pair goes together, but not directly as far as is known."""
+def associated_sentence(
+    pair: Edge, v: float, given: Sequence[str], is_settled: bool, limit: float, *, is_alone: bool = False
+) -> str:
+    """Say that a pair goes together, but not directly as far as is known; `is_alone`: no other columns."""
     go = f"{_both(pair)} go together (V = {decimal(v)})"
     if is_settled and given:
         return f"{go}, but not once {_known(given)} known (V at most {decimal(limit)})"
+    if is_alone:
+        return f"{go}, but chance is not ruled out as surely as a finding needs"
     return f"{go}; whether beyond what other columns account for is not settled"
 
 
@@ -277,10 +281,18 @@ def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") 
 
 
 def _trend(trend: Trend) -> str:
-    way = "higher" if trend.tau > 0 else "lower"
     tau = f"{'-' if trend.tau < 0 else ''}{decimal(abs(trend.tau))}"
-    end = f"{_name(trend.second)} = {_name(trend.level)}" if trend.level else f"{way} {_name(trend.second)}"
-    return f"higher {_name(trend.first)} goes with {end}, tau = {tau}"
+    end = _towards(trend.second, trend.second_ends, trend.tau > 0)
+    if trend.level:
+        end = f"{_name(trend.second)} = {_name(trend.level)}"
+    return f"{_towards(trend.first, trend.first_ends, True)} goes with {end}, tau = {tau}"
+
+
+def _towards(name: str, ends: tuple[str, ...], rises: bool) -> str:
+    """Write which way a column goes: of ranks by the last one or the first, as the first is the highest."""
+    if ends:
+        return f"{_name(name)} nearer {_name(ends[1 if rises else 0])}"
+    return f"{'higher' if rises else 'lower'} {_name(name)}"
 
 
 def contrast_text(contrast: Contrast) -> str:
@@ -333,9 +345,9 @@ def _range(variable: Variable, labels: tuple[str, ...]) -> str:
         return ""
     if variable.cuts:
         return _number_range(variable.cuts, first, first + len(labels) - 1)
-    if first + len(labels) == len(variable.levels):
+    if first + len(labels) == len(variable.levels) and not rank_ends(variable):
         return f"{_name(labels[0])} or more"
-    if first == 0:
+    if first == 0 and not rank_ends(variable):
         return f"{_name(labels[-1])} or less"
     return f"{_name(labels[0])} to {_name(labels[-1])}"
 

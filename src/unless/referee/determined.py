@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, unknown_levels
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -79,8 +79,25 @@ def find_determined(data: Dataset) -> tuple[Determined, ...]:
                 if broken[source, column] > limit:
                     broken[source, column] = -1
 
+    for source, column in np.argwhere(broken >= 0).tolist():
+        if not _varies_where_known(data, source, column):
+            broken[source, column] = -1
+
     pairs = sorted(np.argwhere(broken >= 0).tolist(), key=lambda pair: [data.names[one] for one in pair])
     return tuple(Determined(i, j, int(broken[i, j]), bool(broken[j, i] >= 0)) for i, j in pairs)
+
+
+def _varies_where_known(data: Dataset, source: int, column: int) -> bool:
+    """Tell whether a column that another determines shows two levels where neither is missing.
+
+    A question that only some people are asked tells, where it is empty, who was not: that is no function.
+    """
+    unknown = unknown_levels(data)
+    known = np.ones(data.n_distinct, dtype=np.bool_)
+    for one in (source, column):
+        if data.names[one] in unknown:
+            known &= data.rows[:, one] != unknown[data.names[one]]
+    return bool(known.all()) or len(np.unique(data.rows[known, column])) > 1
 
 
 def apart(determined: Iterable[Determined], n_columns: int) -> Bools:
