@@ -17,6 +17,8 @@ from unless.errors import DataError, SettingError
 
 # Weights are added up as whole numbers of this many bits at most: the same in any order of the rows.
 _BITS = 40
+# What notes on a survey begin with.
+SURVEY = ("Rows are weighted by ", "Rows of one ")
 # Rows that are left out: those without a value, and those that count nothing.
 _LACKS, _ZERO = 1, 2
 

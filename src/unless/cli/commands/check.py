@@ -48,6 +48,7 @@ from unless.cli.reading import preparing_options
 def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: Any) -> None:
     """Show what would be done with each column of a table, in one FILE or several with the same columns."""
     from unless.cli.display import busy, note, say, say_json
+    from unless.cli.failures import in_options
     from unless.cli.reading import found_files, settings_of, source_of, with_database
     from unless.cli.wording import count, visible
     from unless.cli.writing import check_output
@@ -63,7 +64,7 @@ def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: 
     if as_json:
         say_json(plan.to_dict())
     else:
-        say(str(plan))
+        say(in_options(str(plan)))
         kept = sum(one.kept for one in plan.lines)
         size = f"{count(plan.n_rows, 'row')}, {count(plan.n_columns, 'column')}"
         say(f"\n{size}, {kept:,} of them learned from.")

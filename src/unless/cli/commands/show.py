@@ -166,7 +166,8 @@ def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
 def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]) -> None:
     from unless.cli.display import say
     from unless.cli.telling import LEGEND, context_text, say_statements, say_states
-    from unless.cli.wording import count, of
+    from unless.cli.wording import count, of, visible
+    from unless.data.drawing import SURVEY
 
     part, whole = rows
     if context:
@@ -174,8 +175,14 @@ def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], con
         say(f"Where {context_text(context)}:{counted}\n")
         say_states(statements, context)
         return
+    # A file keeps rows of a survey as fewer rows drawn alike.
+    survey = [one for one in record.results.get("notes", []) if one.startswith(SURVEY)]
+    if survey and statements:
+        whole = statements[0].n_rows
     parts = [record.learner, None if whole is None else count(whole, "row"), _size(record.structure)]
     say(f"{', '.join(part for part in parts if part)}\n")
+    if survey:
+        say("\n".join([*map(visible, survey), ""]))
     say_statements(statements)
     if statements:
         say(f"\n{LEGEND}")
