@@ -41,8 +41,9 @@ class UnlessClassifier(Estimator):
     The prior of the weights, and whether pairs are used, is chosen by cross-validation on the training rows.
 
     A table with names is prepared as `unless.prepare` says; of an array every column is kept, and numbers are
-    cut as in a plan. Missing values are a level of their own where the training rows have some. A column of which a row hides the value, or shows a level that the
-    training rows do not have, is averaged over, each level as often as it was seen.
+    cut as in a plan. Missing values are a level of their own where the training rows have some. A column of
+    which a row hides the value, or shows a level that the training rows do not have, is averaged over, each
+    level as often as it was seen.
 
     A Dataset that was read with its missing values (`Dataset.detail`) is used as it is: a network of all
     columns is fitted by EM, weights are fitted to the completed rows, and a column that a row hides is summed
