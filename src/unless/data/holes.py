@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 # Learners have at least this share of the rows, complete ones; until then missing values become levels.
 LEAST_KEPT = 0.5
+# A column is not asked of a level of another column if so many rows or more have this level, and at least this
+# share of them lack the column. Columns that lack less than the last share are not looked at.
+LEAST_SKIPPED, SKIPPED_SHARE, FEW_HOLES = 10, 0.95, 0.05
 # Columns named in a sentence, at most.
 MOST_NAMED = 100
 
@@ -37,6 +40,16 @@ class Holes:
         """Return how many rows lack any of these columns."""
         wanted = set(names)
         return sum(n for lacks, n in self.patterns.items() if lacks & wanted)
+
+
+def may_be_skipped(names: Iterable[str], holes: Holes) -> list[str]:
+    """Return the columns that lack so much that they may not have been asked of everyone."""
+    return [name for name in names if holes.lacking(name) > FEW_HOLES * holes.n_rows]
+
+
+def is_skipped(n_rows: int, n_known: int) -> bool:
+    """Tell whether a column is not asked of a level: of its rows, so many have a value of the column."""
+    return n_rows >= LEAST_SKIPPED and n_known <= (1 - SKIPPED_SHARE) * n_rows
 
 
 def decide_holes(names: Iterable[str], holes: Holes, forced: Iterable[str] = ()) -> Policy:
