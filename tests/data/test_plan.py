@@ -175,6 +175,31 @@ def test_rows_are_left_out_only_while_half_remain():
     assert (policy.levels, policy.n_dropped) == (("a",), 42)
 
 
+@pytest.mark.parametrize("by", ["sex", "age"])
+def test_a_question_that_is_not_asked_of_everyone_keeps_a_level(by):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], 500, p=[0.7, 0.3]), "age": rng.integers(0, 90, 500)})
+    births = rng.choice(["none", "one", "more"], 500).astype(object)
+    births[table["sex"] == "m" if by == "sex" else table["age"] < 30] = None
+    data = unless.read(table.assign(births=births))
+    assert data.plan["births"].missing
+    assert data.n_rows == 500
+    # As many that are missing at random are no level.
+    data = unless.read(table.assign(births=rng.permutation(births)))
+    assert not data.plan["births"].missing
+    assert data.n_rows == (births != None).sum()  # noqa: E711
+
+
+def test_few_rows_tell_nothing_of_who_was_asked():
+    table = {"a": ["x", "y"] * 100, "b": ["p", "q", "q", "p"] * 50, "c": ["u", "v"] * 95 + ["w"] * 10}
+    table["b"][40:70] = [None] * 30
+    table["b"][-9:] = [None] * 9
+    table["b"][-10] = "p"
+    assert not unless.prepare(table)["b"].missing
+    table["b"][-10] = None
+    assert unless.prepare(table)["b"].missing
+
+
 def test_what_was_done_with_missing_values_is_said():
     table = {
         "a": ["x", "y"] * 99 + [None, "x"],
