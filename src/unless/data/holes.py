@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 # Learners have at least this share of the rows, complete ones; until then missing values become levels.
 LEAST_KEPT = 0.5
-# A column is not asked of a level of another column if so many rows or more have this level, and at least this
-# share of them lack the column. Columns that lack less than the last share are not looked at.
-LEAST_SKIPPED, SKIPPED_SHARE, FEW_HOLES = 10, 0.95, 0.05
+# A column is not asked of a level of another column if so many rows or more have this level, and at least
+# this share of them lack the column.
+LEAST_SKIPPED, SKIPPED_SHARE = 10, 0.95
+# Columns that lack no more than this share of their values are not looked at for that.
+FEW_HOLES = 0.05
 # Columns named in a sentence, at most.
 MOST_NAMED = 100
 
