@@ -9,7 +9,7 @@ LEAST_KEPT = 0.5
 # this share of them lack the column.
 LEAST_SKIPPED, SKIPPED_SHARE = 10, 0.95
 # Columns that lack no more than this share of their values are not looked at for that.
-FEW_HOLES = 0.05
+FEW_HOLES = 0.20
 # Columns named in a sentence, at most.
 MOST_NAMED = 100
 
