@@ -160,8 +160,13 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, P
     weight = source.times if count is None else _count_sql(source, source.field(count))
     found = profile(source, looked, how, shop, weight)
     if not any(one.n_rows for one in found.values()):
+        if fields and not looked:
+            raise DataError("There is nothing to relate, as every column is left out; exclude fewer columns.")
         # Said in one sentence where the rows are read.
-        return source, Plan(tuple(PlanLine(name=one.name, role="category") for one in fields)), found
+        lines = {one.name: PlanLine(name=one.name, role="category") for one in fields}
+        if count is not None:
+            lines[count] = PlanLine(name=count, role="count", kept=False, why=AS_ASKED)
+        return source, Plan(tuple(lines.values())), found
     source = _read_numerals(source, found, how, shop, weight)
     if count is None and (name := _find_count(source, found, how, shop)) is not None:
         count = name
@@ -362,8 +367,8 @@ def _at_least_two(lines: dict[str, PlanLine], found: Mapping[str, Profile]) -> d
     listed = ", ".join(gone[:8]) + (f" and {len(gone) - 8:,} more" if len(gone) > 8 else "")
     have = f"only {kept[0].name!r} is" if kept else "no column is"
     raise DataError(
-        f"There is nothing to relate, as {have} left to look at without {listed}; name the columns to keep "
-        "with columns= or say what they are with roles=."
+        f"There is nothing to relate, as {have} left to look at without {listed}; exclude fewer columns, or "
+        "say what they are with roles=."
     )
 
 

@@ -231,8 +231,15 @@ def _roles(roles: Mapping[str, str] | None) -> dict[str, str]:
     given = _mapping("roles", roles)
     for name, role in given.items():
         if not set(str(role).split("+")) <= {"year", "quarter", "month", "weekday", "hour"}:
-            _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
+            _check_role(name, role)
     return given
+
+
+def _check_role(name: str, role: str) -> None:
+    if role not in CHOICES:
+        close = get_close_matches(str(role), CHOICES, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(CHOICES)}."
+        raise SettingError(f"{role!r} is no role that roles= can give to column {name!r}; {hint}")
 
 
 def _join(join: Mapping[str, Iterable[object]] | None) -> dict[str, tuple[str, ...]]:
