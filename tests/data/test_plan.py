@@ -307,7 +307,9 @@ def test_lines_are_changed_by_arguments():
     assert unless.read(table, roles={"id": "excluded", "b": "text"}).names == ("x", "sex")
     with pytest.raises(DataError, match="'sex' holds text and is no number"):
         unless.read(table, roles={"sex": "number"})
-    with pytest.raises(SettingError, match="'nonsense' is no role that roles= can give to column 'x'; choose one of category"):
+    with pytest.raises(
+        SettingError, match="'nonsense' is no role that roles= can give to column 'x'; choose one of category"
+    ):
         unless.read(table, roles={"x": "nonsense"})
     with pytest.raises(UnknownName, match="exclude= names 'B'"):
         unless.read(table, exclude=["B"])
