@@ -41,7 +41,7 @@ TROUBLES = [
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    rng = random.Random(5)  # noqa: S311
+    rng = random.Random(5)
     path = tmp_path_factory.mktemp("troubles") / "t.csv"
     rows = [
         (rng.choice(["low", "mid", "top"]), rng.choice("ab"), rng.randrange(90), f"2020-01-{1 + k % 28:02d}")

@@ -45,6 +45,8 @@ def told(columns, name="x", **settings):
         (["01234", "20000", "31000", "00001"] * 50, "category, 4 levels"),
         ([0] * 120 + [1] * 60 + [2] * 14 + [3, 3, 4, 4, 6, 7], f"ordered, 3 levels: 0, 1, 2 or more{MERGED}"),
         ([0] * 150 + list(range(2, 27)) * 2, "number, cut at 1"),
+        (list(range(1930, 1980)) * 4, "number, cut at 1940, 1955, 1970"),
+        (list(range(1930, 5930, 20)), "number, cut at 3,000, 4,000, 5,000"),
         ([0.0] * 120 + [i / 10 for i in range(1, 81)], "number, cut at above 0, 5"),
         (["x"] * 100 + [None] * 100, "category, 1 levels, missing is a level"),
     ],

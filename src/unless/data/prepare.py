@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
-from unless.data.cutting import n_groups, spoken_cut
+from unless.data.cutting import n_groups, spoken_cuts
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
@@ -352,8 +352,9 @@ def _cut_at(line: PlanLine, one: Profile, at: Sequence[float]) -> PlanLine:
 
 def _steps_told(relation: Relation, at: Sequence[float]) -> str:
     labels = [label for label, _, _ in relation.steps]
-    told = [f"{labels[0]} where {relation.source} is under {spoken_cut(at[0])}"]
-    told += [f"{label} from {spoken_cut(cut)}" for label, cut in zip(labels[1:], at, strict=True)]
+    cuts = spoken_cuts(at)
+    told = [f"{labels[0]} where {relation.source} is under {cuts[0]}"]
+    told += [f"{label} from {cut}" for label, cut in zip(labels[1:], cuts, strict=True)]
     return ", ".join(told)
 
 

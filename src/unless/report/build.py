@@ -232,7 +232,8 @@ def _survey(data: Dataset, source: Source, statements: Statements, told: Disclos
         return f"{first}."
     if kept == n_rows:
         return f"{first}; numbers of rows are those of the table, and percentages are weighted."
-    return f"{first}; numbers of rows under a chosen context are of {kept:,} rows drawn alike, which tell as much."
+    alike = f"{kept:,} rows drawn alike, which tell as much"
+    return f"{first}; numbers of rows under a chosen context are of {alike}."
 
 
 def _about(data: Dataset, source: Source, statements: Statements, told: Disclosure) -> list[tuple[str, str]]:
