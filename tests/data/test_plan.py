@@ -447,3 +447,34 @@ def test_numbers_with_signs_are_no_identifiers(write):
     assert (
         unless.prepare({"k": codes, "a": ["x", "y"] * 150, "b": ["u", "v"] * 150})["k"].role == "identifier"
     )
+
+
+def test_codes_that_may_stand_for_no_answer_are_named():
+    rng = np.random.default_rng(8)
+    scale, low, age = rng.integers(1, 6, 300), rng.integers(1, 8, 300), rng.integers(18, 80, 300)
+    scale[:15], low[:15], age[:15] = 99, -9, 999
+    table = {"q": scale.tolist(), "r": low.tolist(), "age": age.tolist(), "s": (age % 10).tolist()}
+    (note,) = unless.prepare(table).notes
+    assert note == (
+        "99 in 'q', -9 in 'r', 999 in 'age' may stand for no answer; if so, name all that stands for missing "
+        "with missing_values=."
+    )
+    assert unless.prepare(table)["q"].levels[-1] == "99"
+    assert unless.prepare(table, missing_values=["99", "-9", "999"]).notes == ()
+    assert "'q'" not in str(unless.prepare(table, roles={"q": "category"}).notes)
+
+
+@pytest.mark.parametrize("answer", ["Prefer not to say", "Don't know", "No answer", "Refuse to answer"])
+def test_a_scale_keeps_its_order_beside_some_who_do_not_answer(answer):
+    places = ["never", "sometimes", "often", "always"] * 50
+    few = unless.prepare({"x": [answer] * 5 + places[5:], "sex": SEX})
+    assert (few["x"].role, few["x"].no_answers, few.notes) == ("ordered", (answer,), ())
+    many = unless.prepare({"x": [answer] * 40 + places[40:], "sex": SEX})
+    assert many["x"].role == "category"
+    (note,) = many.notes
+    assert note == (
+        f"'x' has no order with {answer!r} as a level; if it is to be missing, name all that stands for "
+        "missing with missing_values=."
+    )
+    again = unless.prepare({"x": [answer] * 40 + places[40:], "sex": SEX}, missing_values=[answer])
+    assert (again["x"].role, again.notes) == ("ordered", ())

@@ -151,8 +151,8 @@ def _refuse_title(header: list[str], file: TableFile, delimiters: Sequence[str],
         widths = {len(one) for one in below}
         if len(below) > 1 and len(widths) == 1 and widths.pop() > 1:
             raise DataError(
-                f"{file.title} begins with a line of a single cell, {header[0][:60]!r}, as a title is; delete what "
-                "stands above the line of column names, or name every column if it is that line."
+                f"{file.title} begins with a line of a single cell, {header[0][:60]!r}, as a title is; "
+                "delete what stands above the line of column names, or name every column if it is that line."
             )
 
 

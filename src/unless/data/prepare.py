@@ -28,7 +28,7 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.scales import KNOWN_ORDERS, LEAST_ORDERED
+from unless.data.scales import BUT_FOR, KNOWN_ORDERS, LEAST_ORDERED, find_no_answer_codes
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source
@@ -447,7 +447,34 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
             f"Cells of {shown_names(several)} may hold several answers at once; if so, split them with "
             f"roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
         )
-    return notes
+    return [*notes, *_no_answers_told(lines, found)]
+
+
+def _no_answers_told(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> Iterator[str]:
+    """Name what may stand for no answer, and is read as any other level."""
+    way = "name all that stands for missing with missing_values=."
+    scales = [name for name, line in lines.items() if line.kept and line.why.startswith(BUT_FOR)]
+    if scales:
+        labels = list(dict.fromkeys(lines[name].why.removeprefix(BUT_FOR) for name in scales))
+        have = f"{shown_names(scales)} {'has' if len(scales) == 1 else 'have'}"
+        yield f"{have} no order with {', '.join(labels[:3])} as a level; if it is to be missing, {way}"
+    codes = {
+        name: codes
+        for name, line in lines.items()
+        if line.kept and AS_ASKED not in line.why and (codes := _no_answer_codes(found.get(name)))
+    }
+    if codes:
+        told = [f"{', '.join(map(str, some))} in {name!r}" for name, some in codes.items()]
+        more = f" and in {len(told) - 4:,} more columns" if len(told) > 4 else ""
+        yield f"{', '.join(told[:4])}{more} may stand for no answer; if so, {way}"
+
+
+def _no_answer_codes(one: Profile | None) -> tuple[int, ...]:
+    if one is None or one.numbers is None or not one.is_whole or one.labels is None:
+        return ()
+    if one.n_rows < FEW_ROWS:
+        return ()
+    return find_no_answer_codes(one.numbers.values.tolist())
 
 
 def _holds_several(one: Profile) -> bool:
