@@ -199,6 +199,16 @@ def bases_of(name: str) -> list[str]:
     return [*([match[1]] if match else []), *(": ".join(pieces[:n]) for n in range(1, len(pieces)))]
 
 
+def date_of(name: str) -> str | None:
+    """Return the date that a column is a part of, by its name; None of an hour, which no calendar gives.
+
+    >>> date_of("day (year)"), date_of("day (hour)"), date_of("day")
+    ('day', None, None)
+    """
+    match = _PART.fullmatch(name)
+    return None if match is None or match[2] == "hour" else match[1]
+
+
 def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> frozenset[str]:
     """Return the variables of a model that have a level for missing values."""
     if not isinstance(levels, Domain):
