@@ -9,7 +9,7 @@ JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench paper truth tables faults golden lock clean
+.PHONY: help demo test test-slow check format bench paper truth tables faults size walks golden lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -40,6 +40,12 @@ check: $(READY) ## format, lint, types, room contracts, architecture
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -q tests/architecture
+
+size: $(READY) ## say how large the package is and how tangled (tests/architecture/size.py -v lists what it counts)
+	@$(BIN)/python tests/architecture/size.py
+
+walks: $(READY) ## list the modules that the most usual calls run through
+	@$(BIN)/python tests/architecture/walks.py
 
 format: $(READY) ## let ruff rewrite what it can
 	@$(BIN)/ruff format .

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive import naive_table
 from strategies import datasets
+from twins.naive import naive_table
 from unless.counting.cube import build_cube, cube_table, fits_cube
 from unless.counting.packed import PackedTable
 from unless.counting.tables import slice_table

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive import naive_df, naive_likelihood_ratio, naive_pearson, naive_pooled, without_empty
-from naive_graphs import naive_strata
 from strategies import KINDS, datasets
+from twins.naive import naive_df, naive_likelihood_ratio, naive_pearson, naive_pooled, without_empty
+from twins.naive_graphs import naive_strata
 from unless.counting import joint as module
 from unless.counting.joint import JointCounter, JointTable, bytes_to_join
 from unless.counting.strata import used_codes

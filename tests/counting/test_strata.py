@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive import naive_df, naive_likelihood_ratio, naive_pearson, naive_pooled, without_empty
-from naive_graphs import naive_log_probabilities, naive_strata
 from strategies import KINDS, datasets
+from twins.naive import naive_df, naive_likelihood_ratio, naive_pearson, naive_pooled, without_empty
+from twins.naive_graphs import naive_log_probabilities, naive_strata
 from unless.counting import strata as module
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset

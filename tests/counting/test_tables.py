@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive import naive_table
 from strategies import datasets
+from twins.naive import naive_table
 from unless.counting.tables import rows_in, slice_table, stratified_tables
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable

@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-import brute_force
+from twins import brute_force
 from unless import CSGS, Graph, compare_structures
 from unless.datasets import make_csi
 from unless.errors import SettingError, TooLarge, UnknownName

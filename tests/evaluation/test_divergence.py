@@ -3,8 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-import brute_force
 from inference.models import domain_of, model_of, random_model, trees_by_context
+from twins import brute_force
 from unless.data.domain import Domain, Variable
 from unless.datasets import make_csi
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge

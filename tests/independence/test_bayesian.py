@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive import naive_answer, naive_bayesian_pooled, naive_df
 from strategies import contingency_tables, strata
+from twins.naive import naive_answer, naive_bayesian_pooled, naive_df
 from unless.errors import SettingError
 from unless.independence.bayesian import BayesianTest, log1mexp, log_bayes_factors, log_probabilities
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from scipy import stats
 
-from naive import (
+from strategies import contingency_tables, strata
+from twins.naive import (
     naive_answer,
     naive_df,
     naive_likelihood_ratio,
@@ -15,7 +16,6 @@ from naive import (
     naive_pooled,
     without_empty,
 )
-from strategies import contingency_tables, strata
 from unless.errors import DataError, SettingError
 from unless.independence.likelihood_ratio import LikelihoodRatioTest, likelihood_ratio_statistic
 from unless.independence.pearson import PearsonTest, pearson_statistic

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unless
-from tests.naive_design import naive_design_effect
+from twins.naive_design import naive_design_effect
 from unless.independence.design_effects import Correction
 from unless.independence.logistic import Statistic
 from unless.referee.regressions import Table

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from naive_graphs import naive_log_tail
+from twins.naive_graphs import naive_log_tail
 from unless.independence.tails import log_tail, tail, tails
 
 

@@ -4,9 +4,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import brute_force
 import unless
 from inference.models import domain_of, grid_model, model_of, random_model
+from twins import brute_force
 from unless.errors import DataError, ImpossibleEvidence, UnknownLevel, UnknownName
 from unless.inference import batch, parts
 from unless.inference.batch import impute, predict, predict_proba

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import brute_force
 from inference.models import (
     complete_model,
     csi_model,
@@ -16,6 +15,7 @@ from inference.models import (
     random_model,
     trees_by_context,
 )
+from twins import brute_force
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference import conditioning
 from unless.inference.exact import ExactEngine

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-import brute_force
 from inference.models import csi_model, random_evidence, random_model, trees_by_context
+from twins import brute_force
 from unless.data.domain import Domain, Variable
 from unless.errors import MissingExtra, SettingError
 from unless.inference import conditioning, frames

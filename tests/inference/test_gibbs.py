@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-import brute_force
 from inference.models import domain_of, grid_model, model_of, random_evidence, random_model
+from twins import brute_force
 from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
 from unless.inference.gibbs import gibbs_marginals, gibbs_query, gibbs_sample
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import brute_force
 import unless
 from inference.models import domain_of, model_of, random_model
+from twins import brute_force
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, MissingValues, SettingError, TooLarge, UnknownLevel, UnknownName

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-import brute_force
 from inference.models import domain_of, model_of, random_model
+from twins import brute_force
 from unless.data.domain import Context, Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge, UnknownLevel, UnknownName
 from unless.inference.distribution import Distribution

@@ -3,8 +3,8 @@ import pytest
 
 import unless
 from inference.models import domain_of, model_of
+from twins.naive_objective import random_case
 from unless.errors import SettingError, TooLarge, UnknownName
-from weights.naive_objective import random_case
 
 DOMAIN = unless.Domain((unless.Variable("A", ("0", "1")), unless.Variable("B", ("x", "y", "z"))))
 

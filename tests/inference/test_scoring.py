@@ -3,8 +3,8 @@ import pytest
 
 import unless
 from inference.models import domain_of, model_of
+from twins.naive_objective import naive_losses, random_case
 from unless.errors import DataError, UnknownLevel
-from weights.naive_objective import naive_losses, random_case
 
 
 @pytest.fixture

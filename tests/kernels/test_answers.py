@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
-from naive import naive_answer, without_empty
 from strategies import contingency_tables
+from twins.naive import naive_answer, without_empty
 from unless.independence.thresholds import critical_values, minimum_rows
 from unless.kernels.answers import (
     BAYESIAN,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import brute_force
 from inference.models import domain_of, model_of, random_model
+from twins import brute_force
 from unless.inference.chains import Asked, Walk
 from unless.inference.diagnostics import standard_errors
 from unless.inference.modes import search, witness

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import naive_statements as naive
+import twins.naive_statements as naive
 from strategies import datasets
 from structures.models import steady
 from unless.data.dataset import Dataset

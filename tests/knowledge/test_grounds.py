@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import naive_statements as naive
+import twins.naive_statements as naive
 import unless
 from structures.models import steady
 from unless.independence.logistic import Statistic

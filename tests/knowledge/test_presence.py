@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import naive_statements as naive
+import twins.naive_statements as naive
 import unless
 from structures.models import canonical_models, steady
 from unless.data.dataset import Dataset

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive import naive_association_order, naive_csgs
 from strategies import datasets
+from twins.naive import naive_association_order, naive_csgs
 from unless.counting.packed import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unless
-from naive_trees import as_tuples, naive_features, naive_tree, reordered, without_gains
 from strategies import datasets
+from twins.naive_trees import as_tuples, naive_features, naive_tree, reordered, without_gains
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive_ggs as naive
+import twins.naive_ggs as naive
 import unless
 from unless.errors import SettingError
 from unless.independence.discovery import adapted, adjusted, largest_shift

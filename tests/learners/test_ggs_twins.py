@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive_gates
-import naive_ggs as naive
+import twins.naive_ggs as naive
 import unless
+from twins import naive_gates
 from unless.independence.logistic import NO_EFFECT, NOTHING
 from unless.learners import gating, linking, neighbourhoods, score_tests
 from unless.learners.gating import GateSearch, even_shares, gate_ranks, gate_shares, part_rivals

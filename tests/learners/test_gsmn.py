@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unless
-from naive_graphs import naive_gsmn
 from strategies import KINDS, datasets
+from twins.naive_graphs import naive_gsmn
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
 from unless.independence.pooled import Associations
 from unless.learners.grow_shrink import Strategy, learn_graph, visiting_order

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import unless
-from naive_gssl import naive_gssl
 from strategies import datasets
+from twins.naive_gssl import naive_gssl
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge

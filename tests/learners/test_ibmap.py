@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unless
-from naive_graphs import NaiveScorer, naive_ibmap
 from strategies import KINDS, datasets
+from twins.naive_graphs import NaiveScorer, naive_ibmap
 from unless.counting.strata import StrataTable
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
 from unless.independence.assertions import terms_at

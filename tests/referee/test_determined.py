@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive_determined import naive_determined, naive_may_break
 from strategies import datasets
 from studies.truth import laws
+from twins.naive_determined import naive_determined, naive_may_break
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.referee.determined import Determined, apart, find_determined, most_broken

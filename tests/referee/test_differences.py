@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive_differences import naive_difference, naive_q
 from studies.truth import laws
+from twins.naive_differences import naive_difference, naive_q
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.independence.discovery import adjusted_whatever_depends

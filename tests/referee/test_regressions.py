@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-import naive_regression as naive
+import twins.naive_regression as naive
 from studies.truth import laws
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable

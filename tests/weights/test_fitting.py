@@ -6,19 +6,19 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 import unless
-from unless.data.dataset import Dataset
-from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
-from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
-from unless.weights import objective as objectives
-from unless.weights import owlqn
-from weights.naive_objective import (
+from twins.naive_objective import (
     naive_objective,
     random_case,
     random_features,
     stacked_design,
     stacked_tensor,
 )
+from unless.data.dataset import Dataset
+from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
+from unless.structures.conditions import FeatureArrays
+from unless.structures.features import FeatureSet
+from unless.weights import objective as objectives
+from unless.weights import owlqn
 
 
 def logistic(features, data, **settings):

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 import unless
+from twins.naive_incomplete import completions, naive_em, rows_of, with_holes
+from twins.naive_objective import random_case
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference import completing
@@ -15,8 +17,6 @@ from unless.inference.completing import Completions, incomplete_rows
 from unless.inference.model import LogLinearModel
 from unless.structures.graph import Graph
 from unless.weights import incomplete
-from weights.naive_incomplete import completions, naive_em, rows_of, with_holes
-from weights.naive_objective import random_case
 
 
 def table_with_holes(seed, n_levels=(2, 3, 2, 2), n_rows=60, share=0.2, n_features=12):

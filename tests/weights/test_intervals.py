@@ -3,13 +3,13 @@ import pandas as pd
 import pytest
 
 import unless
+from twins.naive_objective import random_case
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference import conditionals
 from unless.inference.conditionals import Conditionals
 from unless.kernels.row_gradients import row_gradients
 from unless.weights import intervals, objective
 from unless.weights.intervals import weight_intervals
-from weights.naive_objective import random_case
 
 
 def test_gradients_of_rows_add_up_to_the_gradient():

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import unless
+from twins.naive_likelihood import naive_likelihood, naive_optimum
+from twins.naive_objective import random_case
 from unless.data.dataset import Dataset
 from unless.errors import SettingError, TooLarge
 from unless.inference import conditioning, expectations
 from unless.inference.expectations import Expectations
 from unless.weights.intervals import weight_intervals
-from weights.naive_likelihood import naive_likelihood, naive_optimum
-from weights.naive_objective import random_case
 from weights.test_separable import TABLE
 from weights.test_separable import features as features_of
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from twins.naive_objective import naive_losses, random_case
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
 from unless.inference import cases
 from unless.inference.conditionals import Conditionals
 from unless.structures.conditions import FeatureArrays
-from weights.naive_objective import naive_losses, random_case
 
 SHAPES = {
     "binary": ([2] * 6, 60, 25),

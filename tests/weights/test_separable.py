@@ -1,9 +1,9 @@
 import pytest
 
 import unless
+from twins.naive_objective import random_case
 from unless.errors import SettingError
 from unless.structures.features import Condition, Feature, FeatureSet
-from weights.naive_objective import random_case
 
 TABLE = {"A": [0, 0, 0, 1, 1, 1, 0, 1], "B": [0, 1, 0, 1, 0, 1, 1, 0], "C": [0, 0, 1, 1, 0, 1, 1, 0]}
 

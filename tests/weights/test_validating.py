@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import unless
+from twins.naive_objective import naive_losses, random_case
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError
-from weights.naive_objective import naive_losses, random_case
 
 
 @pytest.fixture

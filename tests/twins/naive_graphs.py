@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 import numpy as np
 from scipy import special
 
-from naive import (
+from twins.naive import (
     log_upsilon,
     naive_df,
     naive_likelihood_ratio,

@@ -6,7 +6,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from weights.naive_objective import holds
+from twins.naive_objective import holds
 
 
 def design(features):

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
+from twins.naive_objective import holds, stacked_tensor
 from unless.data.dataset import Dataset, Detail
-from weights.naive_objective import holds, stacked_tensor
 
 
 class Weighed:

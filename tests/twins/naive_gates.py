@@ -7,7 +7,7 @@ from math import comb, inf, log
 import numpy as np
 from scipy.special import chdtrc, chdtri
 
-import naive_ggs as naive
+import twins.naive_ggs as naive
 
 
 def p_of(test):
