@@ -208,17 +208,17 @@ def _edge(cut: float) -> tuple[float, bool]:
     return cut, False
 
 
-def spoken_cuts(cuts: Sequence[float]) -> list[str]:
+def format_cuts(cuts: Sequence[float]) -> list[str]:
     """Write cuts for people: "2,500", "0.5", "above 0"; what may be years is written as years are.
 
-    >>> spoken_cuts([2500.0]), spoken_cuts([1950.0, 1970.0]), spoken_cuts([5e-324])
+    >>> format_cuts([2500.0]), format_cuts([1950.0, 1970.0]), format_cuts([5e-324])
     (['2,500'], ['1950', '1970'], ['above 0'])
     """
     as_years = all(cut in _YEARS for cut in cuts)
-    return [_spoken_cut(cut, "" if as_years else ",") for cut in cuts]
+    return [_format_cut(cut, "" if as_years else ",") for cut in cuts]
 
 
-def _spoken_cut(cut: float, separator: str) -> str:
+def _format_cut(cut: float, separator: str) -> str:
     number, above = _edge(cut)
     is_whole = number == int(number) and abs(number) < 1e15
     text = f"{int(number):{separator}}" if is_whole else to_label(number)

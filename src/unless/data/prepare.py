@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
-from unless.data.cutting import n_groups, spoken_cuts
+from unless.data.cutting import format_cuts, n_groups
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
@@ -352,7 +352,7 @@ def _cut_at(line: PlanLine, one: Profile, at: Sequence[float]) -> PlanLine:
 
 def _steps_told(relation: Relation, at: Sequence[float]) -> str:
     labels = [label for label, _, _ in relation.steps]
-    cuts = spoken_cuts(at)
+    cuts = format_cuts(at)
     told = [f"{labels[0]} where {relation.source} is under {cuts[0]}"]
     told += [f"{label} from {cut}" for label, cut in zip(labels[1:], cuts, strict=True)]
     return ", ".join(told)
@@ -447,10 +447,10 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
             f"Cells of {shown_names(several)} may hold several answers at once; if so, split them with "
             f"roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
         )
-    return [*notes, *_no_answers_told(lines, found)]
+    return [*notes, *_no_answer_notes(lines, found)]
 
 
-def _no_answers_told(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> Iterator[str]:
+def _no_answer_notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> Iterator[str]:
     """Name what may stand for no answer, and is read as any other level."""
     way = "name all that stands for missing with missing_values=."
     scales = [name for name, line in lines.items() if line.kept and line.why.startswith(BUT_FOR)]
