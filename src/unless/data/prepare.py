@@ -16,7 +16,6 @@ from unless.data.labels import sort_labels
 from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
-from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
     FEW_ROWS,
@@ -36,7 +35,8 @@ from unless.data.source import Field, Source
 from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
-from unless.runtime.memory import memory_errors_told
+from unless.runtime.memory import memory_errors_explained
+from unless.runtime.progress import BAR_DELAY, progress
 
 # Columns whose holes are told apart; there are at most 2 to this power of patterns.
 _TRACKED = 16
@@ -130,8 +130,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (
-        memory_errors_told(),
-        progress("Preparing", show_progress, after=PATIENCE) as bar,
+        memory_errors_explained(),
+        progress("Preparing", show_progress, after=BAR_DELAY) as bar,
         Workshop(how.max_memory, bar) as shop,
     ):
         opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
