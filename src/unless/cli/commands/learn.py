@@ -292,7 +292,7 @@ def _document(learner: "Estimator") -> dict[str, Any]:
 
 def _tell(learner: "Estimator") -> None:
     from unless.cli.display import say
-    from unless.cli.telling import say_statements, summary
+    from unless.cli.telling import LEGEND, say_statements, summary
     from unless.cli.wording import count
     from unless.structures.canonical import CanonicalModel
 
@@ -310,3 +310,5 @@ def _tell(learner: "Estimator") -> None:
     if learner.statements_:
         say(f"{summary(learner.statements_)}\n")
     say_statements(learner.statements_, at_most=MOST_SENTENCES)
+    if learner.statements_:
+        say(f"\n{LEGEND}")
