@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.splitting import hold_out
+from unless.data.dataset import hold_out
 from unless.errors import DataError, SettingError
 from unless.learners.selection import FeatureLearner
 from unless.structures.conditions import FeatureArrays

@@ -7,8 +7,7 @@ from math import fsum
 
 import numpy as np
 
-from unless.data.dataset import Counts
-from unless.data.design import Bools, Design, Ints
+from unless.data.dataset import Bools, Counts, Design, Ints
 from unless.data.duck import Workshop
 from unless.data.settings import Settings
 from unless.data.source import Field, Source

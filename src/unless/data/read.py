@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.collapse import collapse, fetch_codes, finer_plans, plan_columns
-from unless.data.dataset import Counts, Dataset, Detail, Rows
-from unless.data.design import Design
+from unless.data.dataset import Counts, Dataset, Design, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.drawing import fetch_design, plan_design
 from unless.data.duck import Workshop

@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, check_share, hold_out
 from unless.data.domain import Domain
-from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
