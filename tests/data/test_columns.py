@@ -10,10 +10,8 @@ import pytest
 
 import unless
 from data.tables import write
-from unless.data.choices import find_choices
-from unless.data.moments import formats_of
-from unless.data.scales import find_order
-from unless.data.written import find_numerals, limit_of, parse_number, snapped
+from unless.data.columns.numbers import find_numerals, limit_of, parse_number, snapped
+from unless.data.columns.texts import find_choices, find_order, formats_of
 from unless.errors import DataError, FileFormatError, SettingError, UnknownName
 
 N = 240

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import unless
 from data.tables import levels_of, write
-from unless.data.cutting import Numbers, find_cuts, group_labels, group_sizes, n_groups
+from unless.data.columns.numbers import Numbers, find_cuts, group_labels, group_sizes, n_groups
 from unless.data.holes import Holes, decide_holes
 from unless.data.read import read_beside
 from unless.errors import DataError, FileFormatError, SettingError, UnknownLevel, UnknownName

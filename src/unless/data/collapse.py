@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unless.data.bins import find_cutting
-from unless.data.cutting import Numbers, find_cuts
+from unless.data.columns.numbers import Numbers, find_cuts
+from unless.data.columns.texts import label_in_sql, moment_sql, part_sql
 from unless.data.dataset import Counts, Rows
 from unless.data.domain import Kind
 from unless.data.drawing import Drawn
 from unless.data.duck import Workshop
 from unless.data.levels import MERGED, NOTHING
-from unless.data.moments import label_in_sql, moment_sql, part_sql
 from unless.data.profile import number_or_null
 from unless.data.settings import Settings, Shape
 from unless.data.source import Field, Source, nested, quoted

@@ -9,9 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from unless.data.choices import NONE, SEPARATORS, name_of_choice
-from unless.data.cutting import format_cuts
-from unless.data.scales import KNOWN_ORDERS
+from unless.data.columns.numbers import format_cuts
+from unless.data.columns.texts import KNOWN_ORDERS, NONE, SEPARATORS, name_of_choice
 from unless.data.settings import DESIGN
 from unless.data.showing import html_table, visible
 from unless.errors import DataError, FileFormatError

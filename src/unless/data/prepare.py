@@ -6,8 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
-from unless.data.cutting import format_cuts, n_groups
+from unless.data.columns.numbers import format_cuts, n_groups
+from unless.data.columns.texts import (
+    BUT_FOR,
+    KNOWN_ORDERS,
+    LEAST_ORDERED,
+    NO,
+    NONE,
+    YES,
+    find_no_answer_codes,
+    is_blank,
+    is_tick_box,
+    is_ticked,
+    name_of_choice,
+    stems,
+)
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
@@ -28,7 +41,6 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.scales import BUT_FOR, KNOWN_ORDERS, LEAST_ORDERED, find_no_answer_codes
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source

@@ -14,23 +14,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.choices import LEAST_SEVERAL, SEPARATORS, Choices, find_choices
-from unless.data.cutting import Numbers
-from unless.data.domain import Kind
-from unless.data.duck import Workshop
-from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
-from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
-from unless.data.settings import DAY_FIRST, Settings
-from unless.data.source import Field, Source, quoted
-from unless.data.survey import missing_sql, number_sql, text_sql
-from unless.data.written import (
+from unless.data.columns.numbers import (
     MOST_CELLS,
+    Numbers,
     Numerals,
     find_numerals,
     might_be_number_sql,
     number_in_sql,
     signature_sql,
 )
+from unless.data.columns.texts import (
+    FORMATS,
+    LEAST_SEVERAL,
+    SEPARATORS,
+    Choices,
+    find_choices,
+    formats_of,
+    moment_sql,
+    parse_moment,
+    part_of,
+    part_sql,
+)
+from unless.data.domain import Kind
+from unless.data.duck import Workshop
+from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
+from unless.data.settings import DAY_FIRST, Settings
+from unless.data.source import Field, Source, quoted
+from unless.data.survey import missing_sql, number_sql, text_sql
 
 # Values of a column are listed with their counts where they are about this many or fewer.
 LISTED = 1000

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.cutting import roundest
+from unless.data.columns.numbers import roundest
 from unless.data.duck import Workshop
 from unless.data.labels import sort_labels
 from unless.data.profile import Profile, number_or_null, text_or_null

@@ -7,16 +7,34 @@ from math import ceil, isclose
 
 import numpy as np
 
-from unless.data.choices import Choices, means_none
-from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels, merge_thin
+from unless.data.columns.numbers import (
+    LEAST_ROWS,
+    MOST_CELLS,
+    Numbers,
+    Numerals,
+    cuts_between,
+    find_cuts,
+    group_labels,
+    limit_of,
+    merge_thin,
+    snapped,
+)
+from unless.data.columns.texts import (
+    BUT_FOR,
+    LEAST_ORDERED,
+    Choices,
+    Order,
+    find_order,
+    is_ambiguous,
+    is_time_of_day,
+    means_none,
+    part_label,
+)
 from unless.data.labels import sort_labels
 from unless.data.levels import free_name
-from unless.data.moments import is_ambiguous, is_time_of_day, part_label
 from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
-from unless.data.scales import BUT_FOR, LEAST_ORDERED, Order, find_order
 from unless.data.settings import DAY_FIRST, DEFAULT_LEVELS, Settings
-from unless.data.written import MOST_CELLS, Numerals, limit_of, snapped
 from unless.errors import DataError
 
 # A table of fewer rows is read as it stands: too little is known of its columns to decide anything.

@@ -9,7 +9,7 @@ from functools import cached_property
 from numbers import Integral
 from typing import Literal, TypeVar
 
-from unless.data.choices import NO, YES, stems
+from unless.data.columns.texts import NO, YES, stems
 from unless.data.domain import MAX_LEVELS, Domain, shorten
 from unless.data.labels import to_label
 from unless.errors import SettingError, UnknownName

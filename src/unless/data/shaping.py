@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.choices import (
+from unless.data.columns.numbers import find_numerals, number_in_sql, parse_number
+from unless.data.columns.texts import (
     NO,
     NONE,
     SEPARATORS,
@@ -19,18 +20,20 @@ from unless.data.choices import (
     YES,
     answers,
     columns_of_levels,
+    formats_of,
     is_ticked,
     level_names,
     means_none,
+    parse_moment,
+    part_label,
+    part_of,
 )
 from unless.data.domain import Kind
 from unless.data.duck import Workshop
-from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
 from unless.data.settings import MISSING_LABELS, Settings, Shape, bases_of
 from unless.data.source import Field, Source, quoted
 from unless.data.survey import missing_sql, number_sql, text_sql
-from unless.data.written import find_numerals, number_in_sql, parse_number
 from unless.errors import DataError
 
 # Forms whose label is their text, so that labels can be compared in SQL.

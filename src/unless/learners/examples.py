@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data import cutting
 from unless.data.arrays import is_missing
-from unless.data.choices import stems
-from unless.data.cutting import find_cuts as plan_cuts
+from unless.data.columns.numbers import Numbers, find_cuts, n_groups
+from unless.data.columns.texts import stems
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
@@ -340,8 +339,8 @@ def _cuts(numbers: Numbers, weights: Array, most: int | None) -> tuple[float, ..
     rows = np.bincount(place, weights[known]).astype(np.float64)
     is_whole = bool((distinct == np.floor(distinct)).all())
     if np.isfinite(distinct).all():
-        groups = cutting.n_groups(float(rows.sum()))
-        cuts = plan_cuts(cutting.Numbers(distinct, rows, is_whole), min(groups, most or groups))
+        groups = n_groups(float(rows.sum()))
+        cuts = find_cuts(Numbers(distinct, rows, is_whole), min(groups, most or groups))
         if cuts:
             return cuts
     return _quantiles(distinct, rows)
