@@ -281,7 +281,7 @@ def test_a_damaged_file_is_refused(fitted, tmp_path):
     from dataclasses import replace
 
     from unless.formats.record import save_record
-    from unless.learners.files import make_record
+    from unless.learners.base import make_record
 
     record = make_record(fitted)
     for results in (

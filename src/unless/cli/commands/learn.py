@@ -283,7 +283,7 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
 
 def _document(learner: "Estimator") -> dict[str, Any]:
     from unless.cli.telling import document
-    from unless.learners.files import make_record
+    from unless.learners.base import make_record
 
     record = make_record(learner, rows=False, statements=False)
     about = record.learner, record.settings, record.results
