@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
-from unless.data.columns.numbers import Numbers, find_cuts, n_groups
+from unless.data.columns import numbers as prepared
 from unless.data.columns.texts import stems
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import Domain, Kind, Variable, shorten
@@ -339,8 +339,8 @@ def _cuts(numbers: Numbers, weights: Array, most: int | None) -> tuple[float, ..
     rows = np.bincount(place, weights[known]).astype(np.float64)
     is_whole = bool((distinct == np.floor(distinct)).all())
     if np.isfinite(distinct).all():
-        groups = n_groups(float(rows.sum()))
-        cuts = find_cuts(Numbers(distinct, rows, is_whole), min(groups, most or groups))
+        groups = prepared.n_groups(float(rows.sum()))
+        cuts = prepared.find_cuts(prepared.Numbers(distinct, rows, is_whole), min(groups, most or groups))
         if cuts:
             return cuts
     return _quantiles(distinct, rows)
