@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import Code, Domain
+from unless.data.domain import MISSING_LABELS, Code, Domain
 from unless.data.showing import html_table
 from unless.errors import DataError, SettingError, UnknownName
 
@@ -122,8 +122,6 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
-# How `unless.read` names the level of missing values.
-MISSING_LABELS = ("missing", "(missing)")
 # Beyond this a share of the rows is no longer exact.
 MOST_ROWS = 2**53
 
@@ -284,7 +282,9 @@ class Dataset:
             line = self.plan[name]
             made = [one for one in (*line.made, line.source) if one in self.domain]
             way = f"name {made[0]!r}" if made else "say what it is with roles= to keep it"
-            raise UnknownName(f"Column {name!r} is not in the table as it was read: {line.told}; {way}.")
+            raise UnknownName(
+                f"Column {name!r} is not in the table as it was read: {line.description}; {way}."
+            )
         return self.domain.index(name)
 
     def select(self, names: Iterable[str]) -> "Dataset":

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import MISSING_WORDS
 from unless.data.domain import shorten
 from unless.data.duck import DuckDBSession, connect_to_file
 from unless.data.files import TableFile, database_kind, find_files, prepare
 from unless.data.frames import ArrowStream
 from unless.data.labels import is_number, to_label
-from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
 from unless.data.source import Field, Form, Source, form_of, outer_names
 from unless.errors import DataError, SettingError, UnlessError

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import free_name
 from unless.data.dataset import Counts, Dataset
 from unless.data.domain import MAX_LEVELS, Domain, Variable
-from unless.data.levels import free_name
 from unless.errors import DataError, FileFormatError, MissingValues, SettingError
 from unless.formats.libra import parse_schema, schema_text
 from unless.formats.names import domain_beside, names_path, names_text

@@ -8,15 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.arrays import is_missing
-from unless.data.collapse import Plan, fetch_codes, plan_shape
+from unless.data.columns.levels import NOTHING, RawColumn, label_column
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
 from unless.data.duck import DuckDBSession
+from unless.data.encode import Encoding, encode_shape, fetch_codes, with_shapes
 from unless.data.labels import to_label
-from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
 from unless.data.settings import Settings, made_up_names, make_settings
-from unless.data.shaping import with_shapes
 from unless.data.source import Field, nested
 from unless.errors import DataError, UnknownLevel, UnknownName
 from unless.inference.frames import values
@@ -54,7 +53,8 @@ def read_cells(
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
         plans = [
-            plan_shape(one, how) if one.name in how.shapes else Plan(one, _expression(one)) for one in fields
+            encode_shape(one, how) if one.name in how.shapes else Encoding(one, _expression(one))
+            for one in fields
         ]
         fields = [plan.field for plan in plans]
         listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
@@ -64,8 +64,8 @@ def read_cells(
         spelled, codes, _ = fetch_codes(plans, n_rows, session)
     cells = np.full((n_rows, len(domain)), HOLE)
     for place, one in enumerate(fields):
-        draft = draft_column(one, spelled[place], codes[:, place], how)
-        cells[:, domain.index(one.name)] = _coded(domain[one.name], draft, unknown)
+        column = label_column(one, spelled[place], codes[:, place], how)
+        cells[:, domain.index(one.name)] = _coded(domain[one.name], column, unknown)
     return cells
 
 
@@ -80,18 +80,7 @@ def _without_blank(table: Any) -> Any:
 
 def _settings(domain: Domain) -> Settings:
     how = make_settings(
-        columns=domain.names,
-        count_column=None,
-        missing="level",
-        missing_values=None,
-        levels=domain,
-        bins=None,
-        rare=None,
-        max_levels=MAX_LEVELS,
-        max_memory=None,
-        delimiter=None,
-        header=True,
-        encoding=None,
+        {"columns": domain.names, "missing": "level", "levels": domain, "max_levels": MAX_LEVELS}
     )
     # Levels are looked up here, row by row; only cuts and parts of dates are the reader's.
     return replace(how, levels={})
@@ -120,21 +109,21 @@ def _code(variable: Variable, label: str) -> int:
         return UNKNOWN
 
 
-def _coded(variable: Variable, draft: Draft, unknown: Literal["refuse", "mark"]) -> Cells:
+def _coded(variable: Variable, column: RawColumn, unknown: Literal["refuse", "mark"]) -> Cells:
     known = {label: code for code, label in enumerate(variable.levels)}
     lookup = np.full(NOTHING + 1, HOLE)
-    for place, label in enumerate(draft.labels):
+    for place, label in enumerate(column.labels):
         lookup[place] = known[label] if label in known else _code_of_number(variable, label)
     if unknown == "mark":
-        return lookup[draft.codes]
-    strange = lookup[draft.codes] == UNKNOWN
+        return lookup[column.codes]
+    strange = lookup[column.codes] == UNKNOWN
     if strange.any():
         row = int(np.argmax(strange))
         raise UnknownLevel(
-            f"{draft.labels[draft.codes[row]]!r} in column {variable.name!r} (row {row + 1:,}) is not a "
+            f"{column.labels[column.codes[row]]!r} in column {variable.name!r} (row {row + 1:,}) is not a "
             f"level the model knows; its levels are {shorten(variable.levels)}."
         )
-    return lookup[draft.codes]
+    return lookup[column.codes]
 
 
 def _code_of_number(variable: Variable, label: str) -> int:

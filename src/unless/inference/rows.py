@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Detail, Rows
-from unless.data.domain import Code, Domain, shorten
+from unless.data.domain import MISSING_LABELS, Code, Domain, shorten
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 
 # What reading calls the level it makes of missing values.
-_MISSING_LABELS = {"missing", "(missing)"}
 
 
 def read_rows(domain: Domain, X: object, show_progress: bool | None = None) -> Dataset:
@@ -26,7 +25,7 @@ def read_rows(domain: Domain, X: object, show_progress: bool | None = None) -> D
         return X if X.domain == domain else _recoded(domain, X)
     from unless.data.read import read
 
-    has_level = any(_MISSING_LABELS & set(variable.levels) for variable in domain)
+    has_level = any({*MISSING_LABELS} & set(variable.levels) for variable in domain)
     with of_the_model():
         if len(domain) == 1:
             # A table of one column is nothing to learn from, but can be compared with a model.
@@ -115,7 +114,7 @@ def _read_column(domain: Domain, X: object, show_progress: bool | None) -> Datas
 
     cells = read_cells(domain, X, show_progress)
     holes = cells == HOLE
-    label = next((label for label in domain.variables[0].levels if label in _MISSING_LABELS), None)
+    label = next((label for label in domain.variables[0].levels if label in MISSING_LABELS), None)
     if holes.any() and label is None:
         raise _no_holes(f"There are missing values in {domain.names[0]!r} ({int(holes.sum()):,})")
     if label is not None:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
-from unless.data.domain import Domain, Variable
+from unless.data.dataset import Dataset, unknown_levels
+from unless.data.domain import MISSING_LABELS, Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata

@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import free_name
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Domain
-from unless.data.levels import free_name
 from unless.errors import DataError
 from unless.inference.cells import UNKNOWN, Cells, read_cells
 from unless.inference.model import LogLinearModel

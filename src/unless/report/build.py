@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import shorten
-from unless.data.drawing import SURVEY
 from unless.data.showing import visible
+from unless.data.survey import SURVEY
 from unless.inference.model import LogLinearModel
 from unless.knowledge.sentences import regions_text
 from unless.knowledge.slices import Shares, shares_of, told_column

@@ -1,17 +1,23 @@
 """Columns of numbers: how people write them, and where they are cut into groups."""
 
+# ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
+
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import floor, inf, log10, nextafter
+from itertools import pairwise
+from math import ceil, floor, inf, isfinite, isinf, isnan, log10, nextafter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.source import quoted
+from unless.errors import DataError, SettingError
 
 Floats = npt.NDArray[np.float64]
 # With fewer groups a U-shaped effect cannot be seen; with more the cells of a pair of columns are thin.
@@ -67,14 +73,14 @@ def find_cuts(numbers: Numbers, groups: int | None = None) -> tuple[float, ...]:
     cuts: set[float] = set()
     begin = 0
     heavy = np.flatnonzero(numbers.weights >= share).tolist()
-    for place in [*heavy, len(numbers.values)]:
-        cuts |= _cuts_of_run(numbers, begin, place, share)
-        if place < len(numbers.values):
-            if place > 0:
-                cuts.add(float(numbers.values[place]))
-            if place + 1 < len(numbers.values):
-                cuts.add(_just_above(float(numbers.values[place]), numbers.whole))
-        begin = place + 1
+    for end in [*heavy, len(numbers.values)]:
+        cuts |= _cuts_of_run(numbers, begin, end, share)
+        if end < len(numbers.values):
+            if end > 0:
+                cuts.add(float(numbers.values[end]))
+            if end + 1 < len(numbers.values):
+                cuts.add(_just_above(float(numbers.values[end]), numbers.whole))
+        begin = end + 1
     return merge_thin(numbers, tuple(sorted(cuts)))
 
 
@@ -87,20 +93,20 @@ def _cuts_of_run(numbers: Numbers, begin: int, end: int, share: float) -> set[fl
     mass = float(numbers.weights[begin:end].sum())
     groups = round(mass / share)
     below = numbers.below()
-    found: set[float] = set()
+    cuts: set[float] = set()
     for step in range(1, groups):
         aim = below[begin] + mass * step / groups
-        places = np.arange(begin + 1, end)
-        if not len(places):
+        positions = np.arange(begin + 1, end)
+        if not len(positions):
             break
-        distance = np.abs(below[places] - aim)
-        best = int(places[np.argmin(distance)])
-        near = places[distance <= READABLE_SHARE * mass / groups]
+        distance = np.abs(below[positions] - aim)
+        best = int(positions[np.argmin(distance)])
+        near = positions[distance <= READABLE_SHARE * mass / groups]
         if not len(near):
             near = np.array([best])
         low, high = float(numbers.values[near[0] - 1]), float(numbers.values[near[-1]])
-        found.add(_readable(low, high, float(numbers.values[best]), numbers.whole))
-    return found
+        cuts.add(_readable(low, high, float(numbers.values[best]), numbers.whole))
+    return cuts
 
 
 def roundest(low: float, high: float, whole: bool) -> float:
@@ -140,10 +146,10 @@ def merge_thin(numbers: Numbers, cuts: tuple[float, ...], least: float = LEAST_R
         thin = int(np.argmin(sizes))
         if sizes[thin] >= least:
             break
-        # The cut below the group, or the one above it.
-        sides = [side for side in (thin - 1, thin) if 0 <= side < len(kept)]
-        beside = {thin - 1: thin - 1, thin: thin + 1}
-        kept.pop(min(sides, key=lambda side: (sizes[beside[side]], side)))
+        # The cut below the group, or the one above it, and the size of the group beyond.
+        beyond = {thin - 1: thin - 1, thin: thin + 1}
+        near = [cut for cut in beyond if 0 <= cut < len(kept)]
+        kept.pop(min(near, key=lambda cut: (sizes[beyond[cut]], cut)))
     return tuple(kept)
 
 
@@ -400,3 +406,134 @@ def limit_of(text: str, written: str) -> tuple[float, bool]:
     """Return the number in a text such as "<5", and whether values are above it."""
     bare = re.sub(rf"^{_LIMIT}", "", text.strip())
     return parse_number(bare, written) or 0.0, text.strip().startswith((">", "≥"))
+
+
+# How columns are cut: a number of groups, ("width", n), or edges.
+Bins = int | tuple[str, int] | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """Where a column is cut, the names of its groups, and how the cuts were found.
+
+    A value belongs to the group after the last cut that is not above it.
+    """
+
+    cuts: tuple[float, ...]
+    labels: tuple[str, ...]
+    method: str
+
+
+def _cutting(low: float, cuts: Sequence[float], high: float, whole: bool, method: str) -> Cutting:
+    """Name the groups: "18 to 34" for whole numbers, "1.5 to under 2.5" for others."""
+    groups = list(pairwise([low, *cuts, high]))
+    labels = [
+        _between(*group, whole, last)
+        for group, last in zip(groups, [False] * len(cuts) + [True], strict=True)
+    ]
+    return Cutting(tuple(cuts), tuple(labels), method)
+
+
+def _between(start: float, end: float, whole: bool, is_last: bool) -> str:
+    if isinf(start) or isinf(end):
+        return _named(start, end, "", "under ")
+    if whole:
+        return _named(start, end if is_last else end - 1, "", "")
+    return f"{to_label(start)} to {'' if is_last else 'under '}{to_label(end)}"
+
+
+def group_sql(number: str, cuts: Sequence[float], groups: Sequence[str] | None = None) -> str:
+    """Write the group of a number as a tree of comparisons, which takes few of them; `groups` are in SQL."""
+    groups = [str(group) for group in range(len(cuts) + 1)] if groups is None else groups
+    if not cuts:
+        return groups[0]
+    middle = len(cuts) // 2
+    below = group_sql(number, cuts[:middle], groups[: middle + 1])
+    above = group_sql(number, cuts[middle + 1 :], groups[middle + 1 :])
+    return f"case when {number} < {cuts[middle]!r}::DOUBLE then {below} else {above} end"
+
+
+def check_bins(name: str, spec: Bins) -> tuple[str, int, tuple[float, ...]]:
+    """Return how to cut ("quantile", "width" or "edges"), into how many groups, and the edges given."""
+    if isinstance(spec, int) and not isinstance(spec, bool):
+        return "quantile", _number(name, spec), ()
+    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):
+        if spec[0] not in ("quantile", "width"):
+            raise SettingError(
+                f"bins={{{name!r}: {spec!r}}} is not known; write ('quantile', n) or ('width', n)."
+            )
+        return spec[0], _number(name, spec[1]), ()
+    return "edges", 0, _edges(name, spec)
+
+
+def _number(name: str, n_bins: object) -> int:
+    if not isinstance(n_bins, int) or not 2 <= n_bins <= 1000:
+        raise SettingError(f"bins={{{name!r}: {n_bins!r}}} is out of range; give 2 to 1,000 groups.")
+    return n_bins
+
+
+def _edges(name: str, spec: Any) -> tuple[float, ...]:
+    try:
+        edges = tuple(float(edge) for edge in spec)
+    except (TypeError, ValueError):
+        edges = ()
+    rising = all(a < b for a, b in pairwise(edges))
+    if len(edges) < 3 or not rising or any(map(isnan, edges)):
+        raise SettingError(
+            f"bins={{{name!r}: {spec!r}}} does not say where to cut; give a number of groups, "
+            "('width', n), or three or more rising edges."
+        )
+    return edges
+
+
+def find_cutting(
+    name: str, spec: Bins, value: str, weight: str, relation: str, session: DuckDBSession
+) -> Cutting:
+    """Find the cuts of a column, given SQL for its value and its count."""
+    method, n_bins, edges = check_bins(name, spec)
+    low, high, whole = session.row(
+        f"select min({value}), max({value}), bool_and({value} = floor({value})) from {relation}"
+    )
+    if low is None:
+        raise DataError(f"Column {name!r} has no numbers to cut; leave it out with exclude=.")
+    if method == "edges":
+        return _at_edges(name, edges, low, high, whole)
+    if method == "width":
+        cuts = _equal_widths(low, high, n_bins, whole)
+    else:
+        cuts = _quantiles(n_bins, value, weight, relation, session)
+    label = "at quantiles" if method == "quantile" else "at equal widths"
+    return _cutting(low, sorted({cut for cut in cuts if low < cut <= high}), high, whole, label)
+
+
+def _at_edges(name: str, edges: Sequence[float], low: float, high: float, whole: bool) -> Cutting:
+    if low < edges[0] or high > edges[-1]:
+        stray = low if low < edges[0] else high
+        raise DataError(
+            f"Column {name!r} holds {to_label(stray)}, outside its bins from {to_label(edges[0])} to "
+            f"{to_label(edges[-1])}; widen them, up to float('inf') if need be."
+        )
+    whole = whole and all(edge.is_integer() for edge in edges if isfinite(edge))
+    return _cutting(edges[0], edges[1:-1], edges[-1], whole, "at the given edges")
+
+
+def _equal_widths(low: float, high: float, n_bins: int, whole: bool) -> list[float]:
+    step = (high - low) / n_bins
+    exact = [low + step * place for place in range(1, n_bins)]
+    if whole:
+        return [float(ceil(cut)) for cut in exact]
+    # Six digits are enough to cut at, and a label can then tell the whole truth.
+    rounded = [float(f"{cut:.6g}") for cut in exact]
+    return rounded if len(set(rounded)) == len(exact) else exact
+
+
+def _quantiles(n_bins: int, value: str, weight: str, relation: str, session: DuckDBSession) -> list[float]:
+    """Return the smallest values with at least 1/n, 2/n, ... of the rows below them."""
+    wanted = ", ".join(f"min(v) filter (where below * {n_bins} >= total * {i})" for i in range(1, n_bins))
+    found = session.row(
+        f"with g as (select {value} as v, sum({weight}) as w from {relation} group by all "
+        "having v is not null), r as (select v, sum(w) over () as total, coalesce(sum(w) over "
+        "(order by v rows between unbounded preceding and 1 preceding), 0) as below from g) "
+        f"select {wanted} from r"
+    )
+    return [cut for cut in found if cut is not None and cut != -inf]

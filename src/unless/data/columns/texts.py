@@ -341,15 +341,15 @@ def _by_ranges(labels: list[str]) -> Order | None:
     return Order(tuple(ordered), IN_NUMBERS)
 
 
-def _span(found: "re.Match[str]") -> tuple[float, float] | None:
-    groups = found.groups()
+def _span(match: "re.Match[str]") -> tuple[float, float] | None:
+    groups = match.groups()
     first, times, last, other = groups[2:6]
     # In "10-20k" both are thousands.
     low = _number(first, times or (other if last else None))
     high = low if last is None else _number(last, other or times)
-    if found["below"] or found["less"]:
-        return None if last is not None or found["open"] or found["above"] else (-inf, low)
-    if found["open"] or found["above"]:
+    if match["below"] or match["less"]:
+        return None if last is not None or match["open"] or match["above"] else (-inf, low)
+    if match["open"] or match["above"]:
         return None if last is not None else (low, inf)
     return (low, high) if low <= high else None
 
@@ -452,18 +452,18 @@ class Choices:
     """
 
     separator: str
-    kept: tuple[str, ...]
+    chosen: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     none: tuple[str, ...] = ()
 
 
-def answers(cell: str, separator: str) -> set[str]:
+def answers(text: str, separator: str) -> set[str]:
     """Return the answers in one cell.
 
     >>> sorted(answers("tv; radio;", ";"))
     ['radio', 'tv']
     """
-    return {one.strip() for one in cell.split(separator)} - {""}
+    return {one.strip() for one in text.split(separator)} - {""}
 
 
 def name_of_choice(column: str, choice: str) -> str:
@@ -495,27 +495,27 @@ def _split(counts: Mapping[str, int], separator: str, is_asked: bool) -> Choices
         for one in listed:
             ticks[one] += counts[cell]
             combinations[one] += 1
-    # Nobody is told apart by an answer that hardly anybody, or nearly everybody, gave.
-    told_apart = {one for one, n in ticks.items() if min(n, total - n) >= (1 if is_asked else LEAST_ROWS)}
+    # Nothing is learned from an answer that hardly anybody, or nearly everybody, gave.
+    informative = {one for one, n in ticks.items() if min(n, total - n) >= (1 if is_asked else LEAST_ROWS)}
     joined: Counter[str] = Counter()
     for cell in several:
         joined.update(dict.fromkeys(cells[cell], counts[cell]))
     none = tuple(sorted(one for one in ticks if means_none(one) and joined[one] <= NEARLY_NONE * ticks[one]))
-    told_apart -= set(none)
-    kept = sorted(told_apart, key=lambda one: (-ticks[one], one))[:MOST_CHOICES]
-    if not is_asked and not _is_question(cells, counts, several, kept, none, ticks, combinations):
+    informative -= set(none)
+    chosen = sorted(informative, key=lambda one: (-ticks[one], one))[:MOST_CHOICES]
+    if not is_asked and not _is_question(cells, counts, several, chosen, none, ticks, combinations):
         return None
-    if not kept:
+    if not chosen:
         return None
-    left_out = sorted(set(ticks) - set(kept) - set(none), key=lambda one: (-ticks[one], one))
-    return Choices(separator, tuple(sorted(kept)), tuple(left_out), none)
+    left_out = sorted(set(ticks) - set(chosen) - set(none), key=lambda one: (-ticks[one], one))
+    return Choices(separator, tuple(sorted(chosen)), tuple(left_out), none)
 
 
 def _is_question(
     cells: Mapping[str, set[str]],
     counts: Mapping[str, int],
     several: Sequence[str],
-    kept: Sequence[str],
+    chosen: Sequence[str],
     none: Sequence[str],
     ticks: Counter[str],
     combinations: Counter[str],
@@ -528,11 +528,11 @@ def _is_question(
         sizes[len(listed)] += counts[cell]
     varied = total - sizes.most_common(1)[0][1] >= LEAST_VARIED * total
     # Answers that are ticked with others come in several combinations; some are always alone.
-    together = {one for cell in several for one in cells[cell]} & set(kept)
+    together = {one for cell in several for one in cells[cell]} & set(chosen)
     again = sum(combinations[one] > 1 for one in together) >= LEAST_AGAIN * len(together) > 0
-    covered = sum(ticks[one] for one in (*kept, *none)) >= LEAST_COVERED * sum(ticks.values())
-    short = all(len(one) <= MOST_LETTERS for one in kept)
-    return len(kept) >= 2 and len(kept) < len(cells) and varied and again and covered and short
+    covered = sum(ticks[one] for one in (*chosen, *none)) >= LEAST_COVERED * sum(ticks.values())
+    short = all(len(one) <= MOST_LETTERS for one in chosen)
+    return len(chosen) >= 2 and len(chosen) < len(cells) and varied and again and covered and short
 
 
 def means_none(answer: str) -> bool:
@@ -567,9 +567,10 @@ def stems(name: str) -> list[str]:
     return [one for one in dict.fromkeys(found) if one]
 
 
-def level_names(stem: str, names: Sequence[str]) -> tuple[str, ...]:
+def joined_levels(name: str, names: Sequence[str]) -> tuple[str, ...]:
     """Name the levels of a joined column: what stands behind the common stem in the names of its columns."""
-    short = [name[len(stem) :].strip(_MARKS) if name.startswith(stem) else name for name in names]
+    stem = name.removesuffix(" (joined)")
+    short = [one[len(stem) :].strip(_MARKS) if one.startswith(stem) else one for one in names]
     return tuple(short if all(short) and len(set(short)) == len(short) else names)
 
 
