@@ -63,8 +63,7 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     # A context asks at most two questions for each pair of node and other; a memo should be half empty.
     places = 1 << (2 * max(n_known, 2 * n * n)).bit_length()
     memo = np.zeros((places, 2), dtype=np.uint64)
-    nothing = np.zeros(0, dtype=np.uint64)
-    search = make_search(packed, [np.zeros(1, dtype=np.int32)], range(n))._replace(outside=nothing)
+    search = make_search(packed, [np.zeros(1, dtype=np.int32)])
     slices = packed.slices(2 * n + 4, limit)
     begin(table, slices, search)
     n_asked = _compiled_loop(

@@ -34,7 +34,7 @@ def run(options: Options) -> Iterator[Entry]:
         yield Line(f"{name}: CPU", median(taken) * 1e3, "ms", spread(times(taken, unit=1e-3)), at_most=target)
     learned = whole()
     yield Line("questions asked", learned.n_tests)
-    yield Line("tables counted", learned.n_distinct_tests)
+    yield Line("tables counted", learned.n_distinct_tests or 0)
     yield Note(
         f"{data.n_distinct:,} contexts; {options.repeats} turns; fit adds the order, the rules and the model."
     )

@@ -42,8 +42,6 @@ class Search(NamedTuple):
     kept: Any  # int64 (variables + 1, 2): the path of the shrink phase
     slots: Any  # int64 (variables + 1,): where the shrink phase finds its slices
     blanket: Any  # uint64 (1, words): what the shrink phase leaves
-    outside: Any  # uint64 (words of rows,): rows that other parts of the work have as contexts; or no words
-    elsewhere: Any  # uint64 (1, words): nodes that other parts of the work visit
 
 
 @inlined
@@ -68,8 +66,6 @@ def borrowed_search(search):
         borrowed(search.kept),
         borrowed(search.slots),
         borrowed(search.blanket),
-        borrowed(search.outside),
-        borrowed(search.elsewhere),
     )
 
 

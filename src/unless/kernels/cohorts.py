@@ -38,14 +38,13 @@ from unless.kernels.cohort_walk import (
     write_blanket,
 )
 from unless.kernels.compiling import borrowed, compiled, inlined
-from unless.kernels.memo import Keys, Log, expect, keep, known_answer, note
+from unless.kernels.memo import Keys, Log, expect, keep_and_log, known_answer
 from unless.kernels.slices import (
     borrowed_crossing,
     borrowed_slices,
     borrowed_table,
     count,
     cross,
-    lies_within,
     narrow,
 )
 
@@ -65,20 +64,6 @@ def _answer(slot, node, other, total, table, slices, crossing, rules):
 
 
 @inlined
-def _keep(first, second, answer, is_apart, other, memo, log, at, search):
-    """Write an answer into memo and log; returns 0 if another thread has done so meanwhile, else 1.
-
-    Where no other part has a context among the rows, or visits the other variable, none can ask this.
-    """
-    is_private = is_apart and not has_bit(search.elsewhere, 0, other)
-    place = keep(memo, first, second, answer, is_private)
-    if place < 0:
-        return 0
-    note(log, at, memo, place, other)
-    return 1
-
-
-@inlined
 def _grow(node, depth, first_other, table, rules, keys, memo, log, n_logged, slices, crossing, search):
     """Ask about one candidate after the other until one is dependent.
 
@@ -86,7 +71,7 @@ def _grow(node, depth, first_other, table, rules, keys, memo, log, n_logged, sli
     """
     n_variables = table.codes.shape[0]
     n_a = table.offsets[node + 1] - table.offsets[node]
-    n_asked, n_new, total, is_apart = 0, 0, np.int64(-1), False
+    n_asked, n_new, total = 0, 0, np.int64(-1)
     ahead = min(first_other + _AHEAD, n_variables)
     for other in range(first_other, ahead):
         expect(memo, search.names[depth, 0] ^ keys.asked[node, 0] ^ keys.asked[other, 0])
@@ -105,9 +90,8 @@ def _grow(node, depth, first_other, table, rules, keys, memo, log, n_logged, sli
         if answer == 0:
             if total < 0:
                 total = cross(depth, node, n_a, table, slices, crossing)
-                is_apart = lies_within(depth, slices, search.outside)
             answer = _answer(depth, node, other, total, table, slices, crossing, rules)
-            n_new += _keep(first, second, answer, is_apart, other, memo, log, n_logged + n_new, search)
+            n_new += keep_and_log(memo, first, second, answer, log, n_logged + n_new, other)
         if answer == DEPENDENT:
             return other, n_asked, n_new
     return -1, n_asked, n_new
@@ -161,8 +145,7 @@ def _shrink(node, depth, table, rules, keys, memo, log, n_logged, slices, crossi
                 slot = target
             total = cross(slot, node, n_a, table, slices, crossing)
             answer = _answer(slot, node, other, total, table, slices, crossing, rules)
-            is_apart = lies_within(slot, slices, search.outside)
-            n_new += _keep(first, second, answer, is_apart, other, memo, log, n_logged + n_new, search)
+            n_new += keep_and_log(memo, first, second, answer, log, n_logged + n_new, other)
         if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):
             name_first, name_second = rest_first, rest_second
             flip_bit(blanket, 0, other)

@@ -1,4 +1,4 @@
-"""A memo of answered questions: open addressing on 125-bit keys, the answer in the low bits.
+"""A memo of answered questions: open addressing on 126-bit keys, the answer in the low bits.
 
 A question is ({a, b}, x_U). Its key is the exclusive or of random words, one for each condition of x_U
 and one for each of a and b, so that it is updated by a single operation when a condition comes or goes
@@ -15,9 +15,6 @@ import numpy as np
 from unless.kernels.compiling import borrowed, claim, compiled, inlined, prefetch
 
 _ZERO, _ANSWER = np.uint64(0), np.uint64(3)
-# The bit of answers that one part of the work alone can ask for, and the bits of a word that are no key.
-PRIVATE = np.uint64(4)
-_NO_KEY = np.uint64(7)
 _SHIFT = np.uint64(20)
 # How many answers ahead a memo that is merged into is fetched from memory.
 _AHEAD = 8
@@ -53,13 +50,13 @@ def known_answer(memo, first, second):
         stored = memo[place, 1]
         if stored & _ANSWER == _ZERO:
             return np.int64(0)
-        if memo[place, 0] == first and (stored ^ second) & ~_NO_KEY == _ZERO:
+        if memo[place, 0] == first and (stored ^ second) & ~_ANSWER == _ZERO:
             return np.int64(stored & _ANSWER)
         place = (place + 1) & mask
 
 
 @inlined
-def keep(memo, first, second, answer, is_private):
+def keep(memo, first, second, answer):
     """Write an answer and return its place, or -1 where another thread has been quicker."""
     mask = memo.shape[0] - 1
     # From the beginning: what was a gap may be taken, and only the claim itself can tell.
@@ -69,21 +66,25 @@ def keep(memo, first, second, answer, is_private):
         if held == _ZERO:
             held = claim(memo, place, first)
             if held == _ZERO:
-                memo[place, 1] = (second & ~_NO_KEY) | (PRIVATE if is_private else _ZERO) | np.uint64(answer)
+                memo[place, 1] = (second & ~_ANSWER) | np.uint64(answer)
                 return place
         stored = memo[place, 1]
         # A claimed place without an answer: half a key is enough to tell what is being written there.
-        if held == first and (stored == _ZERO or (stored ^ second) & ~_NO_KEY == _ZERO):
+        if held == first and (stored == _ZERO or (stored ^ second) & ~_ANSWER == _ZERO):
             return -1
         place = (place + 1) & mask
 
 
 @inlined
-def note(log, at, memo, place, other):
-    """Write the answer at a place of the memo into the log too."""
+def keep_and_log(memo, first, second, answer, log, at, other):
+    """Write an answer into memo and log; returns 0 if another thread has done so meanwhile, else 1."""
+    place = keep(memo, first, second, answer)
+    if place < 0:
+        return 0
     log.answers[at, 0] = memo[place, 0]
     log.answers[at, 1] = memo[place, 1]
     log.others[at] = other
+    return 1
 
 
 @compiled
@@ -123,48 +124,10 @@ def merge(memo, other):
             continue
         place = np.int64(first >> _SHIFT) & mask
         while memo[place, 1] != _ZERO and (
-            memo[place, 0] != first or (memo[place, 1] ^ second) & ~_NO_KEY != _ZERO
+            memo[place, 0] != first or (memo[place, 1] ^ second) & ~_ANSWER != _ZERO
         ):
             place = (place + 1) & mask
         if memo[place, 1] == _ZERO:
             memo[place, 0], memo[place, 1] = first, second
-            n_new += 1
-    return n_new
-
-
-@compiled
-def note_common(answers, words, n_noted):
-    """Write half of the keys of answers that are not private after `n_noted`; returns how many are there."""
-    answers, words = borrowed(answers), borrowed(words)
-    for i in range(answers.shape[0]):
-        # Written in any case, and written over where it does not count: there is nothing to guess.
-        words[n_noted] = answers[i, 0]
-        n_noted += 1 if answers[i, 1] & PRIVATE == _ZERO else 0
-    return n_noted
-
-
-@compiled
-def note_closed(log, node, words, n_noted):
-    """Do as `note_common` with those answers of a log that are about variables before a node."""
-    answers, others, words = borrowed(log.answers), borrowed(log.others), borrowed(words)
-    for i in range(others.shape[0]):
-        words[n_noted] = answers[i, 0]
-        n_noted += 1 if others[i] < node and answers[i, 1] & PRIVATE == _ZERO else 0
-    return n_noted
-
-
-@compiled
-def add_words(places, words):
-    """Add words to a set (a matrix of one column) with gaps of zero, and room; returns how many were new."""
-    places, words = borrowed(places), borrowed(words)
-    n_new, n_words, mask = 0, words.shape[0], places.shape[0] - 1
-    for i in range(n_words):
-        if i + _AHEAD < n_words:
-            expect(places, words[i + _AHEAD])
-        place = np.int64(words[i] >> _SHIFT) & mask
-        while places[place, 0] != _ZERO and places[place, 0] != words[i]:
-            place = (place + 1) & mask
-        if places[place, 0] == _ZERO:
-            places[place, 0] = words[i]
             n_new += 1
     return n_new

@@ -33,7 +33,6 @@ from unless.kernels.slices import (
     borrowed_table,
     count,
     cross,
-    lies_within,
     narrow,
     take_all,
 )
@@ -44,7 +43,7 @@ _STEP_COST = 30
 
 
 @inlined
-def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk, outside):
+def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk):
     """Answer the question of a leaf and tell whether it is new."""
     first = walk.names[k, 0] ^ keys.asked[node, 0] ^ keys.asked[other, 0]
     second = walk.names[k, 1] ^ keys.asked[node, 1] ^ keys.asked[other, 1]
@@ -59,8 +58,8 @@ def _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk, outsi
     total = cross(k, node, n_a, table, slices, crossing)
     count(k, other, n_a, n_b, table, slices, crossing)
     answer = decide(crossing, n_a, n_b, total, rules, node > other)
-    keep(memo, first, second, answer, lies_within(k, slices, outside))
-    return answer, 1
+    # Another thread may have been quicker.
+    return answer, 1 if keep(memo, first, second, answer) >= 0 else 0
 
 
 @inlined
@@ -139,7 +138,7 @@ def run_round(k, crowd, table, rules, keys, memo, slices, crossing, walk, patien
             depth = move(depth, k, node, other, crowd, keys, walk)
             spent += _effort(max(depth, 0), slices, walk)
             continue
-        answer, new = _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk, crowd.outside)
+        answer, new = _ask(k, node, other, table, rules, keys, memo, slices, crossing, walk)
         n_asked += walk.bounds[k, 1] - max(walk.bounds[k, 0], 0)
         n_new += new
         if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):

@@ -28,7 +28,6 @@ class Crowd(NamedTuple):
     links: Any  # uint64 (pairs, words): the contexts that link a pair
     near: Any  # uint64 (contexts, words of variables): what each context links to the node at hand
     able: Any  # uint64 (words,): the contexts that link enough of them for a set W
-    outside: Any  # uint64 (words of rows,): rows that other shards have as contexts; or no words
 
 
 class Walk(NamedTuple):
@@ -55,7 +54,6 @@ def borrowed_crowd(crowd):
         borrowed(crowd.links),
         borrowed(crowd.near),
         borrowed(crowd.able),
-        borrowed(crowd.outside),
     )
 
 

@@ -116,25 +116,6 @@ def narrow(source, target, variable, level, table, slices):
 
 
 @inlined
-def lies_within(slot, slices, outside):
-    """Tell whether a slice has none of the rows of a bitmap; a bitmap without words has no rows."""
-    if outside.shape[0] == 0:
-        return True
-    if slices.sizes[slot] >= 0:
-        for i in range(slices.sizes[slot]):
-            row = slices.listed[slot, i]
-            if outside[row >> 6] >> np.uint64(row & 63) & _ONE != _ZERO:
-                return False
-        return True
-    common = _ZERO
-    for word in range(outside.shape[0]):
-        common |= slices.wide[slot, word] & outside[word]
-        if common != _ZERO:
-            break
-    return common == _ZERO
-
-
-@inlined
 def cross(slot, node, n_a, table, slices, crossing):
     """Cross a slice with the levels of a variable, for all its tables there; returns the rows used."""
     total = 0

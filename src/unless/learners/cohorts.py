@@ -12,7 +12,6 @@ from unless.kernels.bitsets import packed_words
 from unless.kernels.blankets import pack_pairs
 from unless.kernels.cohort_walk import MOST_PILES
 from unless.learners.shards import Pulse, Step, run_shards, shares_memory, within_reach
-from unless.learners.tallying import count_parts
 from unless.learners.visits import Contexts, Strategy, Task, learn_part
 from unless.learners.workplace import Arrays, Workplace
 from unless.structures.pairs import Packed, packed_width
@@ -33,11 +32,24 @@ _CHUNKS_PER_THREAD = 4
 
 @dataclass(frozen=True)
 class Learned:
-    """The edges of every context, one bit a pair, and what they cost."""
+    """The edges of every context, one bit a pair, and what they cost.
+
+    Distinct questions are counted where one part asks them all. Parts that share no memory may ask the same,
+    so that only a bound is known, which must not depend on the number of workers.
+    """
 
     edges: Packed
     n_tests: int
-    n_distinct_tests: int
+    n_distinct_tests: int | None
+    max_distinct_tests: int | None = None
+
+    @classmethod
+    def of(cls, edges: Packed, parts: Sequence[Arrays], *, is_kept: bool) -> "Learned":
+        """Add up what the parts cost; those that are kept are cut by the table alone."""
+        n_tests, n_distinct = (sum(int(part[name]) for part in parts) for name in ("n_tests", "n_distinct"))
+        if len(parts) == 1:
+            return cls(edges, n_tests, n_distinct)
+        return cls(edges, n_tests, None, n_distinct if is_kept else n_tests)
 
 
 def learn_by_cohorts(
@@ -67,8 +79,7 @@ def learn_by_cohorts(
     tasks = [(reach, strategy, Task(chunks, nodes, each, n_threads, folder)) for chunks, nodes in work]
     ticks = n_visits // len(work)
     parts = run_shards(learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=ticks)
-    n_tests = sum(int(part["n_tests"]) for part in parts)
-    return Learned(_join(packed, strategy, parts, work), n_tests, count_parts(parts, n_workers, each))
+    return Learned.of(_join(packed, strategy, parts, work), parts, is_kept=place is not None)
 
 
 def bytes_to_learn(data: Dataset, n_workers: int) -> int:

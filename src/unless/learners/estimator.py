@@ -50,7 +50,9 @@ class Estimator:
     # What ends with the learning: the hold on its folder.
     _stay: ExitStack | None = None
     n_tests_: int
-    n_distinct_tests_: int
+    # None where the work was cut into shards that may ask the same: then at most so many are distinct.
+    n_distinct_tests_: int | None
+    max_distinct_tests_: int | None = None
 
     def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
@@ -316,8 +318,13 @@ class Estimator:
     def _repr_html_(self) -> str:
         if not self.__sklearn_is_fitted__():
             return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
-        cost = f"{self.n_tests_:,} questions asked of the table, {self.n_distinct_tests_:,} of them different"
+        cost = f"{self.n_tests_:,} questions asked of the table, {self._distinct_tests()} of them different"
         return html_table(repr(self), (), (), [cost, *self.notes_]) + str(self.structure_._repr_html_())
+
+    def _distinct_tests(self) -> str:
+        """Write how many questions were distinct, or at most how many."""
+        exact = self.n_distinct_tests_
+        return f"at most {self.max_distinct_tests_:,}" if exact is None else f"{exact:,}"
 
     def __repr__(self) -> str:
         defaults = self.default_settings()

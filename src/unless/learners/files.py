@@ -81,6 +81,11 @@ def make_record(learned: Estimator, *, rows: bool = True, statements: bool = Tru
     results: dict[str, Value] = {
         "n_tests": learned.n_tests_,
         "n_distinct_tests": learned.n_distinct_tests_,
+        **(
+            {}
+            if learned.n_distinct_tests_ is not None
+            else {"max_distinct_tests": learned.max_distinct_tests_}
+        ),
         "notes": list(learned.notes_),
         **more,
         **({} if learned.target_ is None else {"target": learned.target_}),
@@ -123,7 +128,10 @@ def revive(record: Record) -> Estimator:
     learner.check_settings()
     learner._bring_back(record.structure, record.results)
     learner.n_tests_ = _number(record, "n_tests")
-    learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
+    if record.results.get("n_distinct_tests") is None:
+        learner.n_distinct_tests_, learner.max_distinct_tests_ = None, _number(record, "max_distinct_tests")
+    else:
+        learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
     notes = record.results.get("notes")
     if not isinstance(notes, list):
         raise SettingError("its notes are not a list")

@@ -33,7 +33,7 @@ def learn_graphs(
         (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, place=place)
         for _ in range(data.n_variables):
             step()
-        return Learned(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
+        return Learned.of(part["edges"], [part], is_kept=place is not None)
     left = memory_left(data, parse_memory(None) if max_bytes is None else max_bytes, n_jobs)
     most = data.n_distinct if strategy.shared else data.n_variables
     return learn_by_cohorts(data, order, strategy, left, min(n_workers(n_jobs), most), step, place)

@@ -137,10 +137,6 @@ class Memo:
                 self.n_known += guest.n_new
                 self._change.notify_all()
 
-    def answers(self) -> Words:
-        """Return the answers without the gaps between them."""
-        return np.asarray(self.places[self.places[:, 1] & np.uint64(3) != 0])
-
     def _move_to(self, n_places: int, answers: Sequence[Words]) -> None:
         """Move these answers into other places."""
         need = self._bytes_beside(n_places)

@@ -59,7 +59,7 @@ def source_of(learned: "Estimator", notes: tuple[str, ...]) -> Source:
         learner=type(learned).__name__,
         settings=settings,
         n_tests=learned.n_tests_,
-        n_distinct_tests=learned.n_distinct_tests_,
+        n_distinct_tests=learned._distinct_tests(),
         notes=notes,
     )
 

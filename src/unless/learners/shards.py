@@ -7,11 +7,8 @@ from itertools import count
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-import numpy.typing as npt
-
 from unless.data.dataset import Dataset
 from unless.errors import interrupt_in
-from unless.learners.shard_files import ShardFile
 from unless.learners.workplace import Arrays, TableFile, Workplace, load_once
 
 Made = TypeVar("Made")
@@ -95,11 +92,6 @@ def within_reach(
     if place is None or shares_memory():
         return Held(make(data, *given))
     return Filed(place.keep_table(data), make, given)
-
-
-def rows_of(part: Arrays, name: str, begin: int, end: int) -> npt.NDArray[Any]:
-    """Return some rows of one array of a part, read alone where the part is in a file."""
-    return part.rows(name, begin, end) if isinstance(part, ShardFile) else part[name][begin:end]
 
 
 def n_workers(n_jobs: int | None) -> int:

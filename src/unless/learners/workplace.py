@@ -29,7 +29,7 @@ from unless.runtime.locks import holding, is_trusted
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.
-FORMAT = 6
+FORMAT = 7
 # How the names of shards begin that are no part of the work, but tell how far it is, or its seed.
 BOOKMARK = "bookmark-"
 _SUFFIX = ".shard"
