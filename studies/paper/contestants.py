@@ -8,10 +8,10 @@ from studies.paper.tables import Table
 from unless.data.dataset import Dataset
 from unless.data.splitting import hold_out
 from unless.inference.priors import Gaussian, Laplace
-from unless.learners.catalogue import LEARNERS
+from unless.learners.base import Estimator
 from unless.learners.dtsl import DTSL
-from unless.learners.estimator import Estimator
 from unless.learners.gssl import GSSL
+from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
 
 # The share that GSSL and DTSL judge their settings by, and the seed of its draw.

@@ -8,7 +8,7 @@ import pytest
 
 import unless
 from unless.errors import DataError, MissingValues, NotFitted, SettingError, UnknownName
-from unless.learners.catalogue import LEARNERS, learner_named
+from unless.learners.registry import LEARNERS, learner_named
 from unless.learners.selection import FeatureLearner
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)

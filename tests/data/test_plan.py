@@ -156,8 +156,10 @@ def test_few_rows_with_holes_are_left_out():
     assert (policy.levels, policy.n_dropped) == ((), 4)
 
 
-def test_a_column_with_many_holes_gets_a_level():
+def test_a_column_gets_a_level_only_where_too_few_rows_would_remain():
     policy = decide_holes(["a", "b"], holes({"": 70, "a": 25, "b": 5}))
+    assert (policy.levels, policy.n_dropped, policy.dropped_for) == ((), 30, (("a", 25), ("b", 5)))
+    policy = decide_holes(["a", "b"], holes({"": 10, "a": 85, "b": 5}))
     assert (policy.levels, policy.n_dropped, policy.dropped_for) == (("a",), 5, (("b", 5),))
 
 
@@ -173,15 +175,40 @@ def test_rows_are_left_out_only_while_half_remain():
     assert (policy.levels, policy.n_dropped) == (("a",), 42)
 
 
+@pytest.mark.parametrize("by", ["sex", "age"])
+def test_a_question_that_is_not_asked_of_everyone_keeps_a_level(by):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], 500, p=[0.7, 0.3]), "age": rng.integers(0, 90, 500)})
+    births = rng.choice(["none", "one", "more"], 500).astype(object)
+    births[table["sex"] == "m" if by == "sex" else table["age"] < 30] = None
+    data = unless.read(table.assign(births=births))
+    assert data.plan["births"].missing
+    assert data.n_rows == 500
+    # As many that are missing at random are no level.
+    data = unless.read(table.assign(births=rng.permutation(births)))
+    assert not data.plan["births"].missing
+    assert data.n_rows == (births != None).sum()  # noqa: E711
+
+
+def test_few_rows_tell_nothing_of_who_was_asked():
+    table = {"a": ["x", "y"] * 100, "b": ["p", "q", "q", "p"] * 50, "c": ["u", "v"] * 95 + ["w"] * 10}
+    table["b"][40:90] = [None] * 50
+    table["b"][-9:] = [None] * 9
+    table["b"][-10] = "p"
+    assert not unless.prepare(table)["b"].missing
+    table["b"][-10] = None
+    assert unless.prepare(table)["b"].missing
+
+
 def test_what_was_done_with_missing_values_is_said():
     table = {
         "a": ["x", "y"] * 99 + [None, "x"],
-        "b": [None if i % 4 == 0 else "pqr"[i % 3] for i in range(N)],
+        "b": ["pqr"[i % 3] if i % 10 == 0 else None for i in range(N)],
     }
     data = unless.read(table)
     assert data.plan.missing == (
-        "1 of 200 rows lacks 'a' (1): it is used only by tests that do not need what is missing; missing "
-        "values of 'b' (50) are a level, which tests do not take for a value."
+        "1 of 200 rows lacks 'a' (1): learners leave it out, tests and networks use what it has; missing "
+        "values of 'b' (180) are a level, which tests do not take for a value."
     )
     assert data.plan.missing in data.notes
     assert levels_of(data)["b"] == ("p", "q", "r", "missing")
@@ -426,7 +453,7 @@ def test_words_for_missing_in_a_column_of_numbers(tmp_path, hole, rows):
     # Three numbers may be codes of kinds.
     assert unless.prepare(path)["q"].role == "category"
     data = unless.read(path)
-    assert data.plan.missing.startswith(f"Missing values of 'q' ({rows}) are a level")
+    assert f" lack{'s' if rows == 1 else ''} 'q' ({rows}): learners leave " in data.plan.missing
     assert data.domain["q"].levels[:3] == ("1", "2", "3.5")
 
 

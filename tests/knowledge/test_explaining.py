@@ -18,7 +18,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, UnknownName
 from unless.knowledge.statements import FINDINGS, Statements
-from unless.learners.catalogue import LEARNERS
+from unless.learners.registry import LEARNERS
 
 BERKELEY = unless.datasets.load_ucb_admissions()
 TITANIC = unless.datasets.load_titanic()

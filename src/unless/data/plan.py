@@ -93,8 +93,8 @@ class PlanLine:
     source
         Of a copy or function: the column that tells it; of a column that is joined with others: their name.
     missing
-        Whether missing values are a level of this column; elsewhere their rows are left out. Of choices:
-        whether a cell without any ticks none.
+        Whether missing values are a level of this column; elsewhere learners leave their rows out.
+        Of choices: whether a cell without any ticks none.
     choices, separator
         Of cells that hold several answers: the answers that get a column each, and what parts them.
     columns

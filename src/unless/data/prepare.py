@@ -11,16 +11,16 @@ from unless.data.cutting import n_groups, spoken_cut
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
-from unless.data.holes import Holes, decide_holes, told
+from unless.data.holes import Holes, decide_holes, is_skipped, may_be_skipped, told
 from unless.data.labels import sort_labels
 from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
-from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
     FEW_ROWS,
     MANY_LEVELS,
+    MOST_LEVELS,
     NATURAL_VALUES,
     cut_again,
     decide_role,
@@ -35,7 +35,8 @@ from unless.data.source import Field, Source
 from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
-from unless.runtime.memory import memory_errors_told
+from unless.runtime.memory import memory_errors_explained
+from unless.runtime.progress import BAR_DELAY, progress
 
 # Columns whose holes are told apart; there are at most 2 to this power of patterns.
 _TRACKED = 16
@@ -129,8 +130,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (
-        memory_errors_told(),
-        progress("Preparing", show_progress, after=PATIENCE) as bar,
+        memory_errors_explained(),
+        progress("Preparing", show_progress, after=BAR_DELAY) as bar,
         Workshop(how.max_memory, bar) as shop,
     ):
         opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
@@ -385,7 +386,9 @@ def _missing(
         return "", lines
     holes = _patterns(source, [found[name] for name in kept], how, shop, count)
     forced = [name for name in kept if lines[name].missing]
-    policy = decide_holes(kept, holes, forced)
+    holed = [found[name] for name in may_be_skipped(kept, holes) if name not in forced]
+    skipped = _skipped(source, holed, lines, found, how, shop, count)
+    policy = decide_holes(kept, holes, [*forced, *skipped])
     changed = dict(lines)
     for name in policy.levels:
         changed[name] = replace(lines[name], missing=True)
@@ -409,6 +412,52 @@ def _patterns(
     for *lacks, n in rows:
         patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
     return Holes(patterns)
+
+
+def _skipped(
+    source: Source,
+    holed: Sequence[Profile],
+    lines: Mapping[str, PlanLine],
+    found: Mapping[str, Profile],
+    how: Settings,
+    shop: Workshop,
+    count: str | None,
+) -> list[str]:
+    """Return the columns that (nearly) all rows with some level of another column lack.
+
+    Where men are not asked for births, complete rows are of women: leaving the others out would lose "man".
+    """
+    kept = [(found[name], line) for name, line in lines.items() if line.kept and name in found]
+    keys = [sql for one, line in kept if (sql := _level_sql(one, line, how))]
+    if not holed or not keys:
+        return []
+    weight = source.times if count is None else _count_sql(source, source.field(count))
+    inner = [f"{sql} as y{place}" for place, sql in enumerate(keys)]
+    inner += [f"({_hole_sql(one, how)}) as h{place}" for place, one in enumerate(holed)]
+    known = ", ".join(f"sum(case when h{place} then 0 else w end)::BIGINT" for place in range(len(holed)))
+    shown = ", ".join(f"y{place}" for place in range(len(keys)))
+    sets = ", ".join(f"(y{place})" for place in range(len(keys)))
+    rows = shop.rows(
+        f"select coalesce({shown}, '') as label, sum(w)::BIGINT, {known} "
+        f"from (select {', '.join(inner)}, {weight} as w from {source.relation}) "
+        f"group by grouping sets ({sets})"
+    )
+    met = set[str]()
+    for label, n, *counts in rows:
+        if label:
+            met |= {one.name for one, n_known in zip(holed, counts, strict=True) if is_skipped(n, n_known)}
+    return [one.name for one in holed if one.name in met]
+
+
+def _level_sql(one: Profile, line: PlanLine, how: Settings) -> str:
+    """Write the level of a column as text, empty where it is missing; nothing where it has too many."""
+    if one.is_number and one.field.form != "code" and line.cuts:
+        number = f"({number_or_null(one.field, how)})"
+        steps = " + ".join(f"({number} >= {cut!r})::INT" for cut in line.cuts)
+        return f"coalesce(({steps})::VARCHAR, '')"
+    if one.n_values > MOST_LEVELS or line.choices or line.parts:
+        return ""
+    return f"case when {_hole_sql(one, how)} then '' else {one.field.column}::VARCHAR end"
 
 
 def _hole_sql(one: Profile, how: Settings) -> str:

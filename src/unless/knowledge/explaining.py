@@ -8,7 +8,6 @@ import numpy as np
 
 from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
-from unless.data.progress import PATIENCE, progress
 from unless.errors import SettingError
 from unless.independence.settings import check_effect
 from unless.inference.interactions import domain_of
@@ -22,6 +21,7 @@ from unless.referee.confidence import LOCAL, listed
 from unless.referee.determined import Determined, apart, find_determined
 from unless.referee.gates import Side
 from unless.referee.verdicts import Kind, Referee, Verdict, marginal_test
+from unless.runtime.progress import BAR_DELAY, progress
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
 SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
@@ -80,7 +80,7 @@ def explain(
     if note := _nothing_to_say(table):
         return Statements(note=note, settings=settings, domain=table.domain)
     proposed = _proposed(structure, table, max_memory)
-    with progress("Explaining", show_progress, after=PATIENCE) as bar:
+    with progress("Explaining", show_progress, after=BAR_DELAY) as bar:
         bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
         determined = find_determined(table)
         functions = [(one.source, one.column) for one in determined]

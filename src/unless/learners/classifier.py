@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import PATIENCE, progress
 from unless.errors import DataError, SettingError
-from unless.learners.estimator import Estimator
-from unless.runtime.memory import memory_errors_told, parse_memory
+from unless.learners.base import Estimator
+from unless.runtime.memory import memory_errors_explained, parse_memory
+from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.canonical import CanonicalModel
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
@@ -112,12 +112,12 @@ class UnlessClassifier(Estimator):
         from unless.learners.examples import read_examples
 
         self.check_settings()
-        with memory_errors_told():
+        with memory_errors_explained():
             data, target, classes = read_examples(X, y, self.target, sample_weight, self.show_progress)
             estimator = self._make_learner().fit(data)
             pairs = joined_pairs(estimator.structure_, target)
             network = self._law(estimator, data)
-            with progress("UnlessClassifier", self.show_progress, after=PATIENCE) as bar:
+            with progress("UnlessClassifier", self.show_progress, after=BAR_DELAY) as bar:
                 completed = None if network is None else self._completed(network, data)
                 bar.begin("fits", None)
                 found = fit_conditional(
@@ -259,11 +259,11 @@ class UnlessClassifier(Estimator):
         name = None if self.learner is None else type(self._make_learner()).__name__
         return {"target": self.target, "learner": name}
 
-    def _kept(self) -> tuple[Any, dict[str, Any]]:
+    def _to_record(self) -> tuple[Any, dict[str, Any]]:
         from unless.learners.files import make_record
 
         record = make_record(self.estimator_, rows=False, statements=False)
-        _, results = self.estimator_._kept()
+        _, results = self.estimator_._to_record()
         model = self.conditional_
         names = model.domain.names
         energies = [table.ravel() for table in model.tables]
@@ -285,7 +285,7 @@ class UnlessClassifier(Estimator):
             ],
         }
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
         from unless.formats.record import Record
         from unless.learners.files import revive
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
-from unless.learners.estimator import Estimator
+from unless.learners.base import Estimator
 from unless.learners.graphs import learn_graphs, memory_left
 from unless.learners.settings import (
     KERNEL_TESTS,
@@ -20,6 +19,7 @@ from unless.learners.settings import (
 )
 from unless.learners.visits import Strategy
 from unless.runtime.memory import parse_memory
+from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 
 
@@ -124,9 +124,9 @@ class CSGS(Estimator):
             forbidden=self.forbidden_edges,
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        place = self._workplace(data)
+        store = self._checkpoint_store(data)
         with progress("CSGS", self.show_progress, data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, place)
+            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
-from unless.learners.estimator import Estimator
+from unless.learners.base import Estimator
 from unless.learners.graphs import learn_pc_graphs, pc_memory_left
 from unless.learners.settings import (
     KERNEL_TESTS,
@@ -19,6 +18,7 @@ from unless.learners.settings import (
     resolve_order,
 )
 from unless.runtime.memory import parse_memory
+from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 
 
@@ -113,9 +113,9 @@ class CSPC(Estimator):
             forbidden=self.forbidden_edges,
         )
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        place = self._workplace(data)
+        store = self._checkpoint_store(data)
         with progress("CSPC", self.show_progress) as bar:
-            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, bar, place)
+            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, bar, store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

@@ -17,9 +17,9 @@ from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior, parse_prior
 from unless.knowledge.keeping import keep_statements, read_statements
 from unless.knowledge.statements import Statements
-from unless.learners.catalogue import LEARNERS, learner_named
+from unless.learners.base import Estimator
 from unless.learners.classifier import UnlessClassifier
-from unless.learners.estimator import Estimator
+from unless.learners.registry import LEARNERS, learner_named
 from unless.structures.canonical import CanonicalModel
 
 PathLike = str | os.PathLike[str]
@@ -77,7 +77,7 @@ def _check_rows(rows: bool, structure: Structure) -> None:
 def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
     """Say what a fitted estimator learned, how and from what, in plain values."""
     settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
-    structure, more = learned._kept()
+    structure, more = learned._to_record()
     results: dict[str, Value] = {
         "n_tests": learned.n_tests_,
         "n_distinct_tests": learned.n_distinct_tests_,
@@ -126,7 +126,7 @@ def revive(record: Record) -> Estimator:
     learner = UnlessClassifier() if is_classifier else learner_named(str(record.learner))()
     learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
     learner.check_settings()
-    learner._bring_back(record.structure, record.results)
+    learner._from_record(record.structure, record.results)
     learner.n_tests_ = _number(record, "n_tests")
     if record.results.get("n_distinct_tests") is None:
         learner.n_distinct_tests_, learner.max_distinct_tests_ = None, _number(record, "max_distinct_tests")

@@ -9,21 +9,20 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar, progress
 from unless.errors import TooLarge
 from unless.independence.discovery import adjusted
+from unless.learners.base import Estimator
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
-from unless.learners.estimator import Estimator
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
 from unless.learners.gating import FEW_GATES, MAX_GATE_LEVELS, GateSearch, GateTree
 from unless.learners.ggs_memory import bytes_needed
 from unless.learners.linking import Linker, Pair
-from unless.learners.patience import aside
 from unless.learners.settings import EdgeNames, check_at_least, check_between, check_n_jobs, edge_limits
-from unless.learners.shards import Pulse
 from unless.referee.regressions import Bools, Table
 from unless.referee.wide import MOST_REGULAR, WideTester
+from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import Bar, progress
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 from unless.structures.regions import Region
@@ -124,11 +123,11 @@ class GGS(Estimator):
     def _learn(self, data: Dataset) -> None:
         self._check_memory(data)
         rules = self._rules(data.domain)
-        place = self._workplace(data)
-        if self._take_up(place):
+        store = self._checkpoint_store(data)
+        if self._restore(store):
             return
         with progress("GGS", self.show_progress) as bar:
-            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, place, bar)
+            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, store, bar)
             linker, pairs = _linked(ground, searches, trees, bar)
         names = ground.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(ground.required)).tolist()}
@@ -142,7 +141,7 @@ class GGS(Estimator):
         self.n_distinct_tests_ = min(
             self.n_tests_, linker.n_asked + sum(search.asker.n_distinct for search in searches)
         )
-        self._lay_down(place)
+        self._checkpoint(store)
 
     def _rules(self, domain: Domain) -> GateRules:
         # Refuses what is both required and forbidden, or no list of pairs.
@@ -181,11 +180,11 @@ class GGS(Estimator):
         domain = self.structure_.domain
         return Graph(domain, combinations(domain.names, 2))
 
-    def _kept(self) -> tuple[LabelledGraph, dict[str, Any]]:
+    def _to_record(self) -> tuple[LabelledGraph, dict[str, Any]]:
         return self.structure_, {"claims": plain_claims(self.claims_)}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        super()._bring_back(structure, results)
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._from_record(structure, results)
         self.claims_ = read_claims(results["claims"], structure.domain)
 
 
@@ -220,13 +219,13 @@ def _linked(
     linker = Linker(askers, trees, ground.rules.alpha, n_gates)
     open_pairs = np.argwhere(np.triu(ground.allowed & ~ground.required, 1)).tolist()
     bar.begin("pairs", len(open_pairs))
-    pulse = Pulse(bar, len(open_pairs), len(open_pairs))
+    token = CancelToken(bar, len(open_pairs), len(open_pairs))
 
     def link() -> dict[tuple[int, int], Pair]:
         pairs = {}
         for a, b in open_pairs:
             pairs[a, b] = linker.pair(a, b)
-            pulse.tick()
+            token.tick()
         return pairs
 
-    return linker, aside(link, pulse)
+    return linker, cancellable(link, token)

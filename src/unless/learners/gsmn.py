@@ -7,10 +7,9 @@ from typing import Literal
 from unless.counting.joint import bytes_to_join
 from unless.counting.strata import bytes_to_count
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
 from unless.errors import TooLarge
 from unless.independence.pooled import PooledAsker
-from unless.learners.estimator import Estimator
+from unless.learners.base import Estimator
 from unless.learners.grow_shrink import Strategy, learn_graph
 from unless.learners.settings import (
     EdgeNames,
@@ -21,8 +20,9 @@ from unless.learners.settings import (
     edge_limits,
     resolve_order,
 )
-from unless.learners.shards import n_workers, shares_memory, within_reach
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.parallel import n_workers, share_input, shares_memory
+from unless.runtime.progress import progress
 from unless.structures.graph import Graph
 
 
@@ -120,11 +120,11 @@ class GSMN(Estimator):
         workers = self._check_memory(data)
         named = _by_name(data)
         keeps = self.undecided == "keep"
-        place = self._workplace(data)
+        store = self._checkpoint_store(data)
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        reach = within_reach(data, place, _asker, *settings)
+        source = share_input(data, store, _asker, *settings)
         with progress("GSMN", self.show_progress, data.n_variables) as step:
-            learned = learn_graph(reach.load(), self._strategy(data, named), workers, step, place, reach)
+            learned = learn_graph(source.load(), self._strategy(data, named), workers, step, store, source)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

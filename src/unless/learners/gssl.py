@@ -12,13 +12,13 @@ from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Gaussian, Laplace, Prior
-from unless.learners.bookmarks import Bookmark
+from unless.learners.base import table_digest
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
 from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
 from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
-from unless.learners.workplace import brief, digest
+from unless.runtime.checkpoints import Checkpoint, settings_digest
 from unless.runtime.memory import parse_memory
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
@@ -131,7 +131,7 @@ class GSSL(FeatureLearner):
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, self._bar, self._place)
+        search = Search(working, unseen, fitting, priors, self._bar, self._store)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
@@ -166,10 +166,10 @@ class GSSL(FeatureLearner):
         # How many it takes shows only at the end.
         self._bar.begin("rounds of the last fit", None)
         # Features are numbered by the draws, and where the rounds begin says what was chosen from.
-        begins = brief([digest(data), setting, prior, *(array.tolist() for array in start)])
-        bookmark = Bookmark(self._place, f"fit-{begins}")
+        begins = settings_digest([table_digest(data), setting, prior, *(array.tolist() for array in start)])
+        checkpoint = Checkpoint(self._store, f"fit-{begins}")
         here, n_iterations = working.converge(
-            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, bookmark
+            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, checkpoint
         )
         arrays = working.generated.spelled(here.features)
         features = FeatureSet.from_arrays(data.domain, arrays)

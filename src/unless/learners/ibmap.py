@@ -10,16 +10,16 @@ import numpy as np
 
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.independence.assertions import terms_at
-from unless.learners.bookmarks import Bookmark
+from unless.learners.base import Estimator
 from unless.learners.climbing import Limits, Links, Scorer
-from unless.learners.estimator import Estimator
 from unless.learners.expeditions import Expedition
 from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
+from unless.runtime.checkpoints import Checkpoint
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import progress
 from unless.structures.graph import Graph
 from unless.structures.pairs import Edge
 
@@ -116,8 +116,8 @@ class IBMAPHC(Estimator):
 
     def _learn(self, data: Dataset) -> None:
         n_workers = self._check_memory(data)
-        place = self._workplace(data)
-        if self._take_up(place):
+        store = self._checkpoint_store(data)
+        if self._restore(store):
             return
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
@@ -128,7 +128,7 @@ class IBMAPHC(Estimator):
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         rng = np.random.default_rng(self.random_state)
-        expedition = Expedition(scorer, must, limits, rng, Bookmark(place, "climb"))
+        expedition = Expedition(scorer, must, limits, rng, Checkpoint(store, "climb"))
         with progress("IBMAPHC", self.show_progress) as scorer.bar:
             best = expedition.run(self.n_restarts, scorer.bar)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
@@ -138,9 +138,9 @@ class IBMAPHC(Estimator):
         self.structure_, self.score_ = graph, best.score
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.tally.n_distinct
-        self._lay_down(place)
+        self._checkpoint(store)
 
-    def _kept(self) -> tuple[Graph, dict[str, Any]]:
+    def _to_record(self) -> tuple[Graph, dict[str, Any]]:
         # Claims and what they are conditioned on follow from the graph.
         listed = [
             {"variable": a, "other": b, "log_probability": assertion.log_probability}
@@ -148,8 +148,8 @@ class IBMAPHC(Estimator):
         ]
         return self.structure_, {"score": self.score_, "assertions": listed}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        super()._bring_back(structure, results)
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._from_record(structure, results)
         if not isinstance(results["score"], float):
             raise SettingError("its score is no number")
         self.score_ = results["score"]

@@ -8,17 +8,17 @@ import numpy.typing as npt
 
 from unless.counting.packed import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
 from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
 from unless.learners.memo import Memo, question_keys
-from unless.learners.shards import Filed, Held, Pulse, run_shards, shares_memory, within_reach
-from unless.learners.team import Team
 from unless.learners.visits import Contexts
-from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
+from unless.runtime.progress import Bar
 from unless.structures.pairs import n_pairs, packed_width
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be heard.
@@ -51,7 +51,7 @@ class Shard:
         return cls(contexts, codes, bitmaps, np.where(linked[:, None], everyone, np.uint64(0)))
 
 
-class Rounds(Pulse):
+class Rounds(CancelToken):
     """A bar for the parts of the work where they are many, else for one round after another.
 
     Nobody knows beforehand how many rounds there will be, nor how long the next one takes: what is shown is
@@ -120,22 +120,22 @@ def learn_by_pc(
     max_bytes: int,
     n_workers: int = 1,
     bar: Bar | None = None,
-    place: Workplace | None = None,
+    store: CheckpointStore | None = None,
 ) -> Learned:
     """Learn the graph of every row with this much memory for answers."""
     n, m = data.n_variables, data.n_distinct
-    reach = within_reach(data, place, PackedTable.of, tuple(order))
-    packed = reach.load()
-    is_kept = place is not None
+    source = share_input(data, store, PackedTable.of, tuple(order))
+    packed = source.load()
+    is_kept = store is not None
     chunks = cut_contexts(packed, n_shards(n, m) if is_kept else n_workers, in_turn=is_kept)
     # Threads without a folder to fill work on one part together, and ask nothing twice.
     work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
     by_round = len(chunks) <= n_workers and shares_memory()
-    pulse = Rounds(bar, len(chunks), n, n_rounds, by_round)
-    tasks = [(reach, rules, n_rounds, part, each) for part in work]
-    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, place=place, pulse=pulse)
+    token = Rounds(bar, len(chunks), n, n_rounds, by_round)
+    tasks = [(source, rules, n_rounds, part, each) for part in work]
+    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, store=store, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
         edges[packed.row_order[np.concatenate(contexts)]] = part["edges"]
@@ -158,28 +158,28 @@ def bytes_for_pc(data: Dataset, n_workers: int) -> int:
 
 
 def _run_rounds(
-    reach: Held[PackedTable] | Filed[PackedTable],
+    source: InMemory[PackedTable] | OnDisk[PackedTable],
     rules: Rules,
     n_rounds: int,
     chunks: Sequence[Contexts],
     max_bytes: int,
-    pulse: Rounds,
+    token: Rounds,
 ) -> Arrays:
     """Ask all questions of some contexts, a thread for each chunk of them.
 
     No part needs another, and no round the answers of another.
     """
-    packed = reach.load()
+    packed = source.load()
     n = len(packed.order)
     forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
     shards = [Shard.of(packed, contexts, ~forbidden) for contexts in chunks]
     asked, n_tests, n_distinct, n_made = [0] * len(shards), 0, 0, 0
-    with Team(len(shards), pulse) as team:
+    with Team(len(shards), token) as team:
         for k in range(n_rounds):
             memo = Memo(max_bytes, _ADVICE)
 
             def run(member: int, k: int = k, memo: Memo = memo) -> None:
-                asked[member] = _run_round(k, packed, shards[member], rules, memo, pulse)
+                asked[member] = _run_round(k, packed, shards[member], rules, memo, token)
 
             team.together(run)
             n_made += 1
@@ -191,13 +191,13 @@ def _run_rounds(
     edges = np.zeros((sum(map(len, chunks)), packed_width(n)), dtype=np.uint8)
     row = 0
     for shard in shards:
-        pulse.end(n_made)
+        token.end(n_made)
         pack_links(shard.links, np.array(packed.order), np.arange(row, row + len(shard.contexts)), edges)
         row += len(shard.contexts)
     return {"edges": edges, "n_tests": np.array(n_tests), "n_distinct": np.array(n_distinct)}
 
 
-def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Memo, pulse: Rounds) -> int:
+def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Memo, token: Rounds) -> int:
     """Ask every question of one round in the contexts of one shard, and return their number."""
     table = packed.table
     n = len(packed.order)
@@ -208,14 +208,14 @@ def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Me
     begin_round(table, slices, walk)
     n_asked, node = 0, -1
     while node < n:
-        pulse.check()
+        token.check()
         before = max(node, 0)
-        with memo.room(_PATIENCE, pulse.check) as guest:
+        with memo.room(_PATIENCE, token.check) as guest:
             node, asked, guest.n_new = run_round(
                 k, crowd, table, rules, keys, guest.places, slices, crossing, walk, _PATIENCE, _EFFORT
             )
         n_asked += asked
-        pulse.visit(k, node - before)
+        token.visit(k, node - before)
     return n_asked
 
 

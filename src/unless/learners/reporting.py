@@ -13,7 +13,7 @@ from unless.report.writing import write_report
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
-    from unless.learners.estimator import Estimator
+    from unless.learners.base import Estimator
 
 # A network of at most so many states is fitted without being asked for.
 CHEAP_STATES = 4096

@@ -15,7 +15,7 @@ from unless.errors import DataError
 from unless.inference.cells import UNKNOWN, Cells, read_cells
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import of_the_model
-from unless.learners.estimator import Estimator
+from unless.learners.base import Estimator
 from unless.learners.examples import check_columns
 from unless.structures.features import FeatureSet
 

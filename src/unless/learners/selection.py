@@ -12,17 +12,16 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar, progress
 from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior
 from unless.inference.rows import read_rows
-from unless.learners.bookmarks import once, settled_seed
-from unless.learners.estimator import Estimator
+from unless.learners.base import Estimator
 from unless.learners.settings import check_at_least
-from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.checkpoints import Arrays, CheckpointStore, once, settled_seed
+from unless.runtime.progress import Bar, progress
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import prior_path, priors_to_try
@@ -57,7 +56,7 @@ class FeatureLearner(Estimator):
     """
 
     kept_structure = LogLinearModel
-    _place: Workplace | None = None
+    _store: CheckpointStore | None = None
     _seed: Any = None
     _bar: Bar = Bar()
     prior: Any
@@ -104,10 +103,10 @@ class FeatureLearner(Estimator):
         unseen = None if validation is None else read_rows(data.domain, validation, self.show_progress)
         if unseen is not None and not unseen.n_rows:
             raise DataError("The table to judge settings by has no rows.")
-        self._place = self._workplace(data, *(() if unseen is None else (unseen,)))
-        if self._take_up(self._place):
+        self._store = self._checkpoint_store(data, *(() if unseen is None else (unseen,)))
+        if self._restore(self._store):
             return
-        self._seed = settled_seed(self._place, self.random_state)
+        self._seed = settled_seed(self._store, self.random_state)
         # By name: the order of the columns must not decide anything, not even the rounding.
         by_name = sorted(data.names)
         net, chosen, tried = self._learn_named(data.select(by_name), unseen and unseen.select(by_name))
@@ -116,7 +115,7 @@ class FeatureLearner(Estimator):
         self.chosen_, self.tried_ = chosen, tried
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
-        self._lay_down(self._place)
+        self._checkpoint(self._store)
 
     def _learn_named(
         self, data: Dataset, judge: Dataset | None
@@ -134,7 +133,7 @@ class FeatureLearner(Estimator):
                     return best.finish(), _told(best.setting, best.prior), best.tried
                 # Where all is learned again, what was chosen is all that is left of the choice.
                 kept = once(
-                    self._place,
+                    self._store,
                     "chosen",
                     lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
                     # With more memory, what was left out may be better.
@@ -157,11 +156,11 @@ class FeatureLearner(Estimator):
         best, best_score = None, -math.inf
         tried: list[dict[str, Any]] = []
         names = [f"weighed-{number:05}-of-{len(grid):05}" for number in range(len(grid))]
-        n_left = len(grid) - (0 if self._place is None else len(self._place.finished(names)))
+        n_left = len(grid) - (0 if self._store is None else len(self._store.finished(names)))
         for setting, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
             if not tried:
                 self._bar.begin("weighing", n_left * len(priors))
-            weighed = once(self._place, name, partial(self._weigh_under, priors, features, training, unseen))
+            weighed = once(self._store, name, partial(self._weigh_under, priors, features, training, unseen))
             scores, found = weighed["scores"].tolist(), weighed["weights"]
             for prior, score, weights in zip(priors, scores, found, strict=True):
                 told = {"n_features": len(features), "pseudo_log_likelihood": score / unseen.n_rows}
@@ -207,11 +206,11 @@ class FeatureLearner(Estimator):
     def _layout(self) -> dict[str, Any]:
         return {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
 
-    def _kept(self) -> tuple[LogLinearModel, dict[str, Any]]:
+    def _to_record(self) -> tuple[LogLinearModel, dict[str, Any]]:
         return self.network_, {"chosen": [self.chosen_], "tried": self.tried_}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        super()._bring_back(structure, results)
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._from_record(structure, results)
         chosen, tried = results["chosen"], results["tried"]
         if not isinstance(chosen, list) or not isinstance(tried, list) or len(chosen) != 1:
             raise SettingError("what was tried is no list of records")

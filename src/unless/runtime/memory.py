@@ -155,7 +155,7 @@ def out_of_memory() -> TooLarge:
 
 
 @contextmanager
-def memory_errors_told() -> Iterator[None]:
+def memory_errors_explained() -> Iterator[None]:
     """Turn whatever the system says when memory runs out into the sentence of an estimate."""
     try:
         yield

@@ -15,7 +15,7 @@ from unless.learners.learning import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
-    from unless.learners.estimator import Estimator
+    from unless.learners.base import Estimator
 
 # The sentences a summary shows; `unless show` shows all.
 MOST_SENTENCES = 10
@@ -230,7 +230,7 @@ def command(
 
 def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
     """Make the learner that the options ask for."""
-    from unless.learners.catalogue import learner_named
+    from unless.learners.registry import learner_named
 
     given = {name: options[name] for name in LEARNING if options[name] not in (None, ())}
     more = gathered("--set", options["more"])
@@ -247,7 +247,7 @@ def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
 def _refuse_unknown(learner: "type[Estimator]", given: Iterable[str]) -> None:
     """Refuse an option that the learner has no use for, and name the learners that have."""
     from unless.cli.wording import either
-    from unless.learners.catalogue import LEARNERS
+    from unless.learners.registry import LEARNERS
 
     options = {one.name: one.opts[0] for one in click.get_current_context().command.params}
     for name in sorted(set(given) - learner.default_settings().keys()):
@@ -269,7 +269,7 @@ def _check_rows(learner: "Estimator") -> None:
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
     from unless.cli.reading import read_like
-    from unless.learners.catalogue import learner_named
+    from unless.learners.registry import learner_named
     from unless.learners.selection import FeatureLearner
 
     if options["validation"] is None:

@@ -1,10 +1,10 @@
 """The learners by name; a new learner is one file, its test and one line here."""
 
 from unless.errors import UnknownName
+from unless.learners.base import Estimator
 from unless.learners.csgs import CSGS
 from unless.learners.cspc import CSPC
 from unless.learners.dtsl import DTSL
-from unless.learners.estimator import Estimator
 from unless.learners.ggs import GGS
 from unless.learners.gsmn import GSMN
 from unless.learners.gssl import GSSL

@@ -1,21 +1,27 @@
 """scikit-learn's estimator protocol, without importing scikit-learn."""
 
 import inspect
+import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from unless import __version__
 from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
 from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
+from unless.formats.record import Record, load_record, save_record
 from unless.independence.design_effects import drawn_alike
 from unless.inference.priors import Gaussian, Prior
-from unless.learners.workplace import Workplace, check_work, describe
-from unless.runtime.memory import memory_errors_told
+from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, check_work, text_array, work_stamp
+from unless.runtime.memory import memory_errors_explained
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -27,8 +33,8 @@ class Estimator:
     """Settings in the constructor, learned things with a trailing underscore.
 
     A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets
-    `structure_`, `n_tests_` and `n_distinct_tests_`. One that learns more than these says with `_kept` and
-    `_bring_back` how files keep it.
+    `structure_`, `n_tests_` and `n_distinct_tests_`. One that learns more than these says with
+    `_to_record` and `_from_record` how files keep it.
     """
 
     # Settings that cannot change the answer, and are not kept with it.
@@ -47,8 +53,8 @@ class Estimator:
     # The network that `score` asks, made when it is first asked.
     _scorer: "LogLinearModel | None" = None
     _statements: "Statements | None"
-    # What ends with the learning: the hold on its folder.
-    _stay: ExitStack | None = None
+    # What ends with the learning: the lock of its checkpoint store.
+    _stack: ExitStack | None = None
     n_tests_: int
     # None where the work was cut into shards that may ask the same: then at most so many are distinct.
     n_distinct_tests_: int | None
@@ -68,12 +74,12 @@ class Estimator:
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
-            with memory_errors_told(), ExitStack() as self._stay:
+            with memory_errors_explained(), ExitStack() as self._stack:
                 self._learn(drawn_alike(data), **beside)
         except SystemError as error:
             raise interrupt_in(error) or error from None
         finally:
-            self._stay = None
+            self._stack = None
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
@@ -210,11 +216,11 @@ class Estimator:
     def _revived(self) -> None:
         """Settle what else follows from what a file brought back."""
 
-    def _kept(self) -> tuple[Any, dict[str, Any]]:
-        """Return what files keep of the answer: a structure and plain results, for `_bring_back`."""
+    def _to_record(self) -> tuple[Any, dict[str, Any]]:
+        """Return what files keep of the answer: a structure and plain results, for `_from_record`."""
         return self.structure_, {}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:  # noqa: ARG002
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:  # noqa: ARG002
         if not isinstance(structure, self.kept_structure):
             kinds = type(structure).__name__, self.kept_structure.__name__
             raise SettingError(f"its structure is a {kinds[0]} and no {kinds[1]}")
@@ -236,30 +242,32 @@ class Estimator:
         settings = self.get_params()
         return settings.get("work_dir"), settings.get("resume", False)
 
-    def _workplace(self, data: Dataset, *beside: Dataset) -> Workplace | None:
+    def _checkpoint_store(self, data: Dataset, *beside: Dataset) -> CheckpointStore | None:
         """Return where finished parts of the work are kept, if they are; `beside` shapes the answer too."""
         work_dir, resume = self._work()
         if work_dir is None:
             return None
-        work = describe(type(self).__name__, self.answer_settings(), beside)
-        return Workplace.enter(work_dir, resume, work, data, self._stay)
+        digests = [table_digest(table) for table in (*beside, data)]
+        stamp = work_stamp(__version__, type(self).__name__, self.answer_settings(), *digests)
+        return CheckpointStore.enter(work_dir, resume, stamp, TABLES, self._stack)
 
-    def _take_up(self, place: Workplace | None) -> bool:
-        """Bring back an answer that was finished before; for learners that do more than join shards."""
-        record = None if place is None else place.read_answer()
+    def _restore(self, store: CheckpointStore | None) -> bool:
+        """Read an answer that was finished before; for learners that do more than join shards."""
+        record = None if store is None else store.read_answer(_read_answer)
         if record is None:
             return False
         results: Mapping[str, Any] = record.results
-        self._bring_back(record.structure, results)
+        self._from_record(record.structure, results)
         self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
         return True
 
-    def _lay_down(self, place: Workplace | None) -> None:
-        """Keep a finished answer."""
-        if place is not None:
-            structure, results = self._kept()
+    def _checkpoint(self, store: CheckpointStore | None) -> None:
+        """Save a finished answer."""
+        if store is not None:
+            structure, results = self._to_record()
             costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
-            place.keep_answer(structure, {**results, **costs})
+            record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
+            store.write_answer(lambda path: save_record(record, path, follow_links=False))
 
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""
@@ -345,6 +353,37 @@ def _not_fitted(sentence: str) -> NotFitted:
     members = {"__reduce__": lambda error: (NotFitted, error.args)}
     kind: type[NotFitted] = type("NotFitted", (NotFitted, known.NotFittedError), members)
     return kind(sentence)
+
+
+def table_digest(data: Dataset) -> str:
+    """Return a fingerprint of a table."""
+    digest = sha256(_describe_variables(data).encode())
+    digest.update(np.ascontiguousarray(data.rows, dtype="<u2").data)
+    digest.update(np.ascontiguousarray(data.counts, dtype="<i8").data)
+    return digest.hexdigest()
+
+
+def _table_arrays(data: Dataset) -> Arrays:
+    return {"rows": data.rows, "counts": data.counts, "variables": text_array(_describe_variables(data))}
+
+
+def _read_table(content: Arrays) -> Dataset:
+    variables = json.loads(content["variables"].tobytes())
+    domain = Domain(tuple(Variable(name, tuple(levels)) for name, levels in variables))
+    return Dataset(domain, content["rows"], content["counts"])
+
+
+def _describe_variables(data: Dataset) -> str:
+    return json.dumps([[variable.name, variable.levels] for variable in data.domain])
+
+
+# How a store keeps the table that workers of other processes read.
+TABLES = InputCodec(table_digest, _table_arrays, _read_table)
+
+
+def _read_answer(path: Path) -> tuple[object, Record]:
+    record = load_record(path)
+    return record.settings.get("stamp"), record
 
 
 def _same(value: object, default: object) -> bool:
