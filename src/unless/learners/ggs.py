@@ -11,7 +11,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.progress import Bar, progress
 from unless.errors import TooLarge
-from unless.independence.discovery import adjusted
+from unless.independence.multiplicity import adjusted
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names

@@ -8,8 +8,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.independence.pooled import Associations
-from unless.independence.verdict import Answer
+from unless.independence.oracle import Associations
+from unless.independence.tests import Answer
 from unless.learners.bookmarks import Bookmark
 from unless.learners.shards import Filed, Held, Pulse, run_shards
 from unless.learners.workplace import Arrays, Workplace

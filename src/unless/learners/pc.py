@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, bitmap_words, longest_list, pack
+from unless.counting.slices import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.kernels.answers import Rules
@@ -202,7 +202,7 @@ def _run_round(
     n = len(packed.order)
     keys = question_keys(int(table.offsets[-1]), n)
     limit = packed.list_limit()
-    slices, crossing = packed.slices(k + 1, limit), packed.crossing(limit)
+    slices, crossing = packed.slices(k + 1, limit), packed.crosstab_buffers(limit)
     crowd, walk = make_crowd(packed, shard), make_walk(packed, shard, k)
     begin_round(table, slices, walk)
     memo, n_asked, node = Memo(max_bytes, _ADVICE), 0, -1
