@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from unless.counting.packed import PackedTable
+from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.kernels.blankets import pack_pairs
 from unless.kernels.cohort_walk import begin
@@ -74,7 +74,7 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
         memo,
         make_log((1 << 15) + 2 * n),
         slices,
-        packed.crossing(limit),
+        packed.crosstab_buffers(limit),
         search,
         n_known == 0,
     )

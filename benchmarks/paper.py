@@ -42,7 +42,7 @@ def run(options: Options) -> Iterator[Entry]:
 
 def _kernels(data, order, strategy):
     """Return a call of the two kernels, everything around them prepared."""
-    from unless.counting.cube import build_cube
+    from unless.counting.slices import build_cube
     from unless.kernels.cube import Desk, fill, grow_shrink_rows
 
     n, m = data.n_variables, data.n_distinct

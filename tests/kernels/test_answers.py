@@ -8,7 +8,7 @@ from scipy.stats import chi2_contingency
 
 from strategies import contingency_tables
 from twins.naive import naive_answer, without_empty
-from unless.independence.thresholds import critical_values, minimum_rows
+from unless.independence.power import critical_values, minimum_rows
 from unless.kernels.answers import (
     BAYESIAN,
     DEPENDENT,

@@ -39,6 +39,33 @@ def test_a_change_of_an_inlined_kernel_is_noticed_by_its_callers(tmp_path):
     assert ask(copy, tmp_path / "cache") == ["0", "0"]
 
 
+PROBE = """
+from typing import Any, NamedTuple
+from unless.kernels.compiling import compiled
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+@compiled
+def add(pair):
+    return pair.x + pair.y
+
+print(add(Pair(1, 2)))
+"""
+
+
+def test_machine_code_for_a_class_that_is_gone_is_not_read(tmp_path):
+    copy = tmp_path / "package"
+    shutil.copytree(PACKAGE, copy / "unless", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for name in ("Pair", "Both"):
+        (copy / "unless" / "kernels" / "probe.py").write_text(PROBE.replace("Pair", name))
+        command = [sys.executable, "-c", "import unless.kernels.probe"]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=copy)
+        assert run.stdout == "3\n"
+
+
 @helper
 def add_to(total, number):
     return total + number

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strategies import datasets
 from twins.naive import naive_association_order, naive_cspc
-from unless.counting.packed import PackedTable
+from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge

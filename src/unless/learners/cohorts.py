@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unless.counting.packed import PackedTable, bitmap_words, longest_list
+from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.data.dataset import Dataset
 from unless.data.ordering import code_order
 from unless.kernels.bitsets import packed_words

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.counting.cube import build_cube, fits_cube
+from unless.counting.slices import build_cube, fits_cube
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules

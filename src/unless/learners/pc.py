@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable, bitmap_words, longest_list, pack
+from unless.counting.slices import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
@@ -203,7 +203,7 @@ def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Me
     n = len(packed.order)
     keys = question_keys(int(table.offsets[-1]), n)
     limit = packed.list_limit()
-    slices, crossing = packed.slices(k + 1, limit), packed.crossing(limit)
+    slices, crossing = packed.slices(k + 1, limit), packed.crosstab_buffers(limit)
     crowd, walk = make_crowd(packed, shard), make_walk(packed, shard, k)
     begin_round(table, slices, walk)
     n_asked, node = 0, -1

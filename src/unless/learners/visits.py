@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.packed import PackedTable
+from unless.counting.slices import PackedTable
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words
 from unless.kernels.blankets import pack_pairs
@@ -158,7 +158,7 @@ class _Hand:
         limit = packed.list_limit()
         # Slots 0..n for the search, as many for the shrink phase, two to scribble on.
         self.slices = packed.slices(2 * n + 4, limit)
-        self.crossing = Crossing(*map(_apart, packed.crossing(limit)))
+        self.crossing = Crossing(*map(_apart, packed.crosstab_buffers(limit)))
         self.room = _PATIENCE + 2 * n
         self.log = make_log(self.room)
         self.n_asked = self.n_new = 0
