@@ -5,9 +5,7 @@ import numpy as np
 
 from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import begin
-from unless.kernels.cohorts import grow_shrink
+from unless.kernels.grow_shrink import begin, grow_shrink, pack_pairs
 from unless.learners.cohorts import Learned
 from unless.learners.memo import make_log, question_keys
 from unless.learners.visits import Strategy, make_search
@@ -15,7 +13,7 @@ from unless.structures.pairs import packed_width
 
 
 def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
-    graphs, table, rules, keys, memo, log, slices, crossing, search, forget
+    graphs, table, rules, keys, memo, log, slices, crosstab, search, forget
 ):
     """Learn one context after the other, in compiled code, so that only the sharing differs."""
     n, m = table.codes.shape
@@ -40,7 +38,7 @@ def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
                 memo,
                 log,
                 slices,
-                crossing,
+                crosstab,
                 search,
                 top,
                 1 << 15,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, claim, compiled, inlined, prefetch
+from unless.kernels.compiling import compare_and_swap, compiled, inlined, prefetch, without_refcount
 
 _ZERO, _ANSWER = np.uint64(0), np.uint64(3)
 _SHIFT = np.uint64(20)
@@ -35,8 +35,8 @@ class Log(NamedTuple):
 
 
 @inlined
-def expect(memo, first):
-    """Fetch the place where a key will be looked for."""
+def prefetch_slot(memo, first):
+    """Fetch the slot where a key will be looked for."""
     prefetch(memo, np.int64(first >> _SHIFT) & (memo.shape[0] - 1))
 
 
@@ -44,45 +44,45 @@ def expect(memo, first):
 def known_answer(memo, first, second):
     """Return the answer to a question, 0 if it is not known."""
     mask = memo.shape[0] - 1
-    place = np.int64(first >> _SHIFT) & mask
+    slot = np.int64(first >> _SHIFT) & mask
     while True:
         # Read once: another thread may fill a gap at any time, with the answer to another question.
-        stored = memo[place, 1]
+        stored = memo[slot, 1]
         if stored & _ANSWER == _ZERO:
             return np.int64(0)
-        if memo[place, 0] == first and (stored ^ second) & ~_ANSWER == _ZERO:
+        if memo[slot, 0] == first and (stored ^ second) & ~_ANSWER == _ZERO:
             return np.int64(stored & _ANSWER)
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
 
 
 @inlined
 def keep(memo, first, second, answer):
-    """Write an answer and return its place, or -1 where another thread has been quicker."""
+    """Write an answer and return its slot, or -1 where another thread has been quicker."""
     mask = memo.shape[0] - 1
     # From the beginning: what was a gap may be taken, and only the claim itself can tell.
-    place = np.int64(first >> _SHIFT) & mask
+    slot = np.int64(first >> _SHIFT) & mask
     while True:
-        held = memo[place, 0]
-        if held == _ZERO:
-            held = claim(memo, place, first)
-            if held == _ZERO:
-                memo[place, 1] = (second & ~_ANSWER) | np.uint64(answer)
-                return place
-        stored = memo[place, 1]
-        # A claimed place without an answer: half a key is enough to tell what is being written there.
-        if held == first and (stored == _ZERO or (stored ^ second) & ~_ANSWER == _ZERO):
+        present = memo[slot, 0]
+        if present == _ZERO:
+            present = compare_and_swap(memo, slot, first)
+            if present == _ZERO:
+                memo[slot, 1] = (second & ~_ANSWER) | np.uint64(answer)
+                return slot
+        stored = memo[slot, 1]
+        # A claimed slot without an answer: half a key is enough to tell what is being written there.
+        if present == first and (stored == _ZERO or (stored ^ second) & ~_ANSWER == _ZERO):
             return -1
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
 
 
 @inlined
 def keep_and_log(memo, first, second, answer, log, at, other):
     """Write an answer into memo and log; returns 0 if another thread has done so meanwhile, else 1."""
-    place = keep(memo, first, second, answer)
-    if place < 0:
+    slot = keep(memo, first, second, answer)
+    if slot < 0:
         return 0
-    log.answers[at, 0] = memo[place, 0]
-    log.answers[at, 1] = memo[place, 1]
+    log.answers[at, 0] = memo[slot, 0]
+    log.answers[at, 1] = memo[slot, 1]
     log.others[at] = other
     return 1
 
@@ -100,34 +100,34 @@ def count_log(log, node, begins):
 
 
 @compiled
-def sort_log(log, node, places, answers):
-    """Sort the answers about variables after a node by these; `places` says where those about each begin."""
-    log, answers = Log(borrowed(log.answers), borrowed(log.others)), borrowed(answers)
+def sort_log(log, node, starts, answers):
+    """Sort the answers about variables after a node by these; `starts` says where those about each begin."""
+    log, answers = without_refcount(log), without_refcount(answers)
     for i in range(log.others.shape[0]):
         other = log.others[i]
         if other > node:
-            answers[places[other], 0] = log.answers[i, 0]
-            answers[places[other], 1] = log.answers[i, 1]
-            places[other] += 1
+            answers[starts[other], 0] = log.answers[i, 0]
+            answers[starts[other], 1] = log.answers[i, 1]
+            starts[other] += 1
 
 
 @compiled
 def merge(memo, other):
     """Add the answers of another memo, for which there must be room; returns how many were new."""
-    memo, other = borrowed(memo), borrowed(other)
+    memo, other = without_refcount(memo), without_refcount(other)
     n_new, n_other, mask = 0, other.shape[0], memo.shape[0] - 1
     for i in range(n_other):
         if i + _AHEAD < n_other:
-            expect(memo, other[i + _AHEAD, 0])
+            prefetch_slot(memo, other[i + _AHEAD, 0])
         first, second = other[i, 0], other[i, 1]
         if second & _ANSWER == _ZERO:
             continue
-        place = np.int64(first >> _SHIFT) & mask
-        while memo[place, 1] != _ZERO and (
-            memo[place, 0] != first or (memo[place, 1] ^ second) & ~_ANSWER != _ZERO
+        slot = np.int64(first >> _SHIFT) & mask
+        while memo[slot, 1] != _ZERO and (
+            memo[slot, 0] != first or (memo[slot, 1] ^ second) & ~_ANSWER != _ZERO
         ):
-            place = (place + 1) & mask
-        if memo[place, 1] == _ZERO:
-            memo[place, 0], memo[place, 1] = first, second
+            slot = (slot + 1) & mask
+        if memo[slot, 1] == _ZERO:
+            memo[slot, 0], memo[slot, 1] = first, second
             n_new += 1
     return n_new

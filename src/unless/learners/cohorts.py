@@ -8,9 +8,8 @@ import numpy as np
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.data.dataset import Dataset
 from unless.data.ordering import code_order
-from unless.kernels.bitsets import packed_words
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import MOST_PILES
+from unless.kernels.bits import packed_words
+from unless.kernels.grow_shrink import MOST_BUCKETS, pack_pairs
 from unless.learners.visits import Contexts, Strategy, Task, learn_part
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
@@ -96,7 +95,7 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     scratch = (2 * n + 4) * (8 * words + 4 * limit + 16)
     scratch += 2 * (8 * most * words + 10 * limit + 8 * most * (most + 3))
     # What is known of each context while it is searched, and the way through them.
-    search = m * (12 + 8 * packed_words(n)) + 4 * MOST_PILES + 56 * (levels + 3 * n)
+    search = m * (12 + 8 * packed_words(n)) + 4 * MOST_BUCKETS + 56 * (levels + 3 * n)
     return graphs + table + n_workers * scratch + (n_workers + 1) * search
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import SettingError, TooLarge
-from unless.kernels.bitsets import Words
+from unless.kernels.bits import Words
 from unless.kernels.memo import Keys, Log, count_log, merge, sort_log
 from unless.runtime.memory import show_memory
 

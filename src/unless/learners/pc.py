@@ -9,9 +9,8 @@ import numpy.typing as npt
 from unless.counting.slices import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
-from unless.kernels.bitsets import Words, packed_words, unpack_sets
-from unless.kernels.pc import begin_round, pack_links, run_round
-from unless.kernels.pc_walk import Crowd, Walk
+from unless.kernels.bits import Words, packed_words, unpack_sets
+from unless.kernels.pc import ContextSet, Walk, begin_round, pack_links, run_round
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
 from unless.learners.memo import Memo, question_keys
 from unless.learners.visits import Contexts
@@ -203,8 +202,8 @@ def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Me
     n = len(packed.order)
     keys = question_keys(int(table.offsets[-1]), n)
     limit = packed.list_limit()
-    slices, crossing = packed.slices(k + 1, limit), packed.crosstab_buffers(limit)
-    crowd, walk = make_crowd(packed, shard), make_walk(packed, shard, k)
+    slices, crosstab = packed.slices(k + 1, limit), packed.crosstab_buffers(limit)
+    context_set, walk = make_context_set(packed, shard), make_walk(packed, shard, k)
     begin_round(table, slices, walk)
     n_asked, node = 0, -1
     while node < n:
@@ -212,17 +211,17 @@ def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Me
         before = max(node, 0)
         with memo.room(_PATIENCE, token.check) as guest:
             node, asked, guest.n_new = run_round(
-                k, crowd, table, rules, keys, guest.places, slices, crossing, walk, _PATIENCE, _EFFORT
+                k, context_set, table, rules, keys, guest.places, slices, crosstab, walk, _PATIENCE, _EFFORT
             )
         n_asked += asked
         token.visit(k, node - before)
     return n_asked
 
 
-def make_crowd(packed: PackedTable, shard: Shard) -> Crowd:
+def make_context_set(packed: PackedTable, shard: Shard) -> ContextSet:
     """Make room for the neighbours that each context links to a node."""
     n, m = shard.codes.shape
-    return Crowd(
+    return ContextSet(
         codes=shard.codes,
         offsets=packed.table.offsets,
         bitmaps=shard.bitmaps,
@@ -250,5 +249,5 @@ def make_walk(packed: PackedTable, shard: Shard, k: int) -> Walk:
         level=np.empty(k + 1, dtype=np.int64),
         path=np.empty((k + 1, 2), dtype=np.int64),
         names=np.empty((k + 1, 2), dtype=np.uint64),
-        place=np.empty(4, dtype=np.int64),
+        position=np.empty(4, dtype=np.int64),
     )

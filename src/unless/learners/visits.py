@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from unless.counting.slices import PackedTable
 from unless.kernels.answers import Rules
-from unless.kernels.bitsets import Words, packed_words
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import MOST_PILES, Search, begin
-from unless.kernels.cohorts import grow_shrink
+from unless.kernels.bits import Words, packed_words
+from unless.kernels.grow_shrink import MOST_BUCKETS, Search, begin, grow_shrink, pack_pairs
 from unless.kernels.memo import Log
-from unless.kernels.slices import Crossing
+from unless.kernels.slices import CrosstabBuffers
 from unless.learners.memo import Memo, Waiting, make_log, question_keys, widened
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
@@ -158,7 +156,7 @@ class _Hand:
         limit = packed.list_limit()
         # Slots 0..n for the search, as many for the shrink phase, two to scribble on.
         self.slices = packed.slices(2 * n + 4, limit)
-        self.crossing = Crossing(*map(_apart, packed.crosstab_buffers(limit)))
+        self.crosstab = CrosstabBuffers(*map(_apart, packed.crosstab_buffers(limit)))
         self.room = _PATIENCE + 2 * n
         self.log = make_log(self.room)
         self.n_asked = self.n_new = 0
@@ -185,7 +183,7 @@ class _Hand:
                     guest.places,
                     Log(self.log.answers[n_logged:], self.log.others[n_logged:]),
                     self.slices,
-                    self.crossing,
+                    self.crosstab,
                     self.search,
                     top,
                     _PATIENCE,
@@ -230,11 +228,11 @@ def _arrays_of_a_thread(packed: PackedTable) -> dict[str, npt.NDArray[Any]]:
         "visit": np.full(2, -1, dtype=np.int64),
         "stack": np.empty((int(n_levels.sum()) + 2 * n + 2, 7), dtype=np.int64),
         "buckets": np.empty(int(n_levels.max()) + 1, dtype=np.int64),
-        "piles": np.empty(MOST_PILES + 1, dtype=np.int32),
+        "bucket_starts": np.empty(MOST_BUCKETS + 1, dtype=np.int32),
         "path": np.zeros((n + 1, 2), dtype=np.int64),
         "names": np.zeros((n + 1, 2), dtype=np.uint64),
-        "held": np.zeros((n + 1, words), dtype=np.uint64),
-        "kept": np.empty((n + 1, 2), dtype=np.int64),
+        "grown": np.zeros((n + 1, words), dtype=np.uint64),
+        "shrink_path": np.empty((n + 1, 2), dtype=np.int64),
         "slots": np.empty(n + 1, dtype=np.int64),
         "blanket": np.empty((1, words), dtype=np.uint64),
     }
