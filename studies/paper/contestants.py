@@ -56,7 +56,7 @@ def learner_of(contestant: str, reading: Reading) -> Estimator:
         # As in the source of its features: a split needs no more than one row on each side.
         return DTSL(KAPPAS, min_rows=1, prior=Gaussian(reading.sd), **judged)
     if name in ("CSGS", "CSPC"):
-        return LEARNERS[name](0.05, **canonical)  # type: ignore[call-arg]
+        return LEARNERS[name](**{"alpha": 0.05, **canonical})
     return LEARNERS[name](**alone)
 
 

@@ -45,6 +45,8 @@ def told(columns, name="x", **settings):
         (["01234", "20000", "31000", "00001"] * 50, "category, 4 levels"),
         ([0] * 120 + [1] * 60 + [2] * 14 + [3, 3, 4, 4, 6, 7], f"ordered, 3 levels: 0, 1, 2 or more{MERGED}"),
         ([0] * 150 + list(range(2, 27)) * 2, "number, cut at 1"),
+        (list(range(1930, 1980)) * 4, "number, cut at 1940, 1955, 1970"),
+        (list(range(1930, 5930, 20)), "number, cut at 3,000, 4,000, 5,000"),
         ([0.0] * 120 + [i / 10 for i in range(1, 81)], "number, cut at above 0, 5"),
         (["x"] * 100 + [None] * 100, "category, 1 levels, missing is a level"),
     ],
@@ -334,7 +336,9 @@ def test_lines_are_changed_by_arguments():
     assert unless.read(table, roles={"id": "excluded", "b": "text"}).names == ("x", "sex")
     with pytest.raises(DataError, match="'sex' holds text and is no number"):
         unless.read(table, roles={"sex": "number"})
-    with pytest.raises(SettingError, match="'nonsense' is not known; choose one of 'category'"):
+    with pytest.raises(
+        SettingError, match="'nonsense' is no role that roles= can give to column 'x'; choose one of category"
+    ):
         unless.read(table, roles={"x": "nonsense"})
     with pytest.raises(UnknownName, match="exclude= names 'B'"):
         unless.read(table, exclude=["B"])
@@ -470,3 +474,34 @@ def test_numbers_with_signs_are_no_identifiers(write):
     assert (
         unless.prepare({"k": codes, "a": ["x", "y"] * 150, "b": ["u", "v"] * 150})["k"].role == "identifier"
     )
+
+
+def test_codes_that_may_stand_for_no_answer_are_named():
+    rng = np.random.default_rng(8)
+    scale, low, age = rng.integers(1, 6, 300), rng.integers(1, 8, 300), rng.integers(18, 80, 300)
+    scale[:15], low[:15], age[:15] = 99, -9, 999
+    table = {"q": scale.tolist(), "r": low.tolist(), "age": age.tolist(), "s": (age % 10).tolist()}
+    (note,) = unless.prepare(table).notes
+    assert note == (
+        "99 in 'q', -9 in 'r', 999 in 'age' may stand for no answer; if so, name all that stands for missing "
+        "with missing_values=."
+    )
+    assert unless.prepare(table)["q"].levels[-1] == "99"
+    assert unless.prepare(table, missing_values=["99", "-9", "999"]).notes == ()
+    assert "'q'" not in str(unless.prepare(table, roles={"q": "category"}).notes)
+
+
+@pytest.mark.parametrize("answer", ["Prefer not to say", "Don't know", "No answer", "Refuse to answer"])
+def test_a_scale_keeps_its_order_beside_some_who_do_not_answer(answer):
+    places = ["never", "sometimes", "often", "always"] * 50
+    few = unless.prepare({"x": [answer] * 5 + places[5:], "sex": SEX})
+    assert (few["x"].role, few["x"].no_answers, few.notes) == ("ordered", (answer,), ())
+    many = unless.prepare({"x": [answer] * 40 + places[40:], "sex": SEX})
+    assert many["x"].role == "category"
+    (note,) = many.notes
+    assert note == (
+        f"'x' has no order with {answer!r} as a level; if it is to be missing, name all that stands for "
+        "missing with missing_values=."
+    )
+    again = unless.prepare({"x": [answer] * 40 + places[40:], "sex": SEX}, missing_values=[answer])
+    assert (again["x"].role, again.notes) == ("ordered", ())

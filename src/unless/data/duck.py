@@ -249,7 +249,7 @@ class Workshop:
     def _too_large(self) -> TooLarge:
         return TooLarge(
             f"{self.title} does not fit into the {show_memory(self.max_memory)} allowed while its rows are "
-            "collapsed; choose fewer columns with columns=, merge levels with bins= or rare=, or raise "
+            "collapsed; leave columns out with exclude=, merge levels with bins= or rare=, or raise "
             "max_memory=."
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
-from unless.data.cutting import n_groups, spoken_cut
+from unless.data.cutting import format_cuts, n_groups
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
@@ -28,7 +28,7 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.scales import KNOWN_ORDERS, LEAST_ORDERED
+from unless.data.scales import BUT_FOR, KNOWN_ORDERS, LEAST_ORDERED, find_no_answer_codes
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source
@@ -161,8 +161,13 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, P
     weight = source.times if count is None else _count_sql(source, source.field(count))
     found = profile(source, looked, how, shop, weight)
     if not any(one.n_rows for one in found.values()):
+        if fields and not looked:
+            raise DataError("There is nothing to relate, as every column is left out; exclude fewer columns.")
         # Said in one sentence where the rows are read.
-        return source, Plan(tuple(PlanLine(name=one.name, role="category") for one in fields)), found
+        lines = {one.name: PlanLine(name=one.name, role="category") for one in fields}
+        if count is not None:
+            lines[count] = PlanLine(name=count, role="count", kept=False, why=AS_ASKED)
+        return source, Plan(tuple(lines.values())), found
     source = _read_numerals(source, found, how, shop, weight)
     if count is None and (name := _find_count(source, found, how, shop)) is not None:
         count = name
@@ -348,8 +353,9 @@ def _cut_at(line: PlanLine, one: Profile, at: Sequence[float]) -> PlanLine:
 
 def _steps_told(relation: Relation, at: Sequence[float]) -> str:
     labels = [label for label, _, _ in relation.steps]
-    told = [f"{labels[0]} where {relation.source} is under {spoken_cut(at[0])}"]
-    told += [f"{label} from {spoken_cut(cut)}" for label, cut in zip(labels[1:], at, strict=True)]
+    cuts = format_cuts(at)
+    told = [f"{labels[0]} where {relation.source} is under {cuts[0]}"]
+    told += [f"{label} from {cut}" for label, cut in zip(labels[1:], cuts, strict=True)]
     return ", ".join(told)
 
 
@@ -363,8 +369,8 @@ def _at_least_two(lines: dict[str, PlanLine], found: Mapping[str, Profile]) -> d
     listed = ", ".join(gone[:8]) + (f" and {len(gone) - 8:,} more" if len(gone) > 8 else "")
     have = f"only {kept[0].name!r} is" if kept else "no column is"
     raise DataError(
-        f"There is nothing to relate, as {have} left to look at without {listed}; name the columns to keep "
-        "with columns= or say what they are with roles=."
+        f"There is nothing to relate, as {have} left to look at without {listed}; exclude fewer columns, or "
+        "say what they are with roles=."
     )
 
 
@@ -490,7 +496,34 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
             f"Cells of {shown_names(several)} may hold several answers at once; if so, split them with "
             f"roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
         )
-    return notes
+    return [*notes, *_no_answer_notes(lines, found)]
+
+
+def _no_answer_notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> Iterator[str]:
+    """Name what may stand for no answer, and is read as any other level."""
+    way = "name all that stands for missing with missing_values=."
+    scales = [name for name, line in lines.items() if line.kept and line.why.startswith(BUT_FOR)]
+    if scales:
+        labels = list(dict.fromkeys(lines[name].why.removeprefix(BUT_FOR) for name in scales))
+        have = f"{shown_names(scales)} {'has' if len(scales) == 1 else 'have'}"
+        yield f"{have} no order with {', '.join(labels[:3])} as a level; if it is to be missing, {way}"
+    codes = {
+        name: codes
+        for name, line in lines.items()
+        if line.kept and AS_ASKED not in line.why and (codes := _no_answer_codes(found.get(name)))
+    }
+    if codes:
+        told = [f"{', '.join(map(str, some))} in {name!r}" for name, some in codes.items()]
+        more = f" and in {len(told) - 4:,} more columns" if len(told) > 4 else ""
+        yield f"{', '.join(told[:4])}{more} may stand for no answer; if so, {way}"
+
+
+def _no_answer_codes(one: Profile | None) -> tuple[int, ...]:
+    if one is None or one.numbers is None or not one.is_whole or one.labels is None:
+        return ()
+    if one.n_rows < FEW_ROWS:
+        return ()
+    return find_no_answer_codes(one.numbers.values.tolist())
 
 
 def _holds_several(one: Profile) -> bool:

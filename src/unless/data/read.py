@@ -403,7 +403,8 @@ def _check_known(source: Source, draft: Draft, shop: Workshop, how: Settings) ->
         label = min(unknown)
         row = find_row(source, draft.field, draft.raw[draft.labels.index(label)], shop)
         where = f" (row {row:,})" if row else ""
+        listed = "the levels given by ordered=" if draft.name in how.ordered else "its levels="
         raise UnknownLevel(
-            f"{label!r} in column {draft.name!r}{where} is not among its levels={shorten(given)}; add it "
+            f"{label!r} in column {draft.name!r}{where} is not among {listed}{shorten(given)}; add it "
             "there or correct the table."
         )

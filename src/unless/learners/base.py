@@ -1,26 +1,32 @@
-"""scikit-learn's estimator protocol, without importing scikit-learn."""
+"""What all learners have in common: settings, fit, what is said of the answer, and how files keep it.
 
-import inspect
+`Estimator` follows scikit-learn's protocol without importing scikit-learn. `Learner` adds the settings of the
+machine and runs `_learn` with what they ask for.
+"""
+
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transform
 
 import numpy as np
+import numpy.typing as npt
 
 from unless import __version__
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.data.showing import html_table
-from unless.errors import DataError, NotFitted, SettingError, interrupt_in
-from unless.formats.record import Record, load_record, save_record
+from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
+from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
-from unless.inference.priors import Gaussian, Prior
-from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, check_work, text_array, work_stamp
+from unless.inference.priors import Gaussian, Prior, parse_prior
+from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
+from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
 from unless.runtime.memory import memory_errors_explained
 
 if TYPE_CHECKING:
@@ -28,19 +34,18 @@ if TYPE_CHECKING:
     from unless.knowledge.asking import Asked
     from unless.knowledge.statements import Statements
 
+# A network of at most so many states is fitted for a report without being asked for.
+CHEAP_STATES = 4096
 
-class Estimator:
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, learned))
+class Estimator(HasSettings):
     """Settings in the constructor, learned things with a trailing underscore.
 
-    A learner defines `__init__`, which only stores its arguments, and `_learn(data)`, which sets
-    `structure_`, `n_tests_` and `n_distinct_tests_`. One that learns more than these says with
-    `_to_record` and `_from_record` how files keep it.
+    A subclass declares its settings as fields (see `settings.py`); the constructor stores them, in the order
+    of the class, then of its base. One that learns more than a structure says with `_to_record` and
+    `_from_record` how files keep it.
     """
-
-    # Settings that cannot change the answer, and are not kept with it.
-    machine_settings: ClassVar[frozenset[str]] = frozenset(
-        {"n_jobs", "show_progress", "max_memory", "work_dir", "resume"}
-    )
 
     # What files keep of the answer.
     kept_structure: ClassVar[type] = object
@@ -55,36 +60,17 @@ class Estimator:
     _statements: "Statements | None"
     # What ends with the learning: the lock of its checkpoint store.
     _stack: ExitStack | None = None
+    notes_: tuple[str, ...]
+    feature_names_in_: npt.NDArray[Any]
+    n_features_in_: int
     n_tests_: int
     # None where the work was cut into shards that may ask the same: then at most so many are distinct.
     n_distinct_tests_: int | None
     max_distinct_tests_: int | None = None
 
-    def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
-
-        `sample_weight` gives each row of X as many copies as it says; whole numbers only.
-        """
-        return self._fit(X, sample_weight)
-
-    def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
-        self.check_settings()
-        check_work(*self._work())
-        data = self._dataset(X, sample_weight)
-        if not data.n_distinct:
-            raise DataError("The table has no rows; there is nothing to learn from.")
-        try:
-            with memory_errors_explained(), ExitStack() as self._stack:
-                self._learn(drawn_alike(data), **beside)
-        except SystemError as error:
-            raise interrupt_in(error) or error from None
-        finally:
-            self._stack = None
-        self.feature_names_in_ = np.array(data.names, dtype=object)
-        self.n_features_in_ = data.n_variables
-        self.notes_ = data.notes
-        self.data_, self._statements, self.target_, self._scorer = data, None, None, None
-        return self
+    def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:
+        """Learn from a table; each subclass says from which."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it learns.")
 
     def network(
         self,
@@ -99,11 +85,12 @@ class Estimator:
         `CanonicalModel.features` makes. Rows with missing values are used for what they show, by EM;
         `incomplete="drop"` leaves them out.
         """
-        from unless.learners.network import network
+        from unless.structures.featuring import features_of
+        from unless.weights.fitting import fit_weights
 
         self.check_fitted()
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
-        return network(self.structure_, data, prior, features, **settings)
+        return fit_weights(features_of(self.structure_, features), data, prior, **settings)
 
     def score(self, X: object, y: object = None) -> float:  # noqa: ARG002
         """Return the mean pseudo-log-likelihood of the rows of a table, in nats: larger is better.
@@ -115,16 +102,15 @@ class Estimator:
         """
         from unless.learners.scoring import held_out_score
 
-        return held_out_score(self, X)
+        data = self._remembered("est.network(data).pseudo_log_likelihood(X)")
+        return held_out_score(self._scoring_network, data, X, type(self).__name__, **self._machine())
 
     def _scoring_network(self) -> "LogLinearModel":
         """Return the network of the rows learned from, with weights."""
         if self._scorer is None:
             data = self._remembered("est.network(data).pseudo_log_likelihood(X)")
-            settings = self.get_params()
-            machine = {name: settings[name] for name in ("max_memory", "show_progress") if name in settings}
             # Files keep complete rows only, and a learner that comes from one must score alike.
-            self._scorer = self.network(data, incomplete="drop", **machine)
+            self._scorer = self.network(data, incomplete="drop", **self._machine())
         return self._scorer
 
     @property
@@ -142,10 +128,10 @@ class Estimator:
 
         self.check_fitted()
         if self._statements is None:
-            settings = self.get_params()
-            machine = {name: settings[name] for name in ("max_memory", "show_progress") if name in settings}
             data = self._remembered("unless.explain(est.structure_, data)")
-            self._statements = explain_as_learned(self._proposing(), data, settings, **machine)
+            self._statements = explain_as_learned(
+                self._proposing(), data, self.get_params(), **self._machine()
+            )
         return self._statements
 
     def _proposing(self) -> Any:
@@ -202,10 +188,46 @@ class Estimator:
             Counts below this are not in the file, and others are rounded to multiples of it; no rows are
             kept. docs/limits.md states the rule.
         """
-        from unless.learners.reporting import report
+        from unless.inference.rows import read_rows
+        from unless.knowledge.explaining import explain_as_learned
+        from unless.report.build import Source
+        from unless.report.disclosure import Disclosure
+        from unless.report.whatif import n_states
+        from unless.report.writing import write_report
 
         self.check_fitted()
-        report(self, path, data, network, target, title, rows, min_cell)
+        domain = self.structure_.domain
+        if data is None:
+            table = self._remembered("est.report(path, data=data)")
+            statements = self._all_statements()
+        else:
+            table = read_rows(domain, data)
+            statements = explain_as_learned(self.structure_, table, self.get_params())
+        if network is None and Disclosure.of(rows, min_cell).keeps_rows and n_states(domain) <= CHEAP_STATES:
+            network = self.network(table)
+        write_report(
+            self.structure_,
+            table,
+            path,
+            statements=statements,
+            network=network or None,
+            source=Source(
+                learner=type(self).__name__,
+                settings=self.answer_settings(),
+                n_tests=self.n_tests_,
+                n_distinct_tests=self._distinct_tests(),
+                notes=self.notes_ if data is None else table.notes,
+            ),
+            target=target or self.target_,
+            title=title,
+            rows=rows,
+            min_cell=min_cell,
+        )
+
+    def _machine(self) -> dict[str, Any]:
+        """Return the settings of the machine that other functions have as well."""
+        settings = self.get_params()
+        return {name: settings[name] for name in ("max_memory", "show_progress")}
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()
@@ -213,8 +235,8 @@ class Estimator:
             raise NotFitted(f"The file this {type(self).__name__} came from keeps no rows; call {way_out}.")
         return self.data_
 
-    def _revived(self) -> None:
-        """Settle what else follows from what a file brought back."""
+    def _restored(self) -> None:
+        """Set what else follows from the record of a file."""
 
     def _to_record(self) -> tuple[Any, dict[str, Any]]:
         """Return what files keep of the answer: a structure and plain results, for `_from_record`."""
@@ -225,78 +247,6 @@ class Estimator:
             kinds = type(structure).__name__, self.kept_structure.__name__
             raise SettingError(f"its structure is a {kinds[0]} and no {kinds[1]}")
         self.structure_, self._statements = structure, None
-
-    def _dataset(self, X: object, sample_weight: Any) -> Dataset:
-        if isinstance(X, Dataset) and sample_weight is None:
-            return X
-        shown = getattr(self, "show_progress", None)
-        if sample_weight is None:
-            from unless.data.read import read
-
-            return read(X, show_progress=shown)
-        from unless.data.weighting import read_weighted
-
-        return read_weighted(X, sample_weight, show_progress=shown)
-
-    def _work(self) -> tuple[Any, Any]:
-        settings = self.get_params()
-        return settings.get("work_dir"), settings.get("resume", False)
-
-    def _checkpoint_store(self, data: Dataset, *beside: Dataset) -> CheckpointStore | None:
-        """Return where finished parts of the work are kept, if they are; `beside` shapes the answer too."""
-        work_dir, resume = self._work()
-        if work_dir is None:
-            return None
-        digests = [table_digest(table) for table in (*beside, data)]
-        stamp = work_stamp(__version__, type(self).__name__, self.answer_settings(), *digests)
-        return CheckpointStore.enter(work_dir, resume, stamp, TABLES, self._stack)
-
-    def _restore(self, store: CheckpointStore | None) -> bool:
-        """Read an answer that was finished before; for learners that do more than join shards."""
-        record = None if store is None else store.read_answer(_read_answer)
-        if record is None:
-            return False
-        results: Mapping[str, Any] = record.results
-        self._from_record(record.structure, results)
-        self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
-        return True
-
-    def _checkpoint(self, store: CheckpointStore | None) -> None:
-        """Save a finished answer."""
-        if store is not None:
-            structure, results = self._to_record()
-            costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
-            record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
-            store.write_answer(lambda path: save_record(record, path, follow_links=False))
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-
-    def _learn(self, data: Dataset) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not say how it learns.")
-
-    @classmethod
-    def default_settings(cls) -> dict[str, Any]:
-        """Return the constructor's arguments with their defaults, in their order."""
-        parameters = inspect.signature(cls).parameters.values()
-        return {parameter.name: parameter.default for parameter in parameters}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the settings by name."""
-        return {name: getattr(self, name) for name in self.default_settings()}
-
-    def set_params(self, **settings: Any) -> Self:
-        """Change settings by name."""
-        for name, value in settings.items():
-            if name not in self.default_settings():
-                known = ", ".join(self.default_settings())
-                raise SettingError(f"{type(self).__name__} has no setting {name!r}; it has {known}.")
-            setattr(self, name, value)
-        return self
-
-    def answer_settings(self) -> dict[str, Any]:
-        """Return the settings that shape the answer: those that are saved with it."""
-        return {name: value for name, value in self.get_params().items() if name not in self.machine_settings}
 
     def check_fitted(self) -> None:
         """Raise `NotFitted` unless `fit` was called."""
@@ -319,7 +269,6 @@ class Estimator:
         # What other parts of the library use is no help to people.
         inner = (
             "answer_settings", "check_fitted", "check_settings", "default_settings", "kept_structure",
-            "machine_settings",
         )  # fmt: skip
         return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
@@ -334,14 +283,102 @@ class Estimator:
         exact = self.n_distinct_tests_
         return f"at most {self.max_distinct_tests_:,}" if exact is None else f"{exact:,}"
 
-    def __repr__(self) -> str:
-        defaults = self.default_settings()
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if not _same(value, defaults[name])
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+
+class Learner(Estimator):
+    """An estimator that learns a structure: `_learn` sets `structure_`, `n_tests_` and `n_distinct_tests_`.
+
+    Parameters
+    ----------
+    max_memory
+        What the work may take, in bytes or as a text such as "2 GB"; it is refused where an estimate exceeds
+        it. None means 60 % of what is free, at most 4 GiB.
+    n_jobs
+        Number of workers, -1 for all cores; None means 1, or what joblib's `parallel_config` says. The answer
+        is the same.
+    work_dir, resume
+        A folder that keeps finished parts of the work; `resume=True` goes on from there.
+    show_progress
+        Whether to draw a progress bar; None draws it where somebody is looking.
+    """
+
+    max_memory: int | str | None = setting(default=None, check=check_memory, machine=True)
+    n_jobs: int | None = setting(default=None, check=check_n_jobs, machine=True)
+    work_dir: str | os.PathLike[str] | None = setting(default=None, check=check_folder, machine=True)
+    resume: bool = setting(default=False, machine=True)
+    show_progress: bool | None = setting(default=None, machine=True)
+
+    def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
+
+        `sample_weight` gives each row of X as many copies as it says; whole numbers only.
+        """
+        return self._fit(X, sample_weight)
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        super().check_settings()
+        if self.resume and self.work_dir is None:
+            raise SettingError(
+                "resume=True needs the folder of the work to go on with; give it as work_dir=."
+            )
+
+    def _learn(self, data: Dataset) -> None:
+        raise NotImplementedError
+
+    def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
+        self.check_settings()
+        data = self._dataset(X, sample_weight)
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
+        try:
+            with memory_errors_explained(), ExitStack() as self._stack:
+                self._learn(drawn_alike(data), **beside)
+        except SystemError as error:
+            raise interrupt_in(error) or error from None
+        finally:
+            self._stack = None
+        self.feature_names_in_ = np.array(data.names, dtype=object)
+        self.n_features_in_ = data.n_variables
+        self.notes_ = data.notes
+        self.data_, self._statements, self.target_, self._scorer = data, None, None, None
+        return self
+
+    def _dataset(self, X: object, sample_weight: Any) -> Dataset:
+        if isinstance(X, Dataset) and sample_weight is None:
+            return X
+        if sample_weight is None:
+            from unless.data.read import read
+
+            return read(X, show_progress=self.show_progress)
+        from unless.data.weighting import read_weighted
+
+        return read_weighted(X, sample_weight, show_progress=self.show_progress)
+
+    def _checkpoint_store(self, data: Dataset, *beside: Dataset) -> CheckpointStore | None:
+        """Return where finished parts of the work are kept, if they are; `beside` shapes the answer too."""
+        if self.work_dir is None:
+            return None
+        digests = [table_digest(table) for table in (*beside, data)]
+        stamp = work_stamp(__version__, type(self).__name__, self.answer_settings(), *digests)
+        return CheckpointStore.enter(self.work_dir, self.resume, stamp, TABLES, self._stack)
+
+    def _restore(self, store: CheckpointStore | None) -> bool:
+        """Read an answer that was finished before; for learners that do more than join shards."""
+        record = None if store is None else store.read_answer(_read_answer)
+        if record is None:
+            return False
+        results: Mapping[str, Any] = record.results
+        self._from_record(record.structure, results)
+        self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
+        return True
+
+    def _checkpoint(self, store: CheckpointStore | None) -> None:
+        """Save a finished answer."""
+        if store is not None:
+            structure, results = self._to_record()
+            costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
+            record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
+            store.write_answer(lambda path: save_record(record, path, follow_links=False))
 
 
 def _not_fitted(sentence: str) -> NotFitted:
@@ -353,6 +390,95 @@ def _not_fitted(sentence: str) -> NotFitted:
     members = {"__reduce__": lambda error: (NotFitted, error.args)}
     kind: type[NotFitted] = type("NotFitted", (NotFitted, known.NotFittedError), members)
     return kind(sentence)
+
+
+def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
+    """Say what a fitted estimator learned, how and from what, in plain values."""
+    from unless.knowledge.keeping import keep_statements
+
+    settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
+    structure, more = learned._to_record()
+    results: dict[str, Value] = {
+        "n_tests": learned.n_tests_,
+        "n_distinct_tests": learned.n_distinct_tests_,
+        **(
+            {} if learned.max_distinct_tests_ is None else {"max_distinct_tests": learned.max_distinct_tests_}
+        ),
+        "notes": list(learned.notes_),
+        **more,
+        **({} if learned.target_ is None else {"target": learned.target_}),
+    }
+    table: Dataset | None = getattr(learned, "data_", None) if rows else None
+    if table is not None:
+        # Files keep no weights.
+        table = drawn_alike(table)
+    said = _statements(learned) if statements else None
+    kept = None if said is None else keep_statements(said, with_tables=rows)
+    return Record(structure, type(learned).__name__, settings, results, table, kept)
+
+
+def _statements(learned: Estimator) -> "Statements | None":
+    """Return what is said, if it can be: a structure too large to explain is kept all the same."""
+    try:
+        return learned._all_statements()
+    except (TooLarge, NotFitted):
+        return None
+
+
+def restore(learner: Estimator, record: Record) -> Estimator:
+    """Give an estimator the settings and the answer of a record, and return it."""
+    from unless.knowledge.keeping import read_statements
+
+    learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
+    learner.check_settings()
+    learner._from_record(record.structure, record.results)
+    learner.n_tests_ = _number(record, "n_tests")
+    if "max_distinct_tests" in record.results:
+        learner.n_distinct_tests_, learner.max_distinct_tests_ = None, _number(record, "max_distinct_tests")
+    else:
+        learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
+    notes = record.results.get("notes")
+    if not isinstance(notes, list):
+        raise SettingError("its notes are not a list")
+    learner.notes_ = tuple(map(str, notes))
+    if record.table is not None:
+        learner.data_ = replace(record.table, notes=learner.notes_)
+    if record.statements is not None:
+        learner._statements = read_statements(record.statements, record.domain)
+    learner.target_ = _target(record)
+    learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
+    learner.n_features_in_ = len(record.domain)
+    learner._restored()
+    return learner
+
+
+def _target(record: Record) -> str | None:
+    target = record.results.get("target")
+    if target is not None and target not in record.domain:
+        raise SettingError(f"its target {target!r} is not one of its variables")
+    return None if target is None else str(target)
+
+
+def _number(record: Record, name: str) -> int:
+    value = record.results.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise SettingError(f"its {name} is {value!r}, no number of tests")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Write priors as text and numpy's numbers as numbers; everything else is plain already."""
+    if isinstance(value, Prior):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return [_plain(one) if isinstance(one, Prior | np.generic) else one for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _rich(name: str, value: Any) -> Any:
+    if name != "prior" or value is None or value == "validate":
+        return value
+    return [parse_prior(one) for one in value] if isinstance(value, list) else parse_prior(value)
 
 
 def table_digest(data: Dataset) -> str:
@@ -384,10 +510,3 @@ TABLES = InputCodec(table_digest, _table_arrays, _read_table)
 def _read_answer(path: Path) -> tuple[object, Record]:
     record = load_record(path)
     return record.settings.get("stamp"), record
-
-
-def _same(value: object, default: object) -> bool:
-    # Arrays compare element by element, and are never a default; a file gives lists back for tuples.
-    if isinstance(value, list) and isinstance(default, tuple):
-        value = tuple(value)
-    return type(value) is type(default) and bool(value == default)

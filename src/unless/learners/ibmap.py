@@ -1,7 +1,6 @@
 """IBMAP-HC: the graph whose independences are most probable (Schlueter, Bromberg and Edera, AMAI 2014)."""
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,10 @@ from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.independence.oracle import terms_at
-from unless.learners.base import Estimator
+from unless.learners.base import Learner
 from unless.learners.climbing import Limits, Links, Scorer
 from unless.learners.expeditions import Expedition
-from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
+from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.runtime.checkpoints import Checkpoint
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import progress
@@ -42,7 +41,7 @@ class Assertion:
         return html_table(f"{self.claim}, probability {self.probability:.3g}", ("given",), [(given,)])
 
 
-class IBMAPHC(Estimator):
+class IBMAPHC(Learner):
     """Learn one graph by hill climbing on the probability of what it asserts.
 
     For every ordered pair a graph asserts that b depends on a given the rest of a's blanket, if b is in it,
@@ -79,40 +78,13 @@ class IBMAPHC(Estimator):
     """
 
     kept_structure = Graph
-    score_: float
-    assertions_: dict[Edge, Assertion]
-
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        *,
-        n_restarts: int = 0,
-        random_state: int | None = 0,
-        max_blanket: int | None = None,
-        required_edges: EdgeNames = None,
-        forbidden_edges: EdgeNames = None,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.max_blanket = max_blanket
-        self.required_edges = required_edges
-        self.forbidden_edges = forbidden_edges
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_at_least("n_restarts", self.n_restarts, 0, optional=False)
-        check_at_least("max_blanket", self.max_blanket, 0)
-        check_n_jobs(self.n_jobs)
-        check_at_least("random_state", self.random_state, 0)
+    n_restarts: int = setting(default=0, check=at_least(0, optional=False))
+    random_state: int | None = setting(default=0, check=at_least(0))
+    max_blanket: int | None = setting(default=None, check=at_least(0))
+    required_edges: EdgeNames = setting(default=None)
+    forbidden_edges: EdgeNames = setting(default=None)
+    score_: float = learned()
+    assertions_: dict[Edge, Assertion] = learned()
 
     def _learn(self, data: Dataset) -> None:
         n_workers = self._check_memory(data)

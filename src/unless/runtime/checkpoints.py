@@ -387,16 +387,6 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, Iterable) else repr(value)
 
 
-def check_work(work_dir: object, resume: object) -> None:
-    """Refuse settings that are no folder, or nothing to resume from."""
-    if work_dir is not None and (not isinstance(work_dir, str | os.PathLike) or not str(work_dir).strip()):
-        raise SettingError(f"work_dir={work_dir!r} must be None or the path of a folder.")
-    if not isinstance(resume, bool | np.bool_):
-        raise SettingError(f"resume={resume!r} must be True or False.")
-    if resume and work_dir is None:
-        raise SettingError("resume=True needs the folder of the work to go on with; give it as work_dir=.")
-
-
 def text_array(text: str) -> npt.NDArray[np.uint8]:
     """Return a text as an array, for a file of arrays."""
     return np.frombuffer(text.encode(), dtype=np.uint8)

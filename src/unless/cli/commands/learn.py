@@ -283,7 +283,7 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
 
 def _document(learner: "Estimator") -> dict[str, Any]:
     from unless.cli.telling import document
-    from unless.learners.files import make_record
+    from unless.learners.base import make_record
 
     record = make_record(learner, rows=False, statements=False)
     about = record.learner, record.settings, record.results
@@ -292,7 +292,7 @@ def _document(learner: "Estimator") -> dict[str, Any]:
 
 def _tell(learner: "Estimator") -> None:
     from unless.cli.display import say
-    from unless.cli.telling import say_statements, summary
+    from unless.cli.telling import LEGEND, say_statements, summary
     from unless.cli.wording import count
     from unless.structures.canonical import CanonicalModel
 
@@ -310,3 +310,5 @@ def _tell(learner: "Estimator") -> None:
     if learner.statements_:
         say(f"{summary(learner.statements_)}\n")
     say_statements(learner.statements_, at_most=MOST_SENTENCES)
+    if learner.statements_:
+        say(f"\n{LEGEND}")
