@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.graphs import learn_graphs, memory_left
 from unless.learners.settings import (
     EdgeNames,
@@ -16,8 +16,6 @@ from unless.learners.settings import (
     setting,
 )
 from unless.learners.visits import Strategy
-from unless.runtime.memory import parse_memory
-from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 
 
@@ -73,9 +71,8 @@ class CSGS(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
-    def _learn(self, data: Dataset) -> None:
-        max_bytes = parse_memory(self.max_memory)
-        memory_left(data, max_bytes, self.n_jobs)
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        memory_left(data, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(
             data,
@@ -89,9 +86,7 @@ class CSGS(Learner):
             forbidden=self.forbidden_edges,
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        store = self._checkpoint_store(data)
-        with progress("CSGS", self.show_progress, data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, store)
+        learned = learn_graphs(data, order, strategy, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

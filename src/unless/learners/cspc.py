@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.graphs import learn_pc_graphs, pc_memory_left
 from unless.learners.settings import (
     EdgeNames,
@@ -15,8 +15,6 @@ from unless.learners.settings import (
     resolve_order,
     setting,
 )
-from unless.runtime.memory import parse_memory
-from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 
 
@@ -64,9 +62,8 @@ class CSPC(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
-    def _learn(self, data: Dataset) -> None:
-        max_bytes = parse_memory(self.max_memory)
-        pc_memory_left(data, max_bytes, self.n_jobs)
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        pc_memory_left(data, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(
             data,
@@ -80,9 +77,7 @@ class CSPC(Learner):
             forbidden=self.forbidden_edges,
         )
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        store = self._checkpoint_store(data)
-        with progress("CSPC", self.show_progress) as bar:
-            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, bar, store)
+        learned = learn_pc_graphs(data, order, rules, most, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

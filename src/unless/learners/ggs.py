@@ -9,9 +9,8 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.errors import TooLarge
 from unless.independence.multiplicity import adjusted
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
 from unless.learners.gating import FEW_GATES, MAX_GATE_LEVELS, GateSearch, GateTree
@@ -21,8 +20,8 @@ from unless.learners.settings import EdgeNames, at_least, between, edge_limits, 
 from unless.referee.regressions import Bools, Table
 from unless.referee.wide import MOST_REGULAR, WideTester
 from unless.runtime.interrupts import CancelToken, cancellable
-from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.progress import Bar, progress
+from unless.runtime.memory import check_need
+from unless.runtime.progress import Bar
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 from unless.structures.regions import Region
@@ -79,6 +78,7 @@ class GGS(Learner):
     """
 
     kept_structure = LabelledGraph
+    saves_answer = True
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     # 1 proposes every candidate.
     fdr: float = setting(default=0.05, check=_check_fdr)
@@ -91,14 +91,11 @@ class GGS(Learner):
     forbidden_edges: EdgeNames = setting(default=None)
     claims_: list[Claim] = learned()
 
-    def _learn(self, data: Dataset) -> None:
-        self._check_memory(data)
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        self._check_memory(data, run)
         rules = self._rules(data.domain)
-        store = self._checkpoint_store(data)
-        if self._restore(store):
-            return
-        with progress("GGS", self.show_progress) as bar:
-            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, store, bar)
+        with run.progress() as bar:
+            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, run.store, bar)
             linker, pairs = _linked(ground, searches, trees, bar)
         names = ground.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(ground.required)).tolist()}
@@ -112,7 +109,6 @@ class GGS(Learner):
         self.n_distinct_tests_ = min(
             self.n_tests_, linker.n_asked + sum(search.asker.n_distinct for search in searches)
         )
-        self._checkpoint(store)
 
     def _rules(self, domain: Domain) -> GateRules:
         # Refuses what is both required and forbidden, or no list of pairs.
@@ -129,22 +125,12 @@ class GGS(Learner):
             never,
         )
 
-    def _check_memory(self, data: Dataset) -> None:
-        """Refuse work that would not fit, with the estimate, before any of it."""
-        from joblib import effective_n_jobs
-
+    def _check_memory(self, data: Dataset, run: Run) -> None:
         n, m = data.n_variables, data.n_distinct
         few = [one.name for one in data.domain if len(one.levels) <= MOST_REGULAR]
         data = data.select(few) if len(few) > 1 else data.select(data.names[:1])
-        n_threads = effective_n_jobs(self.n_jobs)
-        need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, FEW_GATES, n_threads)
-        limit = parse_memory(self.max_memory)
-        if need > limit:
-            raise TooLarge(
-                f"Regressions among {n:,} variables in {m:,} distinct rows would need about "
-                f"{show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer columns or "
-                "raise max_memory=."
-            )
+        need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, FEW_GATES, run.n_workers)
+        check_need(need, run.max_bytes, f"Regressions among {n:,} variables in {m:,} distinct rows")
 
     def _proposing(self) -> Graph:
         # Its regressions look at every pair, as those behind sentences do: none is left out beforehand.

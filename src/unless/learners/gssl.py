@@ -90,7 +90,7 @@ class GSSL(FeatureLearner):
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, self._bar, self._store)
+        search = Search(working, unseen, fitting, priors, self._run.bar, self._run.store)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
@@ -108,7 +108,7 @@ class GSSL(FeatureLearner):
     def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
         limit = parse_memory(self.max_memory)
         draws = [setting["n_draws"] for setting in settings]
-        generated = generate_features(data, draws, self._seed, limit, self._bar)
+        generated = generate_features(data, draws, self._seed, limit, self._run.bar)
         return WorkingSets(generated, **self._layout())
 
     def _converged(
@@ -123,12 +123,12 @@ class GSSL(FeatureLearner):
         """Fit to the end, and put the features in the order of sets."""
         tolerance = TOLERANCE * data.n_rows
         # How many it takes shows only at the end.
-        self._bar.begin("rounds of the last fit", None)
+        self._run.bar.begin("rounds of the last fit", None)
         # Features are numbered by the draws, and where the rounds begin says what was chosen from.
         begins = settings_digest([table_digest(data), setting, prior, *(array.tolist() for array in start)])
-        checkpoint = Checkpoint(self._store, f"fit-{begins}")
+        checkpoint = Checkpoint(self._run.store, f"fit-{begins}")
         here, n_iterations = working.converge(
-            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, checkpoint
+            members, prior, start, tolerance, _MOST_ITERATIONS, self._run.bar, checkpoint
         )
         arrays = working.generated.spelled(here.features)
         features = FeatureSet.from_arrays(data.domain, arrays)

@@ -10,15 +10,14 @@ import numpy as np
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
-from unless.errors import SettingError, TooLarge
+from unless.errors import SettingError
 from unless.independence.oracle import terms_at
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.climbing import Limits, Links, Scorer
 from unless.learners.expeditions import Expedition
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.runtime.checkpoints import Checkpoint
-from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.progress import progress
+from unless.runtime.memory import check_need
 from unless.structures.graph import Graph
 from unless.structures.pairs import Edge
 
@@ -78,6 +77,7 @@ class IBMAPHC(Learner):
     """
 
     kept_structure = Graph
+    saves_answer = True
     n_restarts: int = setting(default=0, check=at_least(0, optional=False))
     random_state: int | None = setting(default=0, check=at_least(0))
     max_blanket: int | None = setting(default=None, check=at_least(0))
@@ -86,22 +86,19 @@ class IBMAPHC(Learner):
     score_: float = learned()
     assertions_: dict[Edge, Assertion] = learned()
 
-    def _learn(self, data: Dataset) -> None:
-        n_workers = self._check_memory(data)
-        store = self._checkpoint_store(data)
-        if self._restore(store):
-            return
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        _check_memory(data, run)
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
         table = StrataTable.of(named)
-        scorer = Scorer(table, n_workers)
+        scorer = Scorer(table, run.n_workers)
         limits = Limits(
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         rng = np.random.default_rng(self.random_state)
-        expedition = Expedition(scorer, must, limits, rng, Checkpoint(store, "climb"))
-        with progress("IBMAPHC", self.show_progress) as scorer.bar:
+        expedition = Expedition(scorer, must, limits, rng, Checkpoint(run.store, "climb"))
+        with run.progress() as scorer.bar:
             best = expedition.run(self.n_restarts, scorer.bar)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         graph = Graph(data.domain, edges)
@@ -110,7 +107,6 @@ class IBMAPHC(Learner):
         self.structure_, self.score_ = graph, best.score
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.tally.n_distinct
-        self._checkpoint(store)
 
     def _to_record(self) -> tuple[Graph, dict[str, Any]]:
         # Claims and what they are conditioned on follow from the graph.
@@ -132,23 +128,14 @@ class IBMAPHC(Learner):
             for one in results["assertions"]
         }
 
-    def _check_memory(self, data: Dataset) -> int:
-        """Return the number of workers, or refuse with the estimate before any work."""
-        from joblib import effective_n_jobs
 
-        n = data.n_variables
-        n_workers = max(1, int(effective_n_jobs(self.n_jobs)))
-        # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
-        # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
-        need = bytes_to_count(data, n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
-        limit = parse_memory(self.max_memory)
-        if need > limit:
-            raise TooLarge(
-                f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows would need "
-                f"about {show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer "
-                "columns or raise max_memory=."
-            )
-        return n_workers
+def _check_memory(data: Dataset, run: Run) -> None:
+    n = data.n_variables
+    # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
+    # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
+    need = bytes_to_count(data, run.n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
+    work = f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows"
+    check_need(need, run.max_bytes, work)
 
 
 def _flippable(table: StrataTable, must: Links, never: Links) -> Links:
