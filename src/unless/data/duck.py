@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unless.data.source import quoted
 from unless.errors import DataError, TooLarge, UnlessError
-from unless.runtime.folders import TemporaryFolder
+from unless.runtime.files import TemporaryFolder
 from unless.runtime.interrupts import interruptible
 from unless.runtime.memory import show_memory, threads_that_fit
 from unless.runtime.progress import Bar
