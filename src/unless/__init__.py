@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from unless.report.plotting import plot_network as plot_network
     from unless.report.writing import write_report as write_report
     from unless.structures.canonical import CanonicalModel as CanonicalModel
-    from unless.structures.features import Condition as Condition
-    from unless.structures.features import Feature as Feature
-    from unless.structures.features import FeatureSet as FeatureSet
+    from unless.structures.graph import Condition as Condition
+    from unless.structures.graph import Feature as Feature
+    from unless.structures.graph import FeatureSet as FeatureSet
     from unless.structures.graph import Graph as Graph
     from unless.structures.labelled import LabelledGraph as LabelledGraph
     from unless.structures.labelled import Link as Link
-    from unless.structures.regions import Region as Region
+    from unless.structures.labelled import Region as Region
     from unless.weights.fitting import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
 
@@ -69,13 +69,13 @@ _HOMES = {
     "CSGS": "unless.learners.csgs",
     "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
-    "Condition": "unless.structures.features",
+    "Condition": "unless.structures.graph",
     "Context": "unless.data.domain",
     "DTSL": "unless.learners.dtsl",
     "Dataset": "unless.data.dataset",
     "Domain": "unless.data.domain",
-    "Feature": "unless.structures.features",
-    "FeatureSet": "unless.structures.features",
+    "Feature": "unless.structures.graph",
+    "FeatureSet": "unless.structures.graph",
     "GGS": "unless.learners.ggs",
     "GSMN": "unless.learners.gsmn",
     "GSSL": "unless.learners.gssl",
@@ -90,7 +90,7 @@ _HOMES = {
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.pearson",
     "Plan": "unless.data.plan",
-    "Region": "unless.structures.regions",
+    "Region": "unless.structures.labelled",
     "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.verdict",

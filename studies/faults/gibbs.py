@@ -31,7 +31,7 @@ from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
 from unless.inference.model import LogLinearModel
 from unless.structures.conditions import FeatureArrays, Literal, tidy
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 SEED = 27_182
 N_LAWS, N_SEEDS, N_ORDINARY = 40, 20, 200

@@ -13,7 +13,7 @@ from unless.errors import FileFormatError, ImpossibleEvidence, SettingError, Too
 from unless.formats.bif import parse_bif, read_bif
 from unless.formats.bif_writing import bif_text, factorised, write_bif
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 few = settings(steady, max_examples=40)
 

@@ -13,7 +13,7 @@ from unless.errors import FileFormatError, SettingError
 from unless.formats.json_model import json_text, parse_json, read_json
 from unless.formats.json_places import line_of
 from unless.inference.model import LogLinearModel
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 def test_the_file_is_plain_json():

@@ -12,7 +12,7 @@ from unless.errors import FileFormatError, SettingError
 from unless.formats.libra import mn_text, parse_mn, read_mn, write_mn
 from unless.formats.names import names_path
 from unless.inference.model import LogLinearModel
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from unless.errors import FileFormatError, SettingError, TooLarge
 from unless.formats.factors import factors_of
 from unless.formats.uai import parse_uai, potentials, read_uai, uai_text, write_uai
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 
 @pytest.fixture

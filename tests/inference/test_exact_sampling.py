@@ -11,7 +11,7 @@ from unless.errors import MissingExtra, SettingError
 from unless.inference import conditioning, frames
 from unless.inference.model import LogLinearModel
 from unless.inference.queries import sample_codes
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 N_ROWS = 20_000
 

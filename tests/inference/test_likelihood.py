@@ -13,7 +13,7 @@ from unless.errors import DataError, MissingValues, SettingError, TooLarge, Unkn
 from unless.inference.frames import to_frame
 from unless.inference.likelihood import conditional_marginal_log_likelihood, log_likelihoods, score
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Feature, FeatureSet
+from unless.structures.graph import Feature, FeatureSet
 
 INF = float("inf")
 

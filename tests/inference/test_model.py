@@ -11,7 +11,7 @@ from unless.data.domain import Context, Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge, UnknownLevel, UnknownName
 from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Feature, FeatureSet
+from unless.structures.graph import Feature, FeatureSet
 
 DOMAIN = Domain((Variable("Admit", ("Admitted", "Rejected")), Variable("Size", ("1", "2", "3"), "integer")))
 

@@ -22,7 +22,7 @@ from unless.learners.generation import Generated, generate_features
 from unless.learners.gssl import GSSL, default_draws
 from unless.learners.halving import successive_halving
 from unless.learners.working_sets import NOTHING, Weighed, WorkingSets
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 PLENTY = 2**30
 L1 = unless.Laplace(2)

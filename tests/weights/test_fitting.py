@@ -16,7 +16,7 @@ from twins.naive_objective import (
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights import objective as objectives
 from unless.weights import owlqn
 

@@ -17,7 +17,7 @@ from unless.inference.randomness import RandomState
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import FeatureArrays
 from unless.structures.conditions import Literal as Spoken
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.structures.pairs import Edge, pack_edges, packed_width
 
 Shape = Literal["complete", "chain", "grid"]

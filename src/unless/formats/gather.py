@@ -11,7 +11,7 @@ from unless.errors import SettingError
 from unless.formats.text import wrong
 from unless.inference.model import LogLinearModel
 from unless.structures.conditions import FeatureArrays, Literal, tidy
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 Floats = npt.NDArray[np.float64]
 # Positions of variables, ascending.

@@ -26,11 +26,9 @@ from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import are_distinct, come_in_order, rows_increase
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph, Link
+from unless.structures.graph import FeatureSet, Graph
+from unless.structures.labelled import LabelledGraph, Link, Region
 from unless.structures.pairs import is_padded_with_zeros, packed_width
-from unless.structures.regions import Region
 
 Structure = CanonicalModel | Graph | FeatureSet | LogLinearModel | LabelledGraph
 FEATURE_MEMBERS = ("equal.npy", "level.npy", "start.npy", "variable.npy")

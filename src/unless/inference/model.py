@@ -19,7 +19,7 @@ from unless.inference.randomness import RandomState
 from unless.inference.rows import checked_codes
 from unless.inference.sums import sums_of_weights
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine

@@ -11,7 +11,7 @@ from unless.errors import SettingError, TooLarge
 from unless.inference.model import LogLinearModel, Potential
 from unless.runtime.memory import show_memory
 from unless.structures.conditions import FeatureArrays, Literal
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 # A table of more cells is better left as features.
 MAX_CELLS = 2**26

@@ -20,8 +20,8 @@ from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.knowledge.strata import Counter
 from unless.structures.graph import Graph
+from unless.structures.labelled import spoken
 from unless.structures.pairs import pair_names
-from unless.structures.regions import spoken
 
 # A link that a structure draws in at least this share of the rows of a context is one of its graph there.
 DRAWN = 0.1

@@ -15,8 +15,7 @@ from unless.errors import DataError, SettingError
 from unless.learners.estimator import Estimator
 from unless.runtime.memory import memory_errors_told, parse_memory
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import FeatureSet, Graph
 from unless.structures.labelled import LabelledGraph
 from unless.weights.conditional import HOLE, ConditionalModel, Tried, fit_conditional
 

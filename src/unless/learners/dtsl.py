@@ -12,7 +12,7 @@ from unless.inference.priors import Gaussian, Laplace, Prior
 from unless.learners.selection import FeatureLearner, Setting
 from unless.learners.settings import check_at_least, check_choice, check_n_jobs
 from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 KAPPAS = (1e-4, 1e-3, 1e-2, 1e-1)
 # From strong to weak, so that the weights of one are a good start for the next.

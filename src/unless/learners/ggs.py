@@ -25,8 +25,7 @@ from unless.referee.regressions import Bools, Table
 from unless.referee.wide import MOST_REGULAR, WideTester
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph
-from unless.structures.regions import Region
+from unless.structures.labelled import LabelledGraph, Region
 
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.

@@ -20,7 +20,7 @@ from unless.learners.settings import check_n_jobs
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.learners.workplace import brief, digest
 from unless.runtime.memory import parse_memory
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import priors_to_try
 

@@ -17,7 +17,7 @@ from unless.inference.model import LogLinearModel
 from unless.inference.rows import of_the_model
 from unless.learners.estimator import Estimator
 from unless.learners.examples import check_columns
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]

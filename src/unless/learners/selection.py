@@ -23,7 +23,7 @@ from unless.learners.bookmarks import once, settled_seed
 from unless.learners.estimator import Estimator
 from unless.learners.settings import check_at_least
 from unless.learners.workplace import Arrays, Workplace
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import prior_path, priors_to_try
 

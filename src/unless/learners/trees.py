@@ -17,7 +17,7 @@ from unless.learners.shards import Filed, Held, Pulse, n_workers, run_shards, wi
 from unless.learners.workplace import Arrays, Workplace, digest
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 Integers = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]

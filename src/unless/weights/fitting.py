@@ -16,7 +16,7 @@ from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
 from unless.inference.rows import read_incomplete
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.descent import Descent
 from unless.weights.incomplete import ExpectationMaximisation
 from unless.weights.minimise import Limits, minimise

@@ -21,7 +21,7 @@ from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.distinct import distinct_rows
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.objective import make_loss
 
 Floats = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.expectations import Expectations
 from unless.inference.fit_report import Measure
 from unless.inference.priors import Prior
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.descent import Descent
 
 Floats = npt.NDArray[np.float64]

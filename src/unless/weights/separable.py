@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import SettingError
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.newton import direction_at
 from unless.weights.objective import Objective
 

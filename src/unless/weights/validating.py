@@ -13,7 +13,7 @@ from unless.inference.fit_report import Candidate
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
 from unless.inference.randomness import make_rng
 from unless.inference.rows import read_rows
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.weights.objective import make_loss
 
 Floats = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.inference.model import LogLinearModel
     from unless.inference.priors import Prior
-    from unless.structures.features import FeatureSet
+    from unless.structures.graph import FeatureSet
 
 
 def _deviation(text: str) -> float:
