@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from unless.independence.tester import IndependenceTester as IndependenceTester
     from unless.independence.verdict import Verdict as Verdict
     from unless.inference.model import LogLinearModel as LogLinearModel
-    from unless.inference.priors import Gaussian as Gaussian
-    from unless.inference.priors import Laplace as Laplace
     from unless.knowledge.comparing import compare_groups as compare_groups
     from unless.knowledge.comparing import compare_tables as compare_tables
     from unless.knowledge.explaining import explain as explain
@@ -58,8 +56,10 @@ if TYPE_CHECKING:
     from unless.structures.labelled import LabelledGraph as LabelledGraph
     from unless.structures.labelled import Link as Link
     from unless.structures.labelled import Region as Region
-    from unless.weights.fitting import fit_weights as fit_weights
+    from unless.weights.fit import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
+    from unless.weights.priors import Gaussian as Gaussian
+    from unless.weights.priors import Laplace as Laplace
 
 __version__ = "0.1.0"
 
@@ -79,12 +79,12 @@ _HOMES = {
     "GGS": "unless.learners.ggs",
     "GSMN": "unless.learners.gsmn",
     "GSSL": "unless.learners.gssl",
-    "Gaussian": "unless.inference.priors",
+    "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
     "IndependenceTester": "unless.independence.tester",
     "LabelledGraph": "unless.structures.labelled",
-    "Laplace": "unless.inference.priors",
+    "Laplace": "unless.weights.priors",
     "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
     "Link": "unless.structures.labelled",
     "LogLinearModel": "unless.inference.model",
@@ -102,7 +102,7 @@ _HOMES = {
     "datasets": "unless.datasets",
     "errors": "unless.errors",
     "explain": "unless.knowledge.explaining",
-    "fit_weights": "unless.weights.fitting",
+    "fit_weights": "unless.weights.fit",
     "from_pgmpy": "unless.formats.peers",
     "from_pyagrum": "unless.formats.peers",
     "kl_divergence": "unless.evaluation.divergence",

@@ -15,7 +15,7 @@ from twins.naive_gssl import naive_gssl
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
-from unless.inference.conditionals import Conditionals
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.kernels.generating import propose
 from unless.learners import generation, working_sets
 from unless.learners.generation import Generated, generate_features

@@ -222,7 +222,7 @@ def read_like(
     `holes` keeps rows with missing values, unless --missing says what is done with them.
     """
     from unless.data.read import read, read_beside
-    from unless.inference.rows import of_the_model, read_rows, with_holes
+    from unless.inference.tables import of_the_model, read_rows, with_holes
 
     given = settings_of(options)
     source = source_of(files, options)
@@ -278,7 +278,7 @@ def _read_libra(domain: "Domain", files: Sequence[str], missing: Any) -> "Datase
 
     from unless.data.dataset import Dataset
     from unless.formats.libra_data import read_codes
-    from unless.inference.rows import read_rows
+    from unless.inference.tables import read_rows
 
     tables = [read_rows(domain, read_codes(path, domain, missing)) for path in found_files(files)]
     rows = np.concatenate([table.rows for table in tables])

@@ -12,9 +12,10 @@ from unless.data.domain import Code, Domain
 from unless.data.progress import Look, showing_share, within
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.inference.model import LogLinearModel, Memory
-from unless.inference.queries import impossible
+from unless.inference.engine import Memory
+from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState
+from unless.inference.results import impossible
 from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]
@@ -216,7 +217,7 @@ def _fits(
 def _total(model: LogLinearModel, max_memory: Memory) -> float:
     total = model.log_partition(max_memory=max_memory)
     if total == -np.inf:
-        raise impossible(model, {})
+        raise impossible(model.domain, {})
     return total
 
 

@@ -22,7 +22,7 @@ from unless.formats.gather import Floats, Scope
 from unless.formats.text import PathLike, write_text
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import LEAST, by_scope, log_table
-from unless.inference.queries import impossible
+from unless.inference.results import impossible
 from unless.runtime.memory import show_memory
 
 # What pgmpy, pyAgrum and bnlearn all read as one word.
@@ -103,13 +103,13 @@ def factorised(model: LogLinearModel, at_most: int = MOST_CELLS) -> Iterator[Con
         if parents:
             waiting[min(parents, key=when.__getitem__)].append((parents, message))
         elif np.isneginf(message):
-            raise impossible(model, {})
+            raise impossible(model.domain, {})
         yield Conditional(variable, parents, shares)
 
 
 def _steps(model: LogLinearModel, scopes: Iterable[Scope]) -> list[tuple[int, Scope]]:
     """Return the variables in the order of their elimination, each with the neighbours it then has."""
-    from unless.inference.conditioning import Conjunctions
+    from unless.inference.exact import Conjunctions
     from unless.kernels.elimination import eliminate
 
     levels = model.domain.n_levels

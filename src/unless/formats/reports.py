@@ -6,8 +6,8 @@ from dataclasses import asdict
 from msgspec import structs
 
 from unless.formats.wire import WireCandidate, WireCompleted, WireFit
-from unless.inference.fit_report import Candidate, Completed, FitReport
-from unless.inference.priors import parse_prior
+from unless.weights.priors import parse_prior
+from unless.weights.report import Candidate, Completed, FitReport
 
 
 def wire_report(report: FitReport | None) -> WireFit | None:

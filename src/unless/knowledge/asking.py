@@ -13,7 +13,7 @@ from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.settings import check_effect, check_rate
 from unless.inference.interactions import domain_of
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
 from unless.knowledge.measures import rounded
 from unless.knowledge.presence import Presence, agreeing, observed

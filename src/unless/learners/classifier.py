@@ -138,7 +138,7 @@ class UnlessClassifier(Estimator):
 
     def _completed(self, network: "LogLinearModel", data: Dataset) -> tuple[Dataset, Floats]:
         from unless.inference.completing import incomplete_rows
-        from unless.weights.incomplete import ExpectationMaximisation
+        from unless.weights.fit import ExpectationMaximisation
 
         layout = {"max_memory": self.max_memory}
         holes = incomplete_rows(data)

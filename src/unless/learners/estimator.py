@@ -13,9 +13,9 @@ from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, interrupt_in
 from unless.independence.design_effects import drawn_alike
-from unless.inference.priors import Gaussian, Prior
 from unless.learners.workplace import Workplace, check_work, describe
 from unless.runtime.memory import memory_errors_told
+from unless.weights.priors import Gaussian, Prior
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

@@ -14,13 +14,13 @@ from unless.formats.record import Record, Value, load_record, save_record
 from unless.formats.structures import Structure
 from unless.independence.design_effects import drawn_alike
 from unless.inference.model import LogLinearModel
-from unless.inference.priors import Prior, parse_prior
 from unless.knowledge.keeping import keep_statements, read_statements
 from unless.knowledge.statements import Statements
 from unless.learners.catalogue import LEARNERS, learner_named
 from unless.learners.classifier import UnlessClassifier
 from unless.learners.estimator import Estimator
 from unless.structures.canonical import CanonicalModel
+from unless.weights.priors import Prior, parse_prior
 
 PathLike = str | os.PathLike[str]
 # A model with weights is written in these formats, too, by the ending of its file.

@@ -11,11 +11,11 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.progress import Bar
 from unless.errors import TooLarge
-from unless.inference.priors import Prior
 from unless.learners.bookmarks import Bookmark, once
 from unless.learners.generation import Integers
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.learners.workplace import Arrays, Workplace, brief
+from unless.weights.priors import Prior
 
 # Of so many settings one goes on to the next rung.
 SHARE = 4

@@ -11,6 +11,6 @@ def network(
 ) -> "LogLinearModel":
     """Give the features of a structure weights that suit a table; `settings` are those of `fit_weights`."""
     from unless.structures.featuring import features_of
-    from unless.weights.fitting import fit_weights
+    from unless.weights.fit import fit_weights
 
     return fit_weights(features_of(structure, features), data, prior, **settings)

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from unless.data.dataset import Dataset
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain_as_learned
 from unless.report.build import Source
 from unless.report.disclosure import Disclosure

@@ -22,10 +22,10 @@ from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessWarning, interrupt_in
 from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
-from unless.inference.priors import Prior
 from unless.learners.shard_files import UNREADABLE, ShardFile
 from unless.runtime.files import replacing, try_writing
 from unless.runtime.locks import holding, is_trusted
+from unless.weights.priors import Prior
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 # Raised whenever a shard would be cut, computed or written differently.

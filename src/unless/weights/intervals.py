@@ -9,11 +9,11 @@ from unless.data.dataset import Dataset
 from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
-from unless.inference.conditionals import Conditionals, mirror
 from unless.inference.model import LogLinearModel
-from unless.inference.priors import NO_PRIOR, Prior
-from unless.inference.rows import rows_to_score
-from unless.weights.objective import factorise_in_calls
+from unless.inference.pseudo_likelihood import Conditionals, mirror
+from unless.inference.tables import rows_to_score
+from unless.weights.optimise import factorise_in_calls
+from unless.weights.priors import NO_PRIOR, Prior
 
 Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
