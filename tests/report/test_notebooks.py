@@ -9,7 +9,8 @@ import pytest
 import unless
 from unless.data.design import Design
 from unless.evaluation.stability import Support
-from unless.inference.chains import BeliefReport, GibbsReport
+from unless.inference.belief import BeliefReport
+from unless.inference.chains import GibbsReport
 from unless.inference.exact import ExactSolver
 from unless.inference.scores import ConditionalScore
 from unless.knowledge.asking import Asked

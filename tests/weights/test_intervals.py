@@ -7,7 +7,7 @@ from twins.naive_objective import random_case
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference import pseudo_likelihood
 from unless.inference.pseudo_likelihood import Conditionals
-from unless.kernels.row_gradients import row_gradients
+from unless.kernels.features import row_gradients
 from unless.weights import intervals, optimise
 from unless.weights.intervals import weight_intervals
 

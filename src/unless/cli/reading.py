@@ -263,7 +263,7 @@ def table_of(
 def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:
     """Tell whether all files are Libra's tables of codes; a model of codes or a schema must vouch for it."""
     from unless.cli.models import ending
-    from unless.formats.libra_data import holds_codes, is_described
+    from unless.formats.libra import holds_codes, is_described
 
     found = found_files(files)
     # What can be read only once is not looked into.
@@ -277,7 +277,7 @@ def _read_libra(domain: "Domain", files: Sequence[str], missing: Any) -> "Datase
     import numpy as np
 
     from unless.data.dataset import Dataset
-    from unless.formats.libra_data import read_codes
+    from unless.formats.libra import read_codes
     from unless.inference.tables import read_rows
 
     tables = [read_rows(domain, read_codes(path, domain, missing)) for path in found_files(files)]

@@ -96,7 +96,7 @@ def _by_states(
     net_total: float,
     look: Look,
 ) -> Divergence:
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     expected, n_done, n_states = 0.0, 0, int(np.prod(truth.domain.n_levels))
     for rows in _states(truth.domain):
@@ -150,7 +150,7 @@ def _expected_potential(
     truth: LogLinearModel, model: LogLinearModel, codes: list[Integers], look: Look
 ) -> float:
     """Return the expectation under the truth of the log potential of a model."""
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     arrays, weights = model.plain
     # What may happen at all has been seen to; no sum meets an infinity here.

@@ -28,10 +28,18 @@ from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.randomness import RandomState, make_rng
 from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.kernels.clique_trees import (
+    Forest,
+    Wiring,
+    collect,
+    cumulate,
+    draw,
+    posteriors,
+    rescale,
+    write_meeting_cells,
+    write_weights,
+)
 from unless.kernels.elimination import component_labels, eliminate, gate_costs
-from unless.kernels.tables import Wiring, rescale, write_places, write_weights
-from unless.kernels.trees import Forest, collect, posteriors
-from unless.kernels.walks import cumulate, draw
 from unless.runtime.memory import LEAST, parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
@@ -425,7 +433,7 @@ class ForestBuilder:
         places = np.zeros(starts[-1], dtype=np.int64)
         names = [variables for variables, _ in self.cliques]
         variable = _flat(names)
-        write_places(
+        write_meeting_cells(
             parent, _starts(map(len, names)), variable, self.n_levels[variable], n_low, n_outer, where, places
         )
         return where[:, 0].copy(), where[:, 1].copy(), places
@@ -681,7 +689,7 @@ class ExactSolver:
 
         Where evidence is impossible the first is -inf and the second means nothing.
         """
-        from unless.kernels.walks import most_probable
+        from unless.kernels.clique_trees import most_probable
 
         rows = np.ascontiguousarray(np.atleast_2d(np.asarray(evidence, dtype=np.int64)))
         forest, tables = self.laid_out

@@ -38,8 +38,7 @@ from unless.inference.potentials import sums_of_weights
 from unless.inference.randomness import RandomState
 from unless.inference.results import Distribution, Marginals
 from unless.inference.tempering import Tempering
-from unless.kernels.gibbs import run_batches
-from unless.kernels.tempering import search_modes
+from unless.kernels.gibbs import run_batches, search_modes
 from unless.runtime.memory import parse_memory, show_memory
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ Weighted = tuple[tuple[Literal, ...], float]
 
 def sums_of_weights(codes: Rows, features: FeatureArrays, weights: Floats, look: Look = unseen) -> Floats:
     """Return, for each row of codes, the sum of the weights of the features that hold in it."""
-    from unless.kernels.potentials import log_potentials
+    from unless.kernels.features import log_potentials
 
     # Copies, because numba would compile once more for arrays that cannot be written.
     given = [np.array(part) for part in (*features, weights)]

@@ -17,8 +17,16 @@ from unless.data.dataset import Dataset
 from unless.data.progress import Look, unseen
 from unless.errors import TooLarge
 from unless.inference.results import Measure
-from unless.kernels.cases import Cases, Conditions, Slots, list_cases
-from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
+from unless.kernels.pseudo_likelihood import (
+    DIAGONAL,
+    PRODUCT,
+    VALUE,
+    Cases,
+    Conditions,
+    Slots,
+    list_cases,
+    sweep,
+)
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
@@ -370,7 +378,7 @@ class Conditionals:
 
     def hessian(self, step: Callable[[], object] = lambda: None) -> Floats:
         """Return the whole Hessian at the weights that were kept; `step` is called after each variable."""
-        from unless.kernels.curvature import add_hessian
+        from unless.kernels.pseudo_likelihood import add_hessian
 
         matrix = np.zeros((self.n_features, self.n_features))
         layout = (self._kept, self._chances, self.conditions, self.cases, self.slots, matrix)

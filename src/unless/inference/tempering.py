@@ -16,8 +16,7 @@ from unless.data.domain import Code
 from unless.errors import TooLarge
 from unless.inference.chains import N_BATCHES, CellLayout, Chains, Floats, Integers, Seed, Trace
 from unless.inference.potentials import sums_of_weights
-from unless.kernels.gibbs import settle
-from unless.kernels.tempering import run_tempered
+from unless.kernels.gibbs import run_tempered, settle
 from unless.runtime.memory import parse_memory, show_memory
 
 # Levels of the first ladder, and of any.

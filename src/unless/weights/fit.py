@@ -66,7 +66,7 @@ def refuse_divergence(objective: Objective, features: FeatureSet, weights: Float
     Where a finite optimum is near, a Newton step leads to it and leaves no slope. On the way to infinity
     probabilities approach 1 exponentially, and every Newton step leaves 1/e of the slope.
     """
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     _, gradient = objective.smooth(weights, keep=True)
     direction = direction_at(objective, weights, gradient, tolerance)

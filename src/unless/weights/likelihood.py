@@ -18,9 +18,8 @@ from unless.inference.exact import STEPS_OF_A_CELL, ExactSolver, fill
 from unless.inference.potentials import row_spans
 from unless.inference.pseudo_likelihood import Counts
 from unless.inference.results import Measure
-from unless.kernels.potentials import count_holding
-from unless.kernels.tables import sum_holding
-from unless.kernels.trees import collect, spread
+from unless.kernels.clique_trees import collect, spread, sum_holding
+from unless.kernels.features import count_holding
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
@@ -76,7 +75,7 @@ class Expectations:
 
     def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return minus the log-likelihood and its gradient; `keep` remembers the weights."""
-        from unless.kernels.products import dot
+        from unless.kernels.algebra import dot
 
         log_partition, chances = self.expect(weights)
         if keep:

@@ -193,7 +193,7 @@ class Objective:
 
     def smooth(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return the value without the L1 part, and its gradient."""
-        from unless.kernels.products import dot
+        from unless.kernels.algebra import dot
 
         self.n_evaluations += 1
         self.descent.look()
@@ -234,7 +234,7 @@ class Objective:
         """Multiply with about the inverse of the Hessian."""
         if not self.hessian_is_guide or self._guide is None:
             return self.scale**2 * slope
-        from unless.kernels.cholesky import substitute
+        from unless.kernels.algebra import substitute
 
         solution = slope.copy()
         substitute(self._guide, solution)
@@ -277,7 +277,7 @@ def factor_of(matrix: Floats) -> Floats | None:
 
 def factorise_in_calls(matrix: Floats, bar: Bar | None = None) -> bool:
     """Replace a matrix by its factor, in calls short enough that Ctrl-C is heard between them."""
-    from unless.kernels.cholesky import PANEL, factorise, factorise_some
+    from unless.kernels.algebra import PANEL, factorise, factorise_some
 
     n = len(matrix)
     at_once = PANEL * max(1, _AT_ONCE // (n * n * PANEL))
@@ -321,7 +321,7 @@ def owlqn(
 
     It is where the last five iterations together gained no more than a share of `stall` of the objective.
     """
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     scale, costs = objective.scale, objective.prior.l1 * objective.scale
     here = weights / scale
@@ -361,7 +361,7 @@ def owlqn(
 
 
 def _evaluate(objective: Objective, here: Floats, costs: Floats) -> tuple[float, Floats]:
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     smooth, gradient = objective.scaled(here)
     return smooth + dot(costs, np.abs(here)), gradient
@@ -377,7 +377,7 @@ def _search_orthant(
     first: bool,
 ) -> tuple[Floats | None, float, Floats]:
     """Go along the direction, less and less far, until the value has fallen enough."""
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     orthant = np.where(here != 0, np.sign(here), -np.sign(slope))
     length = min(1.0, 1.0 / max(float(np.sqrt(dot(slope, slope))), 1e-300)) if first else 1.0
@@ -401,7 +401,7 @@ def _pseudo_gradient(here: Floats, gradient: Floats, costs: Floats) -> Floats:
 
 def _two_loops(slope: Floats, pairs: deque[_QuasiNewtonPair]) -> Floats:
     """Multiply the slope with the inverse Hessian that the last steps suggest."""
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     result = slope.copy()
     shares = []
@@ -454,8 +454,7 @@ def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float
     Coordinate descent finds which weights are zero, slowly; a step to the minimum over the others, up to
     where the first of them becomes zero, finds what they are, at once.
     """
-    from unless.kernels.coordinates import descend
-    from unless.kernels.products import add_product
+    from unless.kernels.algebra import add_product, descend
 
     point, slope = weights.copy(), gradient.copy()
     for _ in range(MAX_ROUNDS):
@@ -477,7 +476,7 @@ def _sparse_minimum(matrix: Floats, gradient: Floats, weights: Floats, l1: float
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
     """Solve a system that may be singular: features can say the same in several ways."""
-    from unless.kernels.cholesky import substitute
+    from unless.kernels.algebra import substitute
 
     factor = factor_of(matrix)
     if factor is None:
@@ -489,7 +488,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 def _solve_roughly(objective: Objective, slope: Floats, free: Chosen, share: float) -> Floats:
     """Solve by preconditioned conjugate gradients, until this share of the slope is left."""
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     direction = np.zeros_like(slope)
     rest = np.where(free, -slope, 0.0)
@@ -517,7 +516,7 @@ def _search(
     objective: Objective, weights: Floats, value: float, slope: Floats, direction: Floats
 ) -> Floats | None:
     """Go along the direction as far as the objective, or at least its gradient, becomes smaller."""
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     l1 = objective.prior.l1
     value += l1 * float(np.abs(weights).sum())
