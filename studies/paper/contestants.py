@@ -7,10 +7,10 @@ from studies.paper.readings import Reading
 from studies.paper.tables import Table
 from unless.data.dataset import Dataset
 from unless.data.splitting import hold_out
-from unless.learners.catalogue import LEARNERS
+from unless.learners.base import Estimator
 from unless.learners.dtsl import DTSL
-from unless.learners.estimator import Estimator
 from unless.learners.gssl import GSSL
+from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
 from unless.weights.priors import Gaussian, Laplace
 
@@ -56,7 +56,7 @@ def learner_of(contestant: str, reading: Reading) -> Estimator:
         # As in the source of its features: a split needs no more than one row on each side.
         return DTSL(KAPPAS, min_rows=1, prior=Gaussian(reading.sd), **judged)
     if name in ("CSGS", "CSPC"):
-        return LEARNERS[name](0.05, **canonical)  # type: ignore[call-arg]
+        return LEARNERS[name](**{"alpha": 0.05, **canonical})
     return LEARNERS[name](**alone)
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
-from unless.data.progress import Look, showing_share, unseen, within
 from unless.data.showing import html_table
-from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
 from unless.inference.potentials import holding_cells
 from unless.inference.results import Distribution, Marginals, impossible
 from unless.kernels.belief import Factors, propagate
+from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.conditions import FeatureArrays, Literal
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class _BeliefRun:
         while n_done < self.max_iterations and not change <= self.tolerance:
             n_more = min(at_once, self.max_iterations - n_done)
             given = (graph.factors, messages, damping, self.tolerance, n_more, beliefs)
-            n_taken, change = heard(partial(propagate, graph.unary, *given), n_more * n_steps)
+            n_taken, change = interruptible_kernel(partial(propagate, graph.unary, *given), n_more * n_steps)
             n_done += n_taken
             begun = begun or change
             # Changes fall about geometrically.

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
-from unless.data.progress import Look, unseen
 from unless.inference.imputation import patterns
 from unless.inference.potentials import sums_of_weights
 from unless.inference.randomness import RandomState, make_rng
 from unless.inference.tables import HOLE, Cells
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import distinct_rows
 

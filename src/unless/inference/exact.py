@@ -23,8 +23,6 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.data.progress import Look, showing_share, unseen, within
-from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.randomness import RandomState, make_rng
 from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
@@ -40,7 +38,9 @@ from unless.kernels.clique_trees import (
     write_weights,
 )
 from unless.kernels.elimination import component_labels, eliminate, gate_costs
+from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import LEAST, parse_memory, show_memory
+from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.conditions import FeatureArrays
 
 if TYPE_CHECKING:
@@ -458,9 +458,13 @@ def fill(forest: Forest, wiring: Wiring, weights: Floats) -> Tables:
     logs = np.zeros(int(forest.cell_start[-1]))
     # At most: where a feature has conditions on all of its clique, it is in one cell.
     n_written = np.diff(forest.cell_start)[wiring.home].sum()
-    heard(lambda: write_weights(wiring, weights, forest.cell_start, forest.n_low, logs), n_written)
+    interruptible_kernel(
+        lambda: write_weights(wiring, weights, forest.cell_start, forest.n_low, logs), n_written
+    )
     scaled, tops = np.empty_like(logs), np.zeros(len(forest.parent))
-    least = heard(lambda: rescale(forest.cell_start, logs, scaled, tops), STEPS_OF_A_CELL * len(logs))
+    least = interruptible_kernel(
+        lambda: rescale(forest.cell_start, logs, scaled, tops), STEPS_OF_A_CELL * len(logs)
+    )
     nodes = pairwise(forest.node_start.tolist())
     scales = np.array([tops[first:last].sum() for first, last in nodes])
     return Tables(logs, scaled if least >= 1e-100 else None, scales)
@@ -641,7 +645,7 @@ class ExactSolver:
 
         for begin in range(0, len(rows), at_once):
             some = slice(begin, begin + at_once)
-            trusted[some] = heard(partial(fill_in, some), STEPS_OF_A_CELL * len(base))
+            trusted[some] = interruptible_kernel(partial(fill_in, some), STEPS_OF_A_CELL * len(base))
             look(min(1.0, some.stop / len(rows)))
         return trusted
 
@@ -697,7 +701,9 @@ class ExactSolver:
         n_steps = STEPS_OF_A_CELL * len(tables.logs)
         values = np.empty(len(rows))
         for place, (row, state) in enumerate(zip(rows, states, strict=True)):
-            values[place] = heard(partial(most_probable, row, forest, tables.logs, state), n_steps)
+            values[place] = interruptible_kernel(
+                partial(most_probable, row, forest, tables.logs, state), n_steps
+            )
             look((place + 1) / len(rows))
         return values, states
 
@@ -728,11 +734,11 @@ def sample_exact(
         if base is None:
             continue
         up = (in_logs, work, message, log_sums, log_branch, active)
-        if heard(partial(collect, seen, forest, base, tables.scales, *up), n_steps):
+        if interruptible_kernel(partial(collect, seen, forest, base, tables.scales, *up), n_steps):
             break
     if log_sums[-1] == -np.inf:
         return None
-    heard(lambda: cumulate(forest, active, work), n_steps)
+    interruptible_kernel(lambda: cumulate(forest, active, work), n_steps)
     rng = make_rng(random_state)
     rows = np.empty((n, len(seen)), dtype=Code)
     at_once = max(1, NUMBERS_AT_ONCE // max(1, len(seen)))

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Domain
-from unless.data.progress import Look, unseen
 from unless.errors import SettingError, TooLarge
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays, Literal
 from unless.structures.graph import FeatureSet
 

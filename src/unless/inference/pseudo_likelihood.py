@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Look, unseen
 from unless.errors import TooLarge
 from unless.inference.results import Measure
 from unless.kernels.pseudo_likelihood import (
@@ -28,6 +27,7 @@ from unless.kernels.pseudo_likelihood import (
     sweep,
 )
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]

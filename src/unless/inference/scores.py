@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import showing_share, within
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.completing import incomplete_rows
@@ -24,6 +23,7 @@ from unless.inference.tables import (
     rows_to_score,
 )
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import showing_share, within
 from unless.structures.conditions import FeatureArrays
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
-from unless.data.progress import PATIENCE, progress
 from unless.data.settings import Settings, made_up_names, make_settings
 from unless.data.shaping import with_shapes
 from unless.data.source import Field, nested
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 from unless.inference.frames import values
+from unless.runtime.progress import BAR_DELAY, progress
 
 # What reading calls the level it makes of missing values.
 _MISSING_LABELS = {"missing", "(missing)"}
@@ -108,7 +108,10 @@ def of_the_model() -> Iterator[None]:
         yield
     except (UnknownName, UnknownLevel) as error:
         sentence = str(error).replace("columns= names", "The model speaks of")
-        sentence = sentence.replace(" is not among its levels=", " is not among the levels the model knows, ")
+        for listed in ("its levels=", "the levels given by ordered="):
+            sentence = sentence.replace(
+                f" is not among {listed}", " is not among the levels the model knows, "
+            )
         sentence = sentence.replace("; add it there or correct the table.", "; correct the table.")
         raise type(error)(sentence) from None
 
@@ -198,7 +201,7 @@ def read_cells(
             return _recoded_cells(domain, table)
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
-    with progress("Reading", show_progress, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
+    with progress("Reading", show_progress, after=BAR_DELAY) as bar, Workshop(how.max_memory, bar) as shop:
         source, how = with_shapes(open_source(_without_blank(table), shop, how), how, shop)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:

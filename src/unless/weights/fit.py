@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.completing import MOST_ROWS, Completions, Incomplete, incomplete_rows
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import make_rng
 from unless.inference.tables import read_incomplete, read_rows
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.distinct import distinct_rows
 from unless.structures.graph import FeatureSet
 from unless.weights.optimise import Descent, Loss, Objective, StopRules, direction_at, make_loss, minimise
@@ -333,7 +333,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     table, holes = _rows(features, data, incomplete, show_progress)
     begin = _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    with progress("fit_weights", show_progress, after=PATIENCE) as bar:
+    with progress("fit_weights", show_progress, after=BAR_DELAY) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.score).prior

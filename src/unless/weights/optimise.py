@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar, Look, unseen
 from unless.errors import SettingError
 from unless.inference.pseudo_likelihood import Conditionals, Counts
 from unless.inference.results import Measure
+from unless.runtime.progress import Bar, Look, unseen
 from unless.structures.graph import FeatureSet
 from unless.weights.likelihood import Expectations
 from unless.weights.priors import Prior
