@@ -25,13 +25,13 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
-from unless.inference.priors import Gaussian, Prior, parse_prior
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, once, text_array, work_stamp
 from unless.runtime.memory import memory_errors_explained, parse_memory
 from unless.runtime.parallel import n_workers
 from unless.runtime.progress import Bar, progress
+from unless.weights.priors import Gaussian, Prior, parse_prior
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -90,7 +90,7 @@ class Estimator(HasSettings):
         `incomplete="drop"` leaves them out.
         """
         from unless.structures.featuring import features_of
-        from unless.weights.fitting import fit_weights
+        from unless.weights.fit import fit_weights
 
         self.check_fitted()
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
