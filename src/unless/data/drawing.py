@@ -59,8 +59,8 @@ def _largest_weight(source: Source, one: Field, how: Settings, session: DuckDBSe
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
     found = session.rows(
-        f"select place, said from (select {source.row_number} as place, {text_sql(one)} as said, {bad} as bad "
-        f"from {source.relation}) where bad order by place limit 1"
+        f"select place, said from (select {source.row_number} as place, {text_sql(one)} as said, {bad} as bad"
+        f" from {source.relation}) where bad order by place limit 1"
     )
     if found:
         raise DataError(

@@ -24,7 +24,7 @@ from unless.data.domain import Kind, shorten
 from unless.data.settings import Settings
 from unless.errors import DataError, TooLarge, UnlessError
 from unless.runtime.child import ChildFailed, run_in_child
-from unless.runtime.folders import TemporaryFolder
+from unless.runtime.files import TemporaryFolder
 from unless.runtime.interrupts import interruptible
 from unless.runtime.memory import check_columns, show_memory, threads_that_fit
 from unless.runtime.progress import Bar
