@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from unless.formats.peers import from_pyagrum as from_pyagrum
     from unless.formats.peers import to_pgmpy as to_pgmpy
     from unless.formats.peers import to_pyagrum as to_pyagrum
-    from unless.independence.bayesian import BayesianTest as BayesianTest
-    from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
-    from unless.independence.pearson import PearsonTest as PearsonTest
-    from unless.independence.query import ask as ask
-    from unless.independence.tester import IndependenceTester as IndependenceTester
-    from unless.independence.verdict import Verdict as Verdict
+    from unless.independence.oracle import IndependenceTester as IndependenceTester
+    from unless.independence.tests import BayesianTest as BayesianTest
+    from unless.independence.tests import LikelihoodRatioTest as LikelihoodRatioTest
+    from unless.independence.tests import PearsonTest as PearsonTest
+    from unless.independence.tests import Verdict as Verdict
+    from unless.independence.tests import ask as ask
     from unless.inference.model import LogLinearModel as LogLinearModel
     from unless.knowledge.comparing import compare_groups as compare_groups
     from unless.knowledge.comparing import compare_tables as compare_tables
@@ -65,7 +65,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. They load when first used, so that `import unless` costs next to nothing.
 _HOMES = {
-    "BayesianTest": "unless.independence.bayesian",
+    "BayesianTest": "unless.independence.tests",
     "CSGS": "unless.learners.csgs",
     "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
@@ -82,19 +82,19 @@ _HOMES = {
     "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
-    "IndependenceTester": "unless.independence.tester",
+    "IndependenceTester": "unless.independence.oracle",
     "LabelledGraph": "unless.structures.labelled",
     "Laplace": "unless.weights.priors",
-    "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
+    "LikelihoodRatioTest": "unless.independence.tests",
     "Link": "unless.structures.labelled",
     "LogLinearModel": "unless.inference.model",
-    "PearsonTest": "unless.independence.pearson",
+    "PearsonTest": "unless.independence.tests",
     "Plan": "unless.data.plan",
     "Region": "unless.structures.labelled",
     "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
-    "Verdict": "unless.independence.verdict",
-    "ask": "unless.independence.query",
+    "Verdict": "unless.independence.tests",
+    "ask": "unless.independence.tests",
     "compare_groups": "unless.knowledge.comparing",
     "compare_structures": "unless.evaluation.comparison",
     "compare_tables": "unless.knowledge.comparing",

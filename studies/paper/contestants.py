@@ -40,7 +40,7 @@ def learn(contestant: str, table: Table, reading: Reading) -> Learned:
         return Learned(_true_graphs(table), table.data)
     learner = learner_of(contestant, reading).fit(table.data)
     return Learned(
-        learner.structure_, _rows_of(learner, table.data), learner.n_tests_, learner.n_distinct_tests_
+        learner.structure_, _rows_of(learner, table.data), learner.n_tests_, learner.n_distinct_tests_ or 0
     )
 
 

@@ -14,8 +14,7 @@ GRAPHS = (".unless", ".graphml")
 
 def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") -> None:
     """Refuse, before the work begins, a place where the result cannot go."""
-    from unless.runtime.files import try_writing
-    from unless.runtime.folders import sweep_folders
+    from unless.runtime.files import sweep_folders, try_writing
 
     target = Path(output)
     if target.is_dir():

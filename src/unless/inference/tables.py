@@ -16,7 +16,7 @@ from unless.data.arrays import is_missing
 from unless.data.collapse import Plan, fetch_codes, plan_shape
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
@@ -201,8 +201,11 @@ def read_cells(
             return _recoded_cells(domain, table)
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
-    with progress("Reading", show_progress, after=BAR_DELAY) as bar, Workshop(how.max_memory, bar) as shop:
-        source, how = with_shapes(open_source(_without_blank(table), shop, how), how, shop)
+    with (
+        progress("Reading", show_progress, after=BAR_DELAY) as bar,
+        DuckDBSession(how.max_memory, bar) as session,
+    ):
+        source, how = with_shapes(open_source(_without_blank(table), session, how), how, session)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
@@ -212,9 +215,9 @@ def read_cells(
         fields = [plan.field for plan in plans]
         listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
         # Every name in the SQL is our own; the database keeps the order of rows it does not group.
-        shop.run(f"create temp table collapsed as select {listed}, 1 as n from {source.relation}")  # noqa: S608
-        n_rows = int(shop.value("select count(*) from collapsed"))
-        spelled, codes, _ = fetch_codes(plans, n_rows, shop)
+        session.run(f"create temp table collapsed as select {listed}, 1 as n from {source.relation}")  # noqa: S608
+        n_rows = int(session.value("select count(*) from collapsed"))
+        spelled, codes, _ = fetch_codes(plans, n_rows, session)
     cells = np.full((n_rows, len(domain)), HOLE)
     for place, one in enumerate(fields):
         column = draft_column(one, spelled[place], codes[:, place], how)

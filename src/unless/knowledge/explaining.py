@@ -11,7 +11,7 @@ from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
-from unless.independence.settings import check_effect
+from unless.independence.tests import check_effect
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
 from unless.knowledge.gates import Gate

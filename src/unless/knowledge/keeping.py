@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.tables import MAX_BYTES
+from unless.counting.reference import MAX_BYTES
 from unless.data.domain import Domain
 from unless.errors import FileFormatError
 from unless.formats.record import STATEMENT_MEMBERS, KeptStatements

@@ -117,6 +117,7 @@ class UnlessClassifier(Estimator):
         self.estimator_, self.target_ = estimator, target
         self.structure_, self.data_, self.notes_ = estimator.structure_, data, data.notes
         self.n_tests_, self.n_distinct_tests_ = estimator.n_tests_, estimator.n_distinct_tests_
+        self.max_distinct_tests_ = estimator.max_distinct_tests_
         self._name_columns()
         return self
 

@@ -10,7 +10,7 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import TooLarge
-from unless.independence.discovery import adjusted
+from unless.independence.multiplicity import adjusted
 from unless.learners.base import Learner
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names

@@ -1,4 +1,8 @@
-"""A Dataset packed for the kernels: columns of codes, bitmaps per level, and what their words are worth."""
+"""Tables of two variables in one context: from packed bitmaps, or from the dense cube of a small domain.
+
+A slice is the set of rows that agree with a context. `PackedTable` finds it by bitmaps, one for each level;
+the cube has the count of every partial assignment, where these are few.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
-from unless.kernels.bitmaps import STRIDE
-from unless.kernels.bitsets import packed_words
-from unless.kernels.slices import Crossing, Slices, Table, count_slice
+from unless.kernels.bits import STRIDE, packed_words
+from unless.kernels.cube import Cube, fill
+from unless.kernels.slices import CrosstabBuffers, Slices, Table, association_sums, count_slice
 
 Words = npt.NDArray[np.uint64]
 # The time of one popcounted word in units of one listed row: flat around its optimum.
 _WORD_COST = 0.05
 # Rows times levels.
 _COMPARED_AT_ONCE = 2**16
+# Beyond this the cube leaves the cache and cohorts are faster.
+MAX_CELLS = 2**20
+MAX_QUESTIONS = 2**26
 
 
 @dataclass(frozen=True)
@@ -45,17 +52,17 @@ class PackedTable:
         return np.asarray(np.diff(self.table.offsets), dtype=np.int64)
 
     def slices(self, n_slots: int, list_limit: int) -> Slices:
-        """Make room for slices; those of up to `list_limit` rows are kept as lists."""
+        """Make buffers for slices; those of up to `list_limit` rows are kept as lists."""
         return Slices(
             np.empty((n_slots, self.table.bitmaps.shape[1]), dtype=np.uint64),
             np.empty((n_slots, list_limit + 1), dtype=np.int32),
             np.full(n_slots, -1, dtype=np.int64),
         )
 
-    def crossing(self, list_limit: int) -> Crossing:
-        """Make room for a slice crossed with any variable."""
+    def crosstab_buffers(self, list_limit: int) -> CrosstabBuffers:
+        """Make buffers for a slice split by the levels of any variable."""
         most = int(self.n_levels.max())
-        return Crossing(
+        return CrosstabBuffers(
             np.empty((most, self.table.bitmaps.shape[1]), dtype=np.uint64),
             np.empty(list_limit + 1, dtype=np.uint16),
             np.empty(list_limit + 1, dtype=np.int64),
@@ -74,7 +81,7 @@ class PackedTable:
         limit = self.list_limit() if list_limit is None else list_limit
         conditions = np.array(sorted(context.items()), dtype=np.int64).reshape(-1, 2)
         slices = self.slices(len(conditions) + 1, limit)
-        cells = count_slice(a, b, conditions, self.table, slices, self.crossing(limit))
+        cells = count_slice(a, b, conditions, self.table, slices, self.crosstab_buffers(limit))
         return np.array(cells, dtype=np.int64).reshape(self.n_levels[a], self.n_levels[b])
 
 
@@ -86,7 +93,11 @@ def longest_list(n_levels: npt.NDArray[np.int64], n_words: int, n_rows: int) -> 
 
 def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
     """Pack distinct rows that are sorted by falling count."""
-    codes, offsets, layout = np.ascontiguousarray(rows.T), _offsets(n_levels), _Layout.of(counts)
+    codes, offsets, layout = (
+        np.ascontiguousarray(rows.T),
+        np.append(0, np.cumsum(n_levels)),
+        _Layout.of(counts),
+    )
     bitmaps = np.zeros((offsets[-1], layout.n_words), dtype=np.uint64)
     at_once = max(1, _COMPARED_AT_ONCE // max(1, len(rows)))
     for variable, column in enumerate(codes):
@@ -142,12 +153,39 @@ def whole_words(n_words: int) -> int:
     return -(-n_words // STRIDE) * STRIDE
 
 
-def _offsets(n_levels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(n_levels)]).astype(np.int64)
-
-
 def pack_bits(bits: npt.NDArray[np.bool_], n_words: int) -> Words:
     """Pack booleans along the last axis, the first one the lowest bit of the first word."""
     packed = np.zeros((*bits.shape[:-1], n_words * 8), dtype=np.uint8)
     packed[..., : (bits.shape[-1] + 7) // 8] = np.packbits(bits, axis=-1, bitorder="little")
     return packed.view(np.uint64)
+
+
+def association_order(data: Dataset) -> list[int]:
+    """Return the columns by the sum of their mutual informations with all others, ties by name."""
+    # By name first: the order of the columns must not decide anything, not even the rounding.
+    by_name = sorted(range(data.n_variables), key=lambda column: data.names[column])
+    packed = PackedTable.of(data, by_name)
+    sums = association_sums(packed.table, packed.slices(1, 0), packed.crosstab_buffers(0))
+    ranked = np.argsort(-sums, kind="stable")
+    return [by_name[position] for position in ranked]
+
+
+def fits_cube(n_levels: npt.NDArray[np.int64]) -> bool:
+    """Tell whether the cube, and an answer for every pair in each of its cells, stay small."""
+    cells = 1
+    for size in n_levels.tolist():
+        cells *= size + 1
+        if cells > MAX_CELLS:
+            return False
+    return cells * len(n_levels) * (len(n_levels) - 1) // 2 <= MAX_QUESTIONS
+
+
+def build_cube(data: Dataset, order: Sequence[int]) -> Cube:
+    """Count every partial assignment, the variables in the given order of columns."""
+    columns = list(order)
+    n_levels = data.domain.n_levels[columns]
+    # The last variable is the fastest digit.
+    spans = np.concatenate([np.cumprod((n_levels + 1)[::-1])[::-1], [1]])
+    cube = Cube(np.zeros(spans[0], dtype=np.int64), spans[1:].copy(), n_levels)
+    fill(np.ascontiguousarray(data.rows[:, columns]), np.array(data.counts), cube)
+    return cube

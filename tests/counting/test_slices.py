@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twins.naive import naive_table
-from unless.counting.packed import PackedTable, bitmap_words
+from unless.counting.slices import PackedTable, bitmap_words
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from unless.independence.thresholds import NEVER, critical_values, minimum_rows
+from unless.independence.power import NEVER, critical_values, minimum_rows
 
 ALPHAS = (0.05, 0.01, 0.001, 0.5, 0.2, 1e-6, 1e-200, 0.999)
 

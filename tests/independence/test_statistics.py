@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from twins.naive_graphs import naive_log_tail
-from unless.independence.tails import log_tail, tail, tails
+from unless.independence.statistics import log_tail, tail, tails
 
 
 @given(st.integers(0, 60), st.floats(0, 1e6))

@@ -8,16 +8,16 @@ from scipy import special
 
 from strategies import datasets
 from unless.counting.strata import StrataTable
-from unless.independence import pooled
-from unless.independence.pooled import PooledAsker
-from unless.independence.thresholds import critical_values
+from unless.independence import oracle
+from unless.independence.oracle import PooledOracle
+from unless.independence.power import critical_values
 
 
 @settings(max_examples=80, deadline=None)
 @given(datasets(), st.data(), st.sampled_from(["pearson", "likelihood_ratio"]), st.booleans())
 def test_dense_tables_and_listed_strata_answer_alike(data, draw, test, weighs_power):
-    quick = PooledAsker.of(data, test, 0.05, 0.3, weighs_power=weighs_power)
-    slow = PooledAsker(StrataTable.of(data), test, 0.05, 0.3, weighs_power)
+    quick = PooledOracle.of(data, test, 0.05, 0.3, weighs_power=weighs_power)
+    slow = PooledOracle(StrataTable.of(data), test, 0.05, 0.3, weighs_power)
     a, b, *rest = draw.draw(st.permutations(range(data.n_variables)))
     for size in range(len(rest) + 1):
         by = frozenset(rest[:size])
@@ -32,14 +32,14 @@ def test_dense_tables_and_listed_strata_answer_alike(data, draw, test, weighs_po
 
 @pytest.mark.parametrize("df", [1, 2, 7, 1024, 1025, 5000])
 def test_a_critical_value_decides_unless_it_is_close(df, monkeypatch):
-    asker = PooledAsker(None, alpha=0.01)
+    oracle_of_table = PooledOracle(None, alpha=0.01)
     critical = float(critical_values(0.01, 5000)[df])
     near = [np.nextafter(critical, side) for side in (0.0, np.inf)]
     far = [0.0, critical / 2, critical * 0.999, critical * 1.001, 3 * critical]
     for statistic in [*near, critical, *far]:
-        assert asker._is_beyond(statistic, df) == bool(special.chdtrc(df, statistic) < 0.01)
+        assert oracle_of_table._is_beyond(statistic, df) == bool(special.chdtrc(df, statistic) < 0.01)
     asked = []
-    monkeypatch.setattr(pooled.special, "chdtrc", lambda *question: asked.append(question) or 1.0)
+    monkeypatch.setattr(oracle.special, "chdtrc", lambda *question: asked.append(question) or 1.0)
     for statistic in far:
-        asker._is_beyond(statistic, df)
-    assert bool(asked) == (df > pooled._MOST_CRITICAL)
+        oracle_of_table._is_beyond(statistic, df)
+    assert bool(asked) == (df > oracle._MOST_CRITICAL)
