@@ -123,11 +123,14 @@ def learn_graphs(
     """
     if not fits_cube(data.domain.n_levels):
         return learn_by_cohorts(data, order, strategy, max_bytes, n_jobs, step, store)
-    # Done in less time than workers need to begin.
-    (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=store)
+    # Done in less time than workers need to begin; a shard of its own only where it is kept.
+    if store is None:
+        part = _learn_by_cube(data, order, strategy)
+    else:
+        (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=store)
     for _ in range(data.n_variables):
         step()
-    return ContextGraphs.of(part["edges"], [part], is_kept=store is not None)
+    return ContextGraphs(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
 
 
 def memory_for_answers(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
@@ -137,7 +140,9 @@ def memory_for_answers(data: Dataset, max_bytes: int, n_jobs: int | None = None)
     return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
 
 
-def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: CancelToken) -> Arrays:
+def _learn_by_cube(
+    data: Dataset, order: list[int], strategy: Strategy, _: CancelToken | None = None
+) -> Arrays:
     """Learn one context after the other, with all counts at hand."""
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())

@@ -193,7 +193,7 @@ class RoundToken(CancelToken):
         self._bar = Bar() if bar is None else bar
         super().__init__(self._bar, n_parts, n_parts)
         self._n_parts, self._n, self._by_round = n_parts, n, by_round
-        self._visits = [0] * n_rounds
+        self._n_searched = [0] * n_rounds
         self._shown, self._furthest = (0, -1), -1
         if not by_round:
             self._bar.begin("parts", n_parts)
@@ -202,7 +202,7 @@ class RoundToken(CancelToken):
         """Say that a part has visited some more nodes in round k."""
         if self._by_round:
             with self._lock:
-                self._visits[k] += n_nodes
+                self._n_searched[k] += n_nodes
                 self._furthest = max(self._furthest, k)
                 self._show()
 
@@ -212,8 +212,8 @@ class RoundToken(CancelToken):
             super().tick()
             return
         with self._lock:
-            for k in range(n_rounds, len(self._visits)):
-                self._visits[k] += self._n
+            for k in range(n_rounds, len(self._n_searched)):
+                self._n_searched[k] += self._n
             self._show()
 
     def tick(self, n_times: int = 1) -> None:
@@ -228,7 +228,7 @@ class RoundToken(CancelToken):
             if shown < 0:
                 self._bar.begin(f"round {k + 1}", self._n)
                 shown = 0
-            steps = self._visits[k] // self._n_parts
+            steps = self._n_searched[k] // self._n_parts
             for _ in range(steps - shown):
                 self._bar()
             if steps < self._n:

@@ -45,7 +45,7 @@ class GSMN(Learner):
         "pearson", "likelihood_ratio" or "bayesian", for which alpha has no part.
     variant
         "gsmn" learns every blanket alone. "gsmn*" visits the most strongly associated variables first,
-        takes over what they found about a later one, never asks about pairs that are unconditionally
+        takes over what they associations about a later one, never asks about pairs that are unconditionally
         independent, and shrinks in the reverse order of addition; it asks fewer questions.
     rule
         How blankets are joined: "or" needs one end of an edge, "and" both. The blankets of "gsmn*" agree.
@@ -114,7 +114,7 @@ class GSMN(Learner):
     def _check_memory(self, data: Dataset) -> int:
         """Return the number of workers, or refuse with the estimate before any work."""
         workers = min(n_workers(self.n_jobs), data.n_variables)
-        # Per pair: associations as they are found and settled, and a few questions by name.
+        # Per pair: associations as they are associations and settled, and a few questions by name.
         sharing = workers if shares_memory() else 1
         need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
         limit = parse_memory(self.max_memory)
@@ -201,7 +201,7 @@ class PairOracle(Protocol):
 
 @dataclass(frozen=True)
 class GsmnRules:
-    """What may be linked, and how blankets are found; `order` is None where association decides."""
+    """What may be linked, and how blankets are associations; `order` is None where association decides."""
 
     required: Links
     forbidden: Links
@@ -214,7 +214,7 @@ class GsmnRules:
 
 @dataclass(frozen=True)
 class LearnedGraph:
-    """The edges found, and what they cost."""
+    """The edges associations, and what they cost."""
 
     edges: list[tuple[int, int]]
     n_tests: int
@@ -282,12 +282,12 @@ def learn_graph(
     """
     n = source.n_variables
     needs_associations = rules.order is None or rules.collaborates
-    found = source.associations() if needs_associations else None
-    candidates = [_candidates(a, n, found, rules) for a in range(n)]
+    associations = source.associations() if needs_associations else None
+    candidates = [_candidates(a, n, associations, rules) for a in range(n)]
     shared = InMemory(source) if shared is None else shared
     token = CancelToken(step, n, n)
-    if rules.collaborates and found is not None:
-        sequence = visiting_order(found) if rules.order is None else list(rules.order)
+    if rules.collaborates and associations is not None:
+        sequence = visiting_order(associations) if rules.order is None else list(rules.order)
         parts = [range(n)]
         tasks: list[tuple[Any, ...]] = [(shared, rules, candidates, sequence, Checkpoint(store, "visits"))]
         done = run_shards(_learn_together, tasks, n_jobs=1, store=store, token=token, ticks=n)
@@ -316,11 +316,11 @@ def _join(n: int, parts: Sequence[range], done: Sequence[Arrays]) -> tuple[Links
     return blankets, n_tests, asked
 
 
-def visiting_order(found: Associations) -> list[int]:
+def visiting_order(associations: Associations) -> list[int]:
     """Return the variables by increasing mean log p with all others, ties by position."""
-    n = len(found.log_p)
+    n = len(associations.log_p)
     means = [
-        settled(math.fsum(settled(found.log_p[a, b]) for b in range(n) if b != a) / max(n - 1, 1))
+        settled(math.fsum(settled(associations.log_p[a, b]) for b in range(n) if b != a) / max(n - 1, 1))
         for a in range(n)
     ]
     return sorted(range(n), key=lambda a: means[a])
@@ -331,16 +331,16 @@ def settled(value: float) -> float:
     return float(f"{round(_GOLDEN * float(value), 9):.9g}")
 
 
-def _candidates(a: int, n: int, found: Associations | None, rules: GsmnRules) -> list[int]:
+def _candidates(a: int, n: int, associations: Associations | None, rules: GsmnRules) -> list[int]:
     """Return the variables that may enter the blanket of a, in the order in which they are asked about."""
     order = range(n) if rules.order is None else rules.order
     others = [b for b in order if b != a and not rules.forbidden[a, b] and not rules.required[a, b]]
-    if found is None:
+    if associations is None:
         return others
     if rules.collaborates:
-        others = [b for b in others if found.is_dependent[a, b]]
+        others = [b for b in others if associations.is_dependent[a, b]]
     if rules.order is None:
-        others.sort(key=lambda b: (settled(found.log_p[a, b]), -settled(found.strength[a, b])))
+        others.sort(key=lambda b: (settled(associations.log_p[a, b]), -settled(associations.strength[a, b])))
     return others
 
 
@@ -374,7 +374,7 @@ def _learn_together(
     checkpoint: Checkpoint,
     token: CancelToken,
 ) -> Arrays:
-    """Learn one blanket after the other (GSMN*): what one end of a pair found is not asked at the other."""
+    """Learn one blanket after the other (GSMN*): what one end of a pair associations is not asked at the other."""
     oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
     n = oracle.source.n_variables
     limit = n if rules.max_blanket is None else rules.max_blanket
