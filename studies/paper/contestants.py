@@ -7,12 +7,12 @@ from studies.paper.readings import Reading
 from studies.paper.tables import Table
 from unless.data.dataset import Dataset
 from unless.data.splitting import hold_out
-from unless.inference.priors import Gaussian, Laplace
 from unless.learners.base import Estimator
 from unless.learners.dtsl import DTSL
 from unless.learners.gssl import GSSL
 from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
+from unless.weights.priors import Gaussian, Laplace
 
 # The share that GSSL and DTSL judge their settings by, and the seed of its draw.
 VALIDATION, SPLIT_SEED = 0.3, 0

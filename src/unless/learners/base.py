@@ -24,10 +24,10 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
-from unless.inference.priors import Gaussian, Prior, parse_prior
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
 from unless.runtime.memory import memory_errors_explained
+from unless.weights.priors import Gaussian, Prior, parse_prior
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -86,7 +86,7 @@ class Estimator(HasSettings):
         `incomplete="drop"` leaves them out.
         """
         from unless.structures.featuring import features_of
-        from unless.weights.fitting import fit_weights
+        from unless.weights.fit import fit_weights
 
         self.check_fitted()
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
@@ -188,7 +188,7 @@ class Estimator(HasSettings):
             Counts below this are not in the file, and others are rounded to multiples of it; no rows are
             kept. docs/limits.md states the rule.
         """
-        from unless.inference.rows import read_rows
+        from unless.inference.tables import read_rows
         from unless.knowledge.explaining import explain_as_learned
         from unless.report.build import Source
         from unless.report.disclosure import Disclosure

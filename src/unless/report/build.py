@@ -22,7 +22,7 @@ from unless.report.disclosure import Disclosure
 from unless.report.page import Bars, Chart, Link, Page, Variable, WhatIf
 from unless.report.whatif import LEFT_OUT, what_if
 from unless.report.words import count, listed, value
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 # Beyond these a page is no longer read; it says what it left out.
 MOST_STATEMENTS = 2_000

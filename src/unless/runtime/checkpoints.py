@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from unless.errors import FileFormatError, SettingError, UnlessWarning, interrupt_in
 from unless.runtime.files import replacing, try_writing
-from unless.runtime.locks import holding, is_trusted
+from unless.runtime.locks import is_trusted, locked
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Made = TypeVar("Made")
@@ -258,7 +258,7 @@ class CheckpointStore:
             )
 
         try:
-            with holding(lock, in_use):
+            with locked(lock, in_use):
                 yield
         except OSError as error:
             if error.filename is None or Path(str(error.filename)) != lock:

@@ -113,7 +113,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _priors(text: str) -> Any:
     from unless.errors import SettingError
-    from unless.inference.priors import parse_prior
+    from unless.weights.priors import parse_prior
 
     try:
         priors = [parse_prior(part) for part in text.split(",")]

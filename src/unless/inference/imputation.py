@@ -1,25 +1,33 @@
-"""What hangs together given what a row shows: hidden variables, and the law of their joint states."""
+"""Answers for whole tables: a target predicted, or holes filled, row by row; like rows are answered once.
 
-from collections.abc import Callable, Iterable, Iterator
+Given what a row shows, its hidden variables fall into parts that hang together; the law of the joint states
+of each part is all that is needed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code, Domain, shorten
 from unless.errors import ImpossibleEvidence
-from unless.inference.cells import HOLE, Cells
-from unless.inference.exact import ExactEngine
-from unless.inference.model import LogLinearModel, Memory
-from unless.inference.sums import sums_of_weights
-from unless.runtime.progress import Look, unseen, within
+from unless.inference.engine import Memory
+from unless.inference.exact import ExactSolver
+from unless.inference.frames import values
+from unless.inference.potentials import sums_of_weights
+from unless.inference.tables import HOLE, Cells, read_cells, with_levels
+from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.conditions import FeatureArrays, Literal
 from unless.structures.distinct import distinct_rows
 
 Bools = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
+
 Floats = npt.NDArray[np.float64]
 # Hidden variables with at most this many joint states are summed over as they are.
 MAX_STATES = 4_096
@@ -33,7 +41,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(eq=False)
-class Part:
+class HiddenPart:
     """Hidden variables that depend on each other, the shown ones they depend on, and their features."""
 
     domain: Domain
@@ -162,8 +170,8 @@ class Part:
         return scopes
 
     @cached_property
-    def _engine(self) -> ExactEngine:
-        engine = ExactEngine(self.arrays, self.weights, self.domain.n_levels)
+    def _engine(self) -> ExactSolver:
+        engine = ExactSolver(self.arrays, self.weights, self.domain.n_levels)
         engine.check(self.max_memory, "show more of the row, or raise max_memory=")
         return engine
 
@@ -187,8 +195,8 @@ def patterns(holes: Bools) -> Iterator[tuple[Cells, Bools]]:
 
 
 def parts_of(
-    model: LogLinearModel, hidden: Bools, positions: Iterable[int], max_memory: Memory = None
-) -> Iterator[Part]:
+    model: "LogLinearModel", hidden: Bools, positions: Iterable[int], max_memory: Memory = None
+) -> Iterator[HiddenPart]:
     """Give, each once, the parts that some hidden variables are in."""
     done = np.zeros(len(hidden), dtype=np.bool_)
     for position in positions:
@@ -198,7 +206,7 @@ def parts_of(
             yield part
 
 
-def _part_of(model: LogLinearModel, hidden: Bools, position: int, max_memory: Memory) -> Part:
+def _part_of(model: "LogLinearModel", hidden: Bools, position: int, max_memory: Memory) -> HiddenPart:
     """Return what a hidden variable hangs on: the rest of the row is cut off from it by what is shown."""
     arrays, weights = model.plain
     feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
@@ -211,10 +219,12 @@ def _part_of(model: LogLinearModel, hidden: Bools, position: int, max_memory: Me
         reached[arrays.variable[told[feature]]] = True
     told = np.bincount(feature, weights=members[arrays.variable], minlength=len(weights)) > 0
     shown = np.flatnonzero(reached & ~hidden)
-    return Part(model.domain, np.flatnonzero(members), shown, arrays.take(told), weights[told], max_memory)
+    return HiddenPart(
+        model.domain, np.flatnonzero(members), shown, arrays.take(told), weights[told], max_memory
+    )
 
 
-def refuse_forbidden(model: LogLinearModel, cells: Cells, rows: Cells, hidden: Bools) -> list[int]:
+def refuse_forbidden(model: "LogLinearModel", cells: Cells, rows: Cells, hidden: Bools) -> list[int]:
     """Refuse rows that show what a weight of -inf forbids; returns the hidden variables of such features."""
     arrays, weights = model.plain
     forbidden = arrays.take(np.isneginf(weights))
@@ -251,3 +261,108 @@ def _distinct(rows: Cells) -> tuple[Cells, npt.NDArray[np.intp]]:
     if rows.shape[1]:
         return distinct_rows(rows)
     return rows[:1], np.zeros(len(rows), dtype=np.intp)
+
+
+def predict_proba(
+    model: "LogLinearModel",
+    table: object,
+    target: str,
+    *,
+    max_memory: Memory = None,
+    show_progress: bool | None = None,
+) -> Floats:
+    """Return, for each row, the probabilities of the levels of a target given all else the row shows.
+
+    What a row does not show, holes or columns the table has not, is summed over.
+    """
+    position = model.domain.index(target)
+    cells = read_cells(model.domain, table, show_progress)
+    cells[:, position] = HOLE
+    with showing_share("Predicting", show_progress, "rows") as look:
+        return hidden_marginals(model, cells, [position], max_memory=max_memory, look=look)[0]
+
+
+def hidden_marginals(
+    model: "LogLinearModel",
+    cells: Cells,
+    positions: Sequence[int],
+    *,
+    max_memory: Memory = None,
+    look: Look = unseen,
+) -> list[Floats]:
+    """Return, for each of some variables that all rows hide, the probabilities of its levels in each row."""
+    answers = [np.empty((len(cells), int(model.domain.n_levels[position]))) for position in positions]
+    n_done = 0
+    for rows, hidden in patterns(cells == HOLE):
+        # A row may be impossible for reasons that the variables asked about have no part in.
+        doubtful = refuse_forbidden(model, cells, rows, hidden)
+        parts = list(parts_of(model, hidden, [*positions, *doubtful], max_memory))
+        for told, part in _in_turn(parts, cells, look, n_done, rows):
+            found = part.each(cells, rows, part.marginals, told)
+            for answer, position in zip(answers, positions, strict=True):
+                if position in part.columns:
+                    answer[rows] = found[:, part.columns[position]]
+        n_done += len(rows)
+    return answers
+
+
+def predict(
+    model: "LogLinearModel",
+    table: object,
+    target: str,
+    *,
+    max_memory: Memory = None,
+    show_progress: bool | None = None,
+) -> npt.NDArray[Any]:
+    """Return, for each row, the most probable level of a target; of equals the first."""
+    chances = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
+    best = first_best(chances)
+    return values(model.domain[target], best.astype(Code))
+
+
+def impute(
+    model: "LogLinearModel", table: object, *, max_memory: Memory = None, show_progress: bool | None = None
+) -> Any:
+    """Return a copy of a table whose holes hold their most probable values given the rest of the row.
+
+    The holes of a row are filled together, by their joint mode; of equals by the first level.
+    """
+    cells = read_cells(model.domain, table, show_progress)
+    with showing_share("Imputing", show_progress, "rows") as look:
+        filled = fill_cells(model, cells, max_memory=max_memory, look=look)
+    changes = {}
+    for position, variable in enumerate(model.domain):
+        rows = np.flatnonzero(cells[:, position] == HOLE)
+        if len(rows):
+            changes[variable.name] = rows, filled[rows, position]
+    return with_levels(table, model.domain, changes)
+
+
+def fill_cells(
+    model: "LogLinearModel", cells: Cells, *, max_memory: Memory = None, look: Look = unseen
+) -> Cells:
+    """Replace the holes of each row by their most probable codes given the rest of the row."""
+    filled = cells.copy()
+    n_done = 0
+    for rows, hidden in patterns(cells == HOLE):
+        if hidden.any():
+            refuse_forbidden(model, cells, rows, hidden)
+        parts = list(parts_of(model, hidden, np.flatnonzero(hidden).tolist(), max_memory))
+        for told, part in _in_turn(parts, cells, look, n_done, rows):
+            filled[np.ix_(rows, part.hidden)] = part.each(cells, rows, part.most_probable, told)
+        n_done += len(rows)
+    return filled
+
+
+def _in_turn(
+    parts: list[HiddenPart], cells: Cells, look: Look, n_done: int, rows: Cells
+) -> Iterator[tuple[Look, HiddenPart]]:
+    """Give each part with what it tells its share of some rows; so many rows were done before.
+
+    They are taken out: the tables of one go before those of the next are made.
+    """
+    n_parts = len(parts)
+    share = len(rows) / max(1, n_parts)
+    for number in range(n_parts):
+        begin, end = n_done + number * share, n_done + (number + 1) * share
+        yield within(look, begin / len(cells), end / len(cells)), parts.pop(0)

@@ -13,14 +13,12 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.inference.cases import Counts
-from unless.inference.exact import ExactEngine
-from unless.inference.fit_report import Measure
-from unless.inference.forest import STEPS_OF_A_CELL, fill
-from unless.inference.sums import row_spans
-from unless.kernels.potentials import count_holding
-from unless.kernels.tables import sum_holding
-from unless.kernels.trees import collect, spread
+from unless.inference.exact import STEPS_OF_A_CELL, ExactSolver, fill
+from unless.inference.potentials import row_spans
+from unless.inference.pseudo_likelihood import Counts
+from unless.inference.results import Measure
+from unless.kernels.clique_trees import collect, spread, sum_holding
+from unless.kernels.features import count_holding
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
@@ -58,7 +56,7 @@ class Expectations:
         self.n_rows = float(weighed.sum())
         # Numbers in place of weights: a plan must not join parts whose weights are equal only now.
         numbers = np.arange(self.n_features, dtype=np.float64)
-        self._engine = ExactEngine(features, numbers, data.domain.n_levels)
+        self._engine = ExactSolver(features, numbers, data.domain.n_levels)
         self._check_memory(max_memory)
         self._forest, self._wiring, placed, (self._branch, always) = self._engine.plan
         self._placed, self._always = placed.astype(np.int64), always.astype(np.int64)
@@ -77,7 +75,7 @@ class Expectations:
 
     def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return minus the log-likelihood and its gradient; `keep` remembers the weights."""
-        from unless.kernels.products import dot
+        from unless.kernels.algebra import dot
 
         log_partition, chances = self.expect(weights)
         if keep:

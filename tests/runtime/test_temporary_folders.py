@@ -9,12 +9,12 @@ import tempfile
 
 import pytest
 
-from unless.runtime.folders import TemporaryFolder, sweep_folders
+from unless.runtime.files import TemporaryFolder, sweep_folders
 from unless.runtime.locks import this_machine
 
 HOLD = """
 import sys
-from unless.runtime.folders import TemporaryFolder
+from unless.runtime.files import TemporaryFolder
 folder = TemporaryFolder()
 (folder.path / "rows").write_text("rows")
 (folder.path / "spill").mkdir()
@@ -86,7 +86,7 @@ def test_a_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_stays(en
     assert len(left) == 2
     assert own.path in left
     # Looking at its own folder must not have let go of it.
-    code = "from unless.runtime.folders import sweep_folders; sweep_folders()"
+    code = "from unless.runtime.files import sweep_folders; sweep_folders()"
     environment = {**os.environ, "TMPDIR": str(base)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     assert set(base.iterdir()) == left
@@ -135,7 +135,7 @@ def test_a_folder_without_a_lock_goes_only_if_it_is_empty(base):
 
 FORK = """
 import os, sys
-from unless.runtime.folders import TemporaryFolder
+from unless.runtime.files import TemporaryFolder
 folder = TemporaryFolder()
 child = os.fork()
 if not child:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from unless.data.showing import html_table
-from unless.inference.priors import Prior
+from unless.inference.results import Measure
+from unless.weights.priors import Prior
 
-Measure = Literal["pseudo_log_likelihood", "log_likelihood"]
 StoppedBy = Literal["tolerance", "relative_tolerance", "max_iterations", "rounding"]
 _MESSAGES = {
     "tolerance": "Converged.",
