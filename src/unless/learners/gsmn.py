@@ -45,7 +45,7 @@ class GSMN(Learner):
         "pearson", "likelihood_ratio" or "bayesian", for which alpha has no part.
     variant
         "gsmn" learns every blanket alone. "gsmn*" visits the most strongly associated variables first,
-        takes over what they associations about a later one, never asks about pairs that are unconditionally
+        takes over what they found about a later one, never asks about pairs that are unconditionally
         independent, and shrinks in the reverse order of addition; it asks fewer questions.
     rule
         How blankets are joined: "or" needs one end of an edge, "and" both. The blankets of "gsmn*" agree.
@@ -114,7 +114,7 @@ class GSMN(Learner):
     def _check_memory(self, data: Dataset) -> int:
         """Return the number of workers, or refuse with the estimate before any work."""
         workers = min(n_workers(self.n_jobs), data.n_variables)
-        # Per pair: associations as they are associations and settled, and a few questions by name.
+        # Per pair: associations as they are found and settled, and a few questions by name.
         sharing = workers if shares_memory() else 1
         need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
         limit = parse_memory(self.max_memory)
@@ -201,7 +201,7 @@ class PairOracle(Protocol):
 
 @dataclass(frozen=True)
 class GsmnRules:
-    """What may be linked, and how blankets are associations; `order` is None where association decides."""
+    """What may be linked, and how blankets are found; `order` is None where association decides."""
 
     required: Links
     forbidden: Links
@@ -214,7 +214,7 @@ class GsmnRules:
 
 @dataclass(frozen=True)
 class LearnedGraph:
-    """The edges associations, and what they cost."""
+    """The edges found, and what they cost."""
 
     edges: list[tuple[int, int]]
     n_tests: int
@@ -374,7 +374,7 @@ def _learn_together(
     checkpoint: Checkpoint,
     token: CancelToken,
 ) -> Arrays:
-    """Learn one blanket after the other (GSMN*): what one end of a pair associations is not asked at the other."""
+    """Learn one blanket after the other (GSMN*): what one end of a pair found is not asked at the other."""
     oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
     n = oracle.source.n_variables
     limit = n if rules.max_blanket is None else rules.max_blanket
