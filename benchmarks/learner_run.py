@@ -30,7 +30,7 @@ def learn(name: str, settings: dict[str, Any], tables: dict[str, unless.Dataset]
     """Learn, weigh, score; each step with its CPU time."""
     from unless.inference.priors import parse_prior
     from unless.learners.catalogue import learner_named
-    from unless.learners.selection import TOLERANCE, FeatureLearner
+    from unless.learners.feature_search import TOLERANCE, FeatureLearner
     from unless.structures.featuring import features_of
 
     if "prior" in settings:

@@ -14,15 +14,13 @@ from unless.errors import SettingError, TooLarge, UnlessWarning
 from unless.learners import (
     bookmarks,
     climbing,
+    feature_search,
     grow_shrink,
-    selection,
-    trees,
-    working_sets,
     workplace,
 )
 from unless.learners.bookmarks import settled_seed
-from unless.learners.halving import Search
-from unless.learners.working_sets import WorkingSets
+from unless.learners.feature_search import conjunctions, trees
+from unless.learners.feature_search.conjunctions import HalvingSearch, WorkingSets
 from unless.learners.workplace import Workplace
 
 PRIORS = [unless.Gaussian(1.0) + unless.Laplace(l1) for l1 in (4.0, 1.0)]
@@ -38,9 +36,9 @@ WORK = {
     "GSMN*": [(grow_shrink, "grow"), (grow_shrink, "shrink")],
     "IBMAPHC": [(climbing, "scores_of_additions"), (climbing, "scores_beside")],
     # Trees grow in several threads; a stop may find another one half done.
-    "DTSL": [(selection, "prior_path")],
-    "GSSL": [(WorkingSets, "log_likelihood"), (working_sets, "minimise")],
-    "GSSL once": [(WorkingSets, "log_likelihood"), (working_sets, "minimise")],
+    "DTSL": [(feature_search, "prior_path")],
+    "GSSL": [(WorkingSets, "log_likelihood"), (conjunctions, "minimise")],
+    "GSSL once": [(WorkingSets, "log_likelihood"), (conjunctions, "minimise")],
 }
 # Steps between which work may be stopped though nothing was kept of the last ones.
 STEPS = {"GSMN*": (grow_shrink, "grow"), "IBMAPHC": (climbing, "_run"), "GSSL": (WorkingSets, "fit")}
@@ -53,7 +51,7 @@ def small_steps(monkeypatch):
     monkeypatch.setattr(bookmarks, "SECONDS", 0.0)
     monkeypatch.setattr(bookmarks, "_PATIENCE", 0)
     monkeypatch.setattr(climbing, "_AT_ONCE", 1)
-    monkeypatch.setattr(working_sets, "_LOOK_AT_ONCE", 100)
+    monkeypatch.setattr(conjunctions, "_LOOK_AT_ONCE", 100)
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +184,7 @@ def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(
     stops, table, tmp_path, monkeypatch
 ):
     plain = MAKE["GSSL"]().fit(table)
-    look = Search._try
+    look = HalvingSearch._try
 
     def stop(*_given, **_settings):
         raise KeyboardInterrupt
@@ -197,8 +195,8 @@ def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(
         return look(search, place, rung) if place < 4 else stop()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Search, "_try", refuse)
-        patch.setattr(working_sets.WorkingSets, "converge", stop)
+        patch.setattr(HalvingSearch, "_try", refuse)
+        patch.setattr(conjunctions.WorkingSets, "converge", stop)
         with pytest.raises(KeyboardInterrupt, match=r"go on with resume=True\."):
             MAKE["GSSL"](work_dir=tmp_path / "work").fit(table)
     again = MAKE["GSSL"](work_dir=tmp_path / "work", resume=True).fit(table)

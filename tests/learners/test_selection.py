@@ -4,7 +4,7 @@ import pytest
 import unless
 from unless.data.splitting import hold_out
 from unless.errors import DataError, SettingError
-from unless.learners.selection import FeatureLearner
+from unless.learners.feature_search import FeatureLearner
 from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 

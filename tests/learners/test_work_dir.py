@@ -18,8 +18,10 @@ from joblib._parallel_backends import ThreadingBackend
 import unless
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
-from unless.learners import cohorts, gate_trees, grow_shrink, trees, workplace
+from unless.learners import cohorts, grow_shrink, workplace
 from unless.learners.catalogue import LEARNERS
+from unless.learners.feature_search import trees
+from unless.learners.ggs import gates
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL", "GGS"])
@@ -35,7 +37,7 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
     monkeypatch.setattr(grow_shrink, "MOST_PARTS", 4)
     monkeypatch.setattr(trees, "MOST_PARTS", 4)
-    monkeypatch.setattr(gate_trees, "MOST_PARTS", 4)
+    monkeypatch.setattr(gates, "MOST_PARTS", 4)
 
 
 @pytest.fixture(scope="module")

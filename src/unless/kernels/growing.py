@@ -10,10 +10,10 @@ import numpy as np
 
 from unless.kernels.compiling import borrowed, compiled, inlined
 
-# Rows counted before the kernel looks whether its turn is over.
+# Rows counted before the kernel checks its budget.
 _BLOCK = 4096
 # Places in the state: whether the topmost node is being counted, how many of its rows were, how many nodes
-# wait, and how many there are.
+# are on the stack, and how many there are.
 _COUNTING, _COUNTED, _N_STACKED, N_NODES = 0, 1, 2, 3
 STATE_SIZE = 4
 
@@ -26,7 +26,7 @@ class Rows(NamedTuple):
     cells: Any  # int64 (variables + 1,)
 
 
-class Rules(NamedTuple):
+class SplitRules(NamedTuple):
     """When a node is split."""
 
     logs: Any  # int64: n log(n + 1) in units, for small n
@@ -51,12 +51,12 @@ class Nodes(NamedTuple):
     end: Any  # int64 (nodes,)
 
 
-class Desk(NamedTuple):
-    """What is at hand while a tree grows."""
+class TreeWorkspace(NamedTuple):
+    """Buffers that a tree needs while it grows."""
 
     order: Any  # int32 (rows,): rows, those of a node side by side
-    aside: Any  # int32 (rows,)
-    stack: Any  # int32 (stack,): nodes that wait
+    spare: Any  # int32 (rows,)
+    stack: Any  # int32 (stack,): nodes to be split
     tables: Any  # int64 (stack, levels of the target, cells): their counts
     state: Any  # int64 (STATE_SIZE,)
 
@@ -79,13 +79,13 @@ def _log_of(n, more, logs, unit):
 
 
 @inlined
-def _is_settled(table, cell, negated, own, rules, n_levels):
-    """Tell whether a node, or one side of its split at a cell, is too small or too pure for any split."""
+def _is_settled(table, column, negated, own, rules, n_levels):
+    """Tell whether a node, or one side of its split at a column, is too small or too pure for any split."""
     total, known = np.int64(0), np.int64(0)
     for t in range(n_levels):
         count = table[t, own + t]
-        if cell >= 0:
-            count = count - table[t, cell] if negated else table[t, cell]
+        if column >= 0:
+            count = count - table[t, column] if negated else table[t, column]
         total += count
         known += _log_of(count, 1, rules.logs, rules.unit)
     # A split cannot gain more than there is to know.
@@ -138,18 +138,18 @@ def _count(table, target, codes, counts, cells, order, begin, end):
 
 
 @inlined
-def _count_on(place, target, codes, counts, cells, order, stack, tables, nodes, state):
+def _count_on(top, target, codes, counts, cells, order, stack, tables, nodes, state):
     """Count some rows of the topmost node; once all are, take them from its sibling's. Returns the cells."""
-    node = np.int64(stack[place])
-    table = borrowed(tables[place])
+    node = np.int64(stack[top])
+    table = borrowed(tables[top])
     begin = nodes.begin[node] + state[_COUNTED]
     end = min(nodes.end[node], begin + _BLOCK)
     _count(table, target, codes, counts, cells, order, begin, end)
     state[_COUNTED] += end - begin
     if end == nodes.end[node]:
         state[_COUNTING] = 0
-        if place > 0 and nodes.depth[stack[place - 1]] == nodes.depth[node]:
-            sibling = borrowed(tables[place - 1])
+        if top > 0 and nodes.depth[stack[top - 1]] == nodes.depth[node]:
+            sibling = borrowed(tables[top - 1])
             for t in range(table.shape[0]):
                 for cell in range(table.shape[1]):
                     sibling[t, cell] -= table[t, cell]
@@ -157,19 +157,19 @@ def _count_on(place, target, codes, counts, cells, order, stack, tables, nodes, 
 
 
 @inlined
-def _divide(order, aside, codes, variable, level, begin, end):
+def _divide(order, spare, codes, variable, level, begin, end):
     """Put the rows where variable = level first; returns where the others begin."""
-    middle, n_aside = begin, 0
+    middle, n_spare = begin, 0
     for i in range(begin, end):
         row = order[i]
         if codes[row, variable] == level:
             order[middle] = row
             middle += 1
         else:
-            aside[n_aside] = row
-            n_aside += 1
-    for i in range(n_aside):
-        order[middle + i] = aside[i]
+            spare[n_spare] = row
+            n_spare += 1
+    for i in range(n_spare):
+        order[middle + i] = spare[i]
     return middle
 
 
@@ -189,56 +189,42 @@ def _add_node(nodes, state, depth, begin, end):
 
 
 @inlined
-def _stack_up(place, node, stack, tables, state):
-    """Let a node wait to be counted."""
-    stack[place] = node
-    state[_N_STACKED] = place + 1
+def _push(top, node, stack, tables, state):
+    """Put a node on the stack, to be counted."""
+    stack[top] = node
+    state[_N_STACKED] = top + 1
     state[_COUNTING] = 1
     state[_COUNTED] = 0
-    table = borrowed(tables[place])
+    table = borrowed(tables[top])
     for t in range(table.shape[0]):
         for cell in range(table.shape[1]):
             table[t, cell] = 0
 
 
-@inlined
-def _borrowed_nodes(nodes):
-    return Nodes(
-        borrowed(nodes.variable),
-        borrowed(nodes.level),
-        borrowed(nodes.gain),
-        borrowed(nodes.where_true),
-        borrowed(nodes.where_false),
-        borrowed(nodes.depth),
-        borrowed(nodes.begin),
-        borrowed(nodes.end),
-    )
-
-
 @compiled
-def plant(nodes, desk):
+def plant(nodes, workspace):
     """Begin a tree: all rows are at its root, and none is counted."""
-    nodes = _borrowed_nodes(nodes)
-    order, state = borrowed(desk.order), borrowed(desk.state)
+    nodes = borrowed(nodes)
+    order, state = borrowed(workspace.order), borrowed(workspace.state)
     for row in range(order.shape[0]):
         order[row] = row
     state[N_NODES] = 0
     root = _add_node(nodes, state, 0, 0, order.shape[0])
-    _stack_up(0, root, borrowed(desk.stack), borrowed(desk.tables), state)
+    _push(0, root, borrowed(workspace.stack), borrowed(workspace.tables), state)
 
 
 @compiled
-def grow(target, rows, rules, nodes, desk, budget):
+def grow(target, rows, rules, nodes, workspace, budget):
     """Split nodes until about `budget` cells were counted; returns whether the tree is complete.
 
-    The table of a node is at the node's place in the stack. Of two children the one of fewer rows is counted
+    The table of a node is where the node is in the stack. Of two children the one of fewer rows is counted
     and split first; what it leaves of their parent's table is the other's. So at most log2(rows) + 2 nodes
-    ever wait.
+    are ever on the stack.
     """
     codes, counts, cells = borrowed(rows.codes), borrowed(rows.counts), borrowed(rows.cells)
-    order, aside, stack = borrowed(desk.order), borrowed(desk.aside), borrowed(desk.stack)
-    tables, state, nodes = borrowed(desk.tables), borrowed(desk.state), _borrowed_nodes(nodes)
-    rules = Rules(
+    order, spare, stack = borrowed(workspace.order), borrowed(workspace.spare), borrowed(workspace.stack)
+    tables, state, nodes = borrowed(workspace.tables), borrowed(workspace.state), borrowed(nodes)
+    rules = SplitRules(
         borrowed(rules.logs), borrowed(rules.sums), rules.unit, rules.threshold, rules.noise,
         rules.min_rows, rules.max_depth,
     )  # fmt: skip
@@ -246,12 +232,12 @@ def grow(target, rows, rules, nodes, desk, budget):
     while state[_N_STACKED] > 0:
         if budget < 0:
             return False
-        place = state[_N_STACKED] - 1
+        top = state[_N_STACKED] - 1
         if state[_COUNTING]:
-            budget -= _count_on(place, target, codes, counts, cells, order, stack, tables, nodes, state)
+            budget -= _count_on(top, target, codes, counts, cells, order, stack, tables, nodes, state)
             continue
-        state[_N_STACKED] = place
-        node, table = np.int64(stack[place]), borrowed(tables[place])
+        state[_N_STACKED] = top
+        node, table = np.int64(stack[top]), borrowed(tables[top])
         depth = nodes.depth[node] + 1
         if depth > rules.max_depth or _is_settled(table, -1, False, own, rules, n_levels):
             continue
@@ -260,7 +246,7 @@ def grow(target, rows, rules, nodes, desk, budget):
         if variable < 0:
             continue
         begin, end = nodes.begin[node], nodes.end[node]
-        middle = _divide(order, aside, codes, variable, level, begin, end)
+        middle = _divide(order, spare, codes, variable, level, begin, end)
         here = _add_node(nodes, state, depth, begin, middle)
         there = _add_node(nodes, state, depth, middle, end)
         nodes.variable[node], nodes.level[node], nodes.gain[node] = variable, level, gain
@@ -271,6 +257,6 @@ def grow(target, rows, rules, nodes, desk, budget):
         ):
             continue
         here_is_small = middle - begin <= end - middle
-        stack[place] = there if here_is_small else here
-        _stack_up(place + 1, here if here_is_small else there, stack, tables, state)
+        stack[top] = there if here_is_small else here
+        _push(top + 1, here if here_is_small else there, stack, tables, state)
     return True

@@ -9,9 +9,9 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
 from unless.inference.priors import Gaussian, Laplace, Prior
-from unless.learners.selection import FeatureLearner, Setting
+from unless.learners.feature_search import FeatureLearner, Setting
+from unless.learners.feature_search.trees import GrowthRules, features_of_trees, grow_trees
 from unless.learners.settings import check_at_least, check_choice, check_n_jobs
-from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
 from unless.structures.features import FeatureSet
 
 KAPPAS = (1e-4, 1e-3, 1e-2, 1e-1)

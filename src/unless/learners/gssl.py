@@ -13,11 +13,17 @@ from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Gaussian, Laplace, Prior
 from unless.learners.bookmarks import Bookmark
-from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
-from unless.learners.halving import Search
-from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
+from unless.learners.feature_search import TOLERANCE, FeatureChoice, FeatureLearner, Setting
+from unless.learners.feature_search.conjunctions import (
+    HalvingSearch,
+    Integers,
+    Weighed,
+    WorkingSets,
+    fits_memory,
+    generate_features,
+    n_conjunctions,
+)
 from unless.learners.settings import check_n_jobs
-from unless.learners.working_sets import Weighed, WorkingSets
 from unless.learners.workplace import brief, digest
 from unless.runtime.memory import parse_memory
 from unless.structures.features import FeatureSet
@@ -126,17 +132,17 @@ class GSSL(FeatureLearner):
         unseen: Dataset,
         grid: Sequence[Setting],
         priors: tuple[Prior, ...],
-    ) -> Choice:
+    ) -> FeatureChoice:
         told = [_told(training, setting) for setting in grid]
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, self._bar, self._place)
+        search = HalvingSearch(working, unseen, fitting, priors, self._bar, self._place)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
         setting, prior, members, here = search.at(best)
-        return Choice(
+        return FeatureChoice(
             setting, prior, tried, lambda: self._converged(training, working, setting, prior, members, here)
         )
 

@@ -270,7 +270,7 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
     """Read the table to judge settings by, with the levels of the table to learn from."""
     from unless.cli.reading import read_like
     from unless.learners.catalogue import learner_named
-    from unless.learners.selection import FeatureLearner
+    from unless.learners.feature_search import FeatureLearner
 
     if options["validation"] is None:
         return {}

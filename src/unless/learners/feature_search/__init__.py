@@ -35,7 +35,7 @@ _MAX_ITERATIONS = 5_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class FeatureChoice:
     """The setting and prior that won, what was tried, and how to get the winner's weights to the end."""
 
     setting: Setting
@@ -152,7 +152,7 @@ class FeatureLearner(Estimator):
         unseen: Dataset,
         grid: Sequence[Setting],
         priors: tuple[Prior, ...],
-    ) -> Choice:
+    ) -> FeatureChoice:
         """Judge all settings and priors by the rows unseen."""
         best, best_score = None, -math.inf
         tried: list[dict[str, Any]] = []
@@ -171,7 +171,7 @@ class FeatureLearner(Estimator):
         if best is None:
             raise SettingError(f"{type(self).__name__} was given nothing to try.")
         won, belief, kept, start = best
-        return Choice(won, belief, tried, lambda: self._weigh(training, kept, belief, start))
+        return FeatureChoice(won, belief, tried, lambda: self._weigh(training, kept, belief, start))
 
     def _weigh_under(
         self, priors: Sequence[Prior], features: FeatureSet, training: Dataset, unseen: Dataset
@@ -219,7 +219,7 @@ class FeatureLearner(Estimator):
         self.chosen_, self.tried_ = chosen[0], tried
 
 
-def _chosen(best: Choice, priors: Sequence[Prior]) -> Arrays:
+def _chosen(best: FeatureChoice, priors: Sequence[Prior]) -> Arrays:
     told = [dict(best.setting), priors.index(best.prior), best.tried]
     return {"told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
 

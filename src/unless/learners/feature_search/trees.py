@@ -12,7 +12,17 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.progress import Bar
 from unless.errors import TooLarge
-from unless.kernels.growing import N_NODES, STATE_SIZE, Desk, Nodes, Rows, Rules, fill_logs, grow, plant
+from unless.kernels.growing import (
+    N_NODES,
+    STATE_SIZE,
+    Nodes,
+    Rows,
+    SplitRules,
+    TreeWorkspace,
+    fill_logs,
+    grow,
+    plant,
+)
 from unless.learners.shards import Filed, Held, Pulse, n_workers, run_shards, within_reach
 from unless.learners.workplace import Arrays, Workplace, digest
 from unless.runtime.memory import parse_memory, show_memory
@@ -157,12 +167,12 @@ class _Field:
     def tree(self, target: int, pulse: Pulse) -> ProbabilityTree:
         place = int(self.place[target])
         n_levels = int(self.levels[place])
-        rules, nodes, desk = self._rules(n_levels), self._nodes(), self._desk(n_levels)
-        plant(nodes, desk)
+        rules, nodes, workspace = self._rules(n_levels), self._nodes(), self._workspace(n_levels)
+        plant(nodes, workspace)
         # Between two calls Ctrl-C is heard.
-        while not grow(place, self.rows, rules, nodes, desk, _BUDGET):
+        while not grow(place, self.rows, rules, nodes, workspace, _BUDGET):
             pulse.check()
-        size = int(desk.state[N_NODES])
+        size = int(workspace.state[N_NODES])
         variable, level, gain, where_true, where_false, depth = (
             array[:size].astype(np.int64) for array in nodes[:6]
         )
@@ -174,9 +184,9 @@ class _Field:
         nats = np.where(variable >= 0, gain - rules.noise, 0) / self.unit
         return ProbabilityTree(target, variable, level, nats, where_true, where_false, parent, depth)
 
-    def _rules(self, n_levels: int) -> Rules:
+    def _rules(self, n_levels: int) -> SplitRules:
         given = self.rules
-        return Rules(
+        return SplitRules(
             logs=self.logs[1],
             sums=self.logs[n_levels],
             unit=self.unit,
@@ -193,12 +203,12 @@ class _Field:
         kinds = (np.int32, np.int32, np.int64, np.int32, np.int32, np.int32, np.int64, np.int64)
         return Nodes(*(np.empty(size, dtype=kind) for kind in kinds))
 
-    def _desk(self, n_levels: int) -> Desk:
+    def _workspace(self, n_levels: int) -> TreeWorkspace:
         n_distinct = len(self.rows.counts)
         n_waiting = _most_waiting(n_distinct)
-        return Desk(
+        return TreeWorkspace(
             order=np.empty(n_distinct, dtype=np.int32),
-            aside=np.empty(n_distinct, dtype=np.int32),
+            spare=np.empty(n_distinct, dtype=np.int32),
             stack=np.empty(n_waiting, dtype=np.int32),
             tables=np.empty((n_waiting, n_levels, int(self.rows.cells[-1])), dtype=np.int64),
             state=np.zeros(STATE_SIZE, dtype=np.int64),
