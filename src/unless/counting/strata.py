@@ -8,9 +8,9 @@ import numpy.typing as npt
 from scipy import special
 
 from unless.data.dataset import Dataset
-from unless.data.waiting import heard
 from unless.kernels.evidence import bayesian, bayesian_refined
 from unless.kernels.strata import Columns, Desk, Strata, chi_square, refine
+from unless.runtime.interrupts import interruptible_kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -83,7 +83,7 @@ class StrataTable:
     def refined(self, strata: Strata, variable: int, desk: Desk) -> Strata:
         """Cut strata by one more variable."""
         n_steps = _STEPS_OF_A_ROW * len(strata.rows)
-        cut = heard(lambda: refine(variable, self.columns, strata, desk), n_steps)
+        cut = interruptible_kernel(lambda: refine(variable, self.columns, strata, desk), n_steps)
         n_rows, n_strata, n_lone, n_ones = cut
         # Copies: the desk is written to again.
         return Strata(

@@ -1,6 +1,6 @@
 """All pairs of a table judged: which are linked given all else, where, how surely, and what is open."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import log
@@ -110,8 +110,8 @@ class Referee:
         regrow(models, alpha)
         return models
 
-    def judge(self) -> list[Verdict]:
-        """Judge all pairs that may be linked, in order."""
+    def judge(self, unsaid: Collection[Pair] = ()) -> list[Verdict]:
+        """Judge all pairs that may be linked, in order, but for those of which nothing is to be said."""
         models = self.search()
         gates = {account.pair: account for account in find_gates(models, self.may_gate)}
         candidates = models.links()
@@ -126,7 +126,7 @@ class Referee:
             if self.pairs[pair] and not models.may_link(*pair):
                 verdicts[pair] = self._wide_pair(pair)
         verdicts |= self._carried_by_others(models, verdicts)
-        return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
+        return self._weighed([verdicts[pair] for pair in sorted(verdicts) if pair not in unsaid])
 
     def _carried_by_others(self, models: Models, verdicts: Mapping[Pair, Verdict]) -> dict[Pair, Verdict]:
         """Return as no candidates the links of a column that a function of it carries, or the other way.

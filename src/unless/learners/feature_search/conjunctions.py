@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.priors import Prior
@@ -30,9 +29,9 @@ from unless.kernels.conjunctions import (
     generate,
     spell_out,
 )
-from unless.learners.bookmarks import Bookmark, once
-from unless.learners.workplace import Arrays, Workplace, brief
+from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once, settings_digest
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import Bar
 from unless.structures.conditions import FeatureArrays
 from unless.weights.minimise import Limits, Minimum, minimise
 from unless.weights.objective import Objective
@@ -312,25 +311,25 @@ class WorkingSets:
         tolerance: float,
         max_iterations: int,
         step: Callable[[], object] = lambda: None,
-        bookmark: Bookmark | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> tuple[Weighed, int]:
         """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
 
-        Returns the weights other than zero, and the iterations taken in all rounds together. A bookmark keeps
-        the rounds done.
+        Returns the weights other than zero, and the iterations taken in all rounds together. A checkpoint
+        keeps the rounds done.
         """
-        bookmark = Bookmark() if bookmark is None else bookmark
-        here, nearby, n_taken, settled = _last_round(bookmark.read(), start)
+        checkpoint = Checkpoint() if checkpoint is None else checkpoint
+        here, nearby, n_taken, settled = _last_round(checkpoint.read(), start)
         while n_taken < max_iterations:
             growth = max(_LEAST_GROWTH, len(here.features) // 2)
             new = self.promising(nearby, prior, here, growth, tolerance)
             if not len(new):
                 # One look at all features, which may be millions, yields enough for several rounds.
-                look = bookmark.beside(f"look-{n_taken}")
+                look = checkpoint.part(f"look-{n_taken}")
                 nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance, look)
                 new = nearby[:growth]
                 if len(new):
-                    bookmark.move(partial(_round, here, nearby, n_taken, settled))
+                    checkpoint.save(partial(_round, here, nearby, n_taken, settled))
             if settled and not len(new):
                 break
             # While the set still grows much, it is not worth while to fit it to the last digit.
@@ -344,7 +343,7 @@ class WorkingSets:
             if n_more == 0 and not settled:
                 # Rounding hides all further progress.
                 break
-            bookmark.move(partial(_round, here, nearby, n_taken, settled))
+            checkpoint.save(partial(_round, here, nearby, n_taken, settled))
         return here, n_taken
 
     def fit(
@@ -379,22 +378,22 @@ class WorkingSets:
         here: Weighed,
         most: int,
         tolerance: float = 0.0,
-        bookmark: Bookmark | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Integers:
         """Return the members outside that promise most: slope beyond the L1 part, squared, by curvature.
 
-        They may be millions: a bookmark keeps how far they were looked at.
+        They may be millions: a checkpoint keeps how far they were looked at.
         """
         outside = np.setdiff1d(members, here.features, assume_unique=True)
-        bookmark = Bookmark() if bookmark is None else bookmark
-        found, n_seen = _last_look(bookmark.read())
+        checkpoint = Checkpoint() if checkpoint is None else checkpoint
+        found, n_seen = _last_look(checkpoint.read())
         residuals = self.residuals(here)
         for begin in range(n_seen, len(outside), _LOOK_AT_ONCE):
             some = outside[begin : begin + _LOOK_AT_ONCE]
             slopes, bends = self.slopes(some, *residuals)
             beyond = np.maximum(np.abs(slopes) - prior.l1 - tolerance, 0.0)
             found = found.with_best(some, beyond**2 / np.maximum(bends + prior.precision, 1e-12), most)
-            bookmark.move(partial(_look, found, begin + len(some)))
+            checkpoint.save(partial(_look, found, begin + len(some)))
         return found.features[np.argsort(-found.weights, kind="stable")]
 
     def residuals(self, here: Weighed) -> tuple[Floats, Floats]:
@@ -517,9 +516,9 @@ class HalvingSearch:
         settings: Sequence[Mapping[str, Any]],
         priors: Sequence[Prior],
         bar: Bar,
-        folder: Workplace | None = None,
+        store: CheckpointStore | None = None,
     ) -> None:
-        self.working, self.unseen, self.priors, self.bar, self.folder = working, unseen, priors, bar, folder
+        self.working, self.unseen, self.priors, self.bar, self.store = working, unseen, priors, bar, store
         chosen = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
         # From few features to many, so that the weights of one setting are a start for the next.
         order = sorted(range(len(settings)), key=lambda place: (len(chosen[place]), place))
@@ -571,7 +570,7 @@ class HalvingSearch:
         for _ in range(1 << rung):
             self.bar()
         try:
-            done = once(self.folder, self._name("tried", rung, place), lambda: self._try(place, rung))
+            done = once(self.store, self._name("tried", rung, place), lambda: self._try(place, rung))
         except TooLarge:
             self.found.pop(place, None)
             self.too_large.append((rung, place))
@@ -581,7 +580,7 @@ class HalvingSearch:
 
     def _name(self, kind: str, rung: int, number: int) -> str:
         # What was too large depends on the memory allowed, and what comes later depends on it.
-        return f"{kind}-{brief([*self.settings, self.too_large])}-{rung}-{number:05}"
+        return f"{kind}-{settings_digest([*self.settings, self.too_large])}-{rung}-{number:05}"
 
     def _try(self, place: int, rung: int) -> Arrays:
         """Let more features in and fit them, as far as the rung allows."""
@@ -612,8 +611,10 @@ class HalvingSearch:
             name = self._name("listed", rung, setting)
 
             def look() -> Arrays:
-                bookmark = Bookmark(self.folder, f"{name}-look")
-                return {"features": self.working.promising(members, weakest, here, most, bookmark=bookmark)}
+                checkpoint = Checkpoint(self.store, f"{name}-look")
+                return {
+                    "features": self.working.promising(members, weakest, here, most, checkpoint=checkpoint)
+                }
 
-            self.nearby, self.looked = once(self.folder, name, look)["features"], (setting, rung)
+            self.nearby, self.looked = once(self.store, name, look)["features"], (setting, rung)
         return self.nearby

@@ -15,7 +15,6 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.independence.discovery import adapted, adjusted, largest_shift
@@ -31,10 +30,10 @@ from unless.independence.logistic import (
 )
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
 from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
-from unless.learners.patience import aside
-from unless.learners.shards import Pulse
 from unless.referee.regressions import Table
 from unless.referee.wide import WideTester
+from unless.runtime.interrupts import CancelToken, cancellable
+from unless.runtime.progress import Bar
 from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
@@ -292,16 +291,16 @@ def link_pairs(
     linker = Linker([search.tests for search in searches], trees, problem.alpha, n_gates)
     open_pairs = np.argwhere(np.triu(problem.allowed & ~problem.required, 1)).tolist()
     bar.begin("pairs", len(open_pairs))
-    pulse = Pulse(bar, len(open_pairs), len(open_pairs))
+    token = CancelToken(bar, len(open_pairs), len(open_pairs))
 
     def link() -> dict[tuple[int, int], PairLinks]:
         pairs = {}
         for a, b in open_pairs:
             pairs[a, b] = linker.pair(a, b)
-            pulse.tick()
+            token.tick()
         return pairs
 
-    return linker, aside(link, pulse)
+    return linker, cancellable(link, token)
 
 
 _ClaimKind = Literal["linked", "differs", "vanishes"]

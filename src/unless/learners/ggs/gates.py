@@ -17,7 +17,6 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar
 from unless.independence.logistic import Fit, Statistic
 from unless.learners.ggs.regressions import (
     Blanket,
@@ -30,11 +29,12 @@ from unless.learners.ggs.regressions import (
     Stratum,
     differences,
 )
-from unless.learners.patience import aside, each_aside
 from unless.learners.settings import edge_limits
-from unless.learners.shards import Filed, Held, Pulse, run_shards, within_reach
-from unless.learners.workplace import Arrays, Workplace
 from unless.referee.wide import MOST_REGULAR
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
+from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
+from unless.runtime.progress import Bar
 from unless.structures.pairs import Edge
 
 # A gate of more levels would be searched among too many sets of them.
@@ -263,44 +263,44 @@ def _gate_mask(domain: Domain, only: Collection[str] | None, never: Collection[s
 
 
 def grow_gate_trees(
-    data: Dataset, settings: tuple[Any, ...], n_jobs: int | None, store: Workplace | None, bar: Bar
+    data: Dataset, settings: tuple[Any, ...], n_jobs: int | None, store: CheckpointStore | None, bar: Bar
 ) -> tuple[GateProblem, list[GateSearch], list[GateTree]]:
     """Grow the tree of each variable alone, then again knowing what the others found.
 
     `settings` are those of a GateProblem.
     """
-    shared = within_reach(data, store, GateProblem, *settings)
+    shared = share_input(data, store, GateProblem, *settings)
     problem = shared.load()
     n = len(problem.domain)
     searches = [problem.search(target) for target in range(n)]
     bar.begin("gates of each", n)
-    pulse = _watched(searches, Pulse(bar, n, n))
+    token = _watched(searches, CancelToken(bar, n, n))
     if store is None:
         shares = even_shares(n)
-        alone = each_aside(lambda search: search.tree(shares), searches, n_jobs, pulse)
+        alone = cancellable_map(lambda search: search.tree(shares), searches, n_jobs, token)
     else:
-        alone = _grow_in_parts(shared, searches, n_jobs, store, pulse)
+        alone = _grow_in_parts(shared, searches, n_jobs, store, token)
     pooled = gate_shares(alone)
     bar.begin("gates of all", n)
-    pulse = _watched(searches, Pulse(bar, n, n))
-    trees = each_aside(lambda search: search.tree(pooled), searches, n_jobs, pulse)
-    pulse = _watched(searches, Pulse())
-    return problem, searches, aside(lambda: _without_rivals(searches, trees, pooled), pulse)
+    token = _watched(searches, CancelToken(bar, n, n))
+    trees = cancellable_map(lambda search: search.tree(pooled), searches, n_jobs, token)
+    token = _watched(searches, CancelToken())
+    return problem, searches, cancellable(lambda: _without_rivals(searches, trees, pooled), token)
 
 
-def _watched(searches: Sequence[GateSearch], pulse: Pulse) -> Pulse:
-    """Stop all searches when the pulse is stopped."""
+def _watched(searches: Sequence[GateSearch], token: CancelToken) -> CancelToken:
+    """Stop all searches when the token is cancelled."""
     for search in searches:
-        search.tests.pulse = pulse
-    return pulse
+        search.tests.token = token
+    return token
 
 
 def _grow_in_parts(
-    shared: Held[GateProblem] | Filed[GateProblem],
+    shared: InMemory[GateProblem] | OnDisk[GateProblem],
     searches: Sequence[GateSearch],
     n_jobs: int | None,
-    store: Workplace,
-    pulse: Pulse,
+    store: CheckpointStore,
+    token: CancelToken,
 ) -> list[GateTree]:
     """Grow each tree alone, in parts that a folder keeps."""
     n = len(searches)
@@ -308,7 +308,7 @@ def _grow_in_parts(
     parts = [range(begin, n, n_parts) for begin in range(n_parts)]
     tasks = [(shared, part) for part in parts]
     done = run_shards(
-        _grow_some, tasks, n_jobs=n_jobs, place=store, kind="gates", pulse=pulse, ticks=n // n_parts
+        _grow_some, tasks, n_jobs=n_jobs, store=store, kind="gates", token=token, ticks=n // n_parts
     )
     trees: dict[int, GateTree] = {}
     for part, arrays in zip(parts, done, strict=True):
@@ -316,7 +316,9 @@ def _grow_in_parts(
     return [trees[target] for target in range(n)]
 
 
-def _grow_some(shared: Held[GateProblem] | Filed[GateProblem], targets: range, pulse: Pulse) -> Arrays:
+def _grow_some(
+    shared: InMemory[GateProblem] | OnDisk[GateProblem], targets: range, token: CancelToken
+) -> Arrays:
     """Grow the trees of some variables, each alone."""
     problem = shared.load()
     shares = even_shares(len(problem.domain))
@@ -325,12 +327,12 @@ def _grow_some(shared: Held[GateProblem] | Filed[GateProblem], targets: range, p
         grown = []
         for target in targets:
             search = problem.search(target)
-            search.tests.pulse = pulse
+            search.tests.token = token
             grown.append((search, search.tree(shares)))
-            pulse.tick()
+            token.tick()
         return to_arrays(grown)
 
-    return aside(grow, pulse)
+    return cancellable(grow, token)
 
 
 def gate_shares(trees: Sequence[GateTree]) -> Floats:

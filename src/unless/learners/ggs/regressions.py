@@ -27,8 +27,8 @@ from unless.independence.logistic import (
     likelihood_without,
     size_of,
 )
-from unless.learners.shards import Pulse
 from unless.referee.regressions import EXPLAINED, known_part
+from unless.runtime.interrupts import CancelToken
 from unless.structures.distinct import Positions
 
 Floats = npt.NDArray[np.float64]
@@ -227,7 +227,7 @@ class NeighbourTests:
         self._latest: dict[Conditions, Fit] = {}
         # Counts of the levels of near variables with those of the target, in the last stratum.
         self._counted: tuple[tuple[Conditions, list[int]], Floats, dict[int, Ints]] | None = None
-        self.pulse = Pulse()
+        self.token = CancelToken()
 
     @property
     def n_distinct(self) -> int:
@@ -238,7 +238,7 @@ class NeighbourTests:
         """Fit the target on a blanket in a stratum."""
         key = stratum.conditions, blanket
         if key not in self.known_fits:
-            self.pulse.check()
+            self.token.check()
             columns, reference = self._patterns(stratum, blanket).columns, self.table.references[self.target]
             self.remember(*key, Regression(fit(columns, int(reference), self._start(stratum.conditions))))
         return self.known_fits[key]
