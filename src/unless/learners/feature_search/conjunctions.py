@@ -10,6 +10,7 @@ iterations), never time: the answer is the same on every machine.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,9 +34,9 @@ from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Bar
 from unless.structures.conditions import FeatureArrays
-from unless.weights.minimise import Limits, Minimum, minimise
+from unless.weights.minimise import Limits, minimise
 from unless.weights.objective import Objective
-from unless.weights.owlqn import Found, owlqn
+from unless.weights.owlqn import owlqn
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -72,6 +73,7 @@ FIRST_ITERATIONS = 20
 _ROUNDS = 2
 # So many times the features that a rung allows are shortlisted for it.
 _SHORTLIST = 4
+NO_BAR, _NOT_SAVED = Bar(), Checkpoint()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +94,7 @@ class Generated:
 
     def chosen(self, n_draws: int, prune: int) -> Integers:
         """Return the features generated at least so often, and those of one variable."""
-        kept = np.zeros(len(self.row), dtype=np.bool_)
-        kept[: len(self.counts[n_draws])] = self.counts[n_draws] >= prune
-        kept[self.units] = True
-        return np.flatnonzero(kept)
+        return np.union1d(np.flatnonzero(self.counts[n_draws] >= prune), self.units)
 
     def spelled(self, features: Integers) -> FeatureArrays:
         """Write features, in the order given, as conditions."""
@@ -112,7 +111,7 @@ def generate_features(
     n_draws: Iterable[int],
     random_state: Any,
     max_bytes: int,
-    bar: Bar | None = None,
+    bar: Bar = NO_BAR,
 ) -> Generated:
     """Draw as often as the largest number says, remembering the counts at each of the numbers.
 
@@ -121,15 +120,15 @@ def generate_features(
     """
     named = data.select(sorted(data.names))
     targets = sorted(set(n_draws))
-    need = bytes_to_generate(named, targets[-1])
     if not fits_memory(named, targets[-1], max_bytes):
+        need = bytes_to_generate(named, targets[-1])
         raise TooLarge(
             f"{targets[-1]:,} draws from {named.n_distinct:,} distinct rows of {named.n_variables:,} columns "
             f"would need about {show_memory(need)}, more than the {show_memory(max_bytes)} allowed; lower "
             "n_draws= or raise max_memory=."
         )
     stream = _Stream(named, np.random.default_rng(random_state))
-    counts, bar = {}, Bar() if bar is None else bar
+    counts = {}
     bar.begin("drawing", _BAR_STEPS)
     for target in targets:
         stream.draw_until(target, targets[-1], bar)
@@ -139,11 +138,8 @@ def generate_features(
 
 def n_conjunctions(data: Dataset) -> int:
     """Return how many conjunctions the levels that occur in a table could form."""
-    seen = [len(np.unique(column)) + 1 for column in data.rows.T if len(np.unique(column)) > 1]
-    product = 1
-    for size in seen:
-        product = min(product * size, 2**62)
-    return product - 1
+    n_seen = [len(np.unique(column)) for column in data.rows.T]
+    return min(prod(n + 1 for n in n_seen if n > 1), 2**62) - 1
 
 
 def bytes_to_generate(data: Dataset, n_draws: int) -> int:
@@ -163,21 +159,17 @@ class _Stream:
     """Draws in progress."""
 
     def __init__(self, data: Dataset, rng: np.random.Generator) -> None:
-        self.data = data
+        self.data, self.n_done, self.n_features = data, 0, data.n_distinct
         self.state = rng.integers(0, 2**64, size=4, dtype=np.uint64)
-        self.n_done = 0
-        self.n_features = data.n_distinct
-        levels = data.domain.n_levels
-        first = np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int64)
-        # A column that never varies has nothing to say in a conjunction.
+        # A column that never varies adds nothing to a conjunction.
         varied = np.flatnonzero((data.rows != data.rows[0]).any(axis=0))
         self.pool = Pool(
             codes=np.array(data.rows),
-            first=first,
-            keys=rng.integers(0, 2**64, size=int(levels.sum()), dtype=np.uint64),
+            first=_first_levels(data)[:-1],
+            keys=rng.integers(0, 2**64, size=int(data.domain.n_levels.sum()), dtype=np.uint64),
             row=np.arange(data.n_distinct, dtype=np.int32),
             scopes=np.tile(_marked(varied, data.n_variables), (data.n_distinct, 1)),
-            # The table itself says a row as often as it stands there; a row without conditions says nothing.
+            # A row is generated as often as it is in the table, unless it has no conditions.
             count=np.minimum(data.counts, _MOST if len(varied) else 0).astype(np.int32),
             hashes=np.zeros(data.n_distinct, dtype=np.uint64),
             slots=np.zeros(1, dtype=np.int32),
@@ -204,13 +196,12 @@ class _Stream:
             return
         capacity = max(_LEAST_CAPACITY, 2 * n)
         slots = np.zeros(1 << (_ROOM * capacity - 1).bit_length(), dtype=np.int32)
-        self.pool = pool._replace(
-            **{
-                name: _extended(getattr(pool, name), capacity)
-                for name in ("row", "scopes", "count", "hashes")
-            },
-            slots=slots,
-        )
+        larger = {
+            name: np.concatenate([array, np.zeros((capacity - n, *array.shape[1:]), dtype=array.dtype)])
+            for name, array in pool._asdict().items()
+            if name in ("row", "scopes", "count", "hashes")
+        }
+        self.pool = pool._replace(**larger, slots=slots)
         # Rows are never generated: each result is smaller. They need no slots.
         enter(self.data.n_distinct, n, self.pool.hashes, slots)
 
@@ -220,15 +211,15 @@ class _Stream:
         alone = np.flatnonzero(np.bitwise_count(pool.scopes[:n]).sum(axis=1) == 1)
         scopes = [int(word.argmax()) * 64 + int(word.max()).bit_length() - 1 for word in pool.scopes[alone]]
         there = {(v, int(data.rows[pool.row[k], v])) for v, k in zip(scopes, alone, strict=True)}
-        rows, kept = [pool.row[:n]], [pool.scopes[:n]]
-        for variable in np.flatnonzero(data.domain.n_levels > 1):
+        rows, marks = [pool.row[:n]], [pool.scopes[:n]]
+        for variable in np.flatnonzero(data.domain.n_levels > 1).tolist():
             levels, where = np.unique(data.rows[:, variable], return_index=True)
             for level, row in zip(levels.tolist(), where.tolist(), strict=True):
-                if (int(variable), level) not in there:
+                if (variable, level) not in there:
                     rows.append(np.array([row], dtype=np.int32))
-                    kept.append(_marked(np.array([variable]), data.n_variables)[None])
+                    marks.append(_marked(np.array([variable]), data.n_variables)[None])
         units = np.concatenate([alone, n + np.arange(len(rows) - 1)]).astype(np.int64)
-        return Generated(data, pool.codes, np.concatenate(rows), np.concatenate(kept), counts, units)
+        return Generated(data, pool.codes, np.concatenate(rows), np.concatenate(marks), counts, units)
 
 
 def _marked(variables: Integers, n_variables: int) -> npt.NDArray[np.uint64]:
@@ -237,10 +228,9 @@ def _marked(variables: Integers, n_variables: int) -> npt.NDArray[np.uint64]:
     return np.packbits(bits, bitorder="little").view(np.uint64)
 
 
-def _extended(array: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:
-    larger = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
+def _first_levels(data: Dataset) -> Integers:
+    """Return the number of each variable's first level among those of all, and last how many there are."""
+    return np.append(0, np.cumsum(data.domain.n_levels)).astype(np.int64)
 
 
 class Weighed(NamedTuple):
@@ -283,7 +273,7 @@ class WorkingSets:
         self.layout: dict[str, Any] = {"n_jobs": n_jobs, "max_memory": max_memory}
         data = generated.data
         _check(data, parse_memory(max_memory))
-        self.first = np.concatenate([[0], np.cumsum(data.domain.n_levels)]).astype(np.int64)
+        self.first = _first_levels(data)
         n_words = (data.n_distinct + 63) // 64
         padded = np.zeros((int(self.first[-1]), n_words * 64), dtype=np.bool_)
         for variable, codes in enumerate(data.rows.T):
@@ -310,16 +300,17 @@ class WorkingSets:
         start: Weighed,
         tolerance: float,
         max_iterations: int,
-        step: Callable[[], object] = lambda: None,
-        checkpoint: Checkpoint | None = None,
+        bar: Bar = NO_BAR,
+        checkpoint: Checkpoint = _NOT_SAVED,
     ) -> tuple[Weighed, int]:
         """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
 
         Returns the weights other than zero, and the iterations taken in all rounds together. A checkpoint
         keeps the rounds done.
         """
-        checkpoint = Checkpoint() if checkpoint is None else checkpoint
-        here, nearby, n_taken, settled = _last_round(checkpoint.read(), start)
+        state = checkpoint.read() or _state(start, nearby=NOTHING.features, n_taken=0, settled=False)
+        here, nearby = Weighed(state["features"], state["weights"]), state["nearby"]
+        n_taken, settled = int(state["n_taken"]), bool(state["settled"])
         while n_taken < max_iterations:
             growth = max(_LEAST_GROWTH, len(here.features) // 2)
             new = self.promising(nearby, prior, here, growth, tolerance)
@@ -329,7 +320,7 @@ class WorkingSets:
                 nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance, look)
                 new = nearby[:growth]
                 if len(new):
-                    checkpoint.save(partial(_round, here, nearby, n_taken, settled))
+                    checkpoint.save(partial(_state, here, nearby=nearby, n_taken=n_taken, settled=settled))
             if settled and not len(new):
                 break
             # While the set still grows much, it is not worth while to fit it to the last digit.
@@ -338,12 +329,12 @@ class WorkingSets:
             limit = min(left, _EARLY) if growing else left
             here, n_more, norm = self.fit(here.joined(new), prior, limit, tolerance, to_the_end=not growing)
             n_taken += n_more
-            step()
+            bar()
             settled = norm <= tolerance
             if n_more == 0 and not settled:
                 # Rounding hides all further progress.
                 break
-            checkpoint.save(partial(_round, here, nearby, n_taken, settled))
+            checkpoint.save(partial(_state, here, nearby=nearby, n_taken=n_taken, settled=settled))
         return here, n_taken
 
     def fit(
@@ -363,13 +354,14 @@ class WorkingSets:
         objective = Objective(conditionals, prior, lambda: None)
         with conditionals.threads():
             if to_the_end and conditionals.work <= _CHEAP_PASS:
-                limits = Limits(tolerance, max_iterations)
-                found: Minimum | Found = minimise(objective, start.weights, limits)
+                weights, norm, n_iterations, _ = minimise(
+                    objective, start.weights, Limits(tolerance, max_iterations)
+                )
             else:
                 objective.precondition(start.weights)
-                found = owlqn(objective, start.weights, tolerance, max_iterations)
-        kept = found.weights != 0
-        return Weighed(start.features[kept], found.weights[kept]), found.n_iterations, found.norm
+                weights, norm, n_iterations = owlqn(objective, start.weights, tolerance, max_iterations)
+        is_in = weights != 0
+        return Weighed(start.features[is_in], weights[is_in]), n_iterations, norm
 
     def promising(
         self,
@@ -378,23 +370,23 @@ class WorkingSets:
         here: Weighed,
         most: int,
         tolerance: float = 0.0,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Checkpoint = _NOT_SAVED,
     ) -> Integers:
         """Return the members outside that promise most: slope beyond the L1 part, squared, by curvature.
 
         They may be millions: a checkpoint keeps how far they were looked at.
         """
         outside = np.setdiff1d(members, here.features, assume_unique=True)
-        checkpoint = Checkpoint() if checkpoint is None else checkpoint
-        found, n_seen = _last_look(checkpoint.read())
+        state = checkpoint.read() or _state(NOTHING, n_seen=0)
+        best = Weighed(state["features"], state["weights"])
         residuals = self.residuals(here)
-        for begin in range(n_seen, len(outside), _LOOK_AT_ONCE):
+        for begin in range(int(state["n_seen"]), len(outside), _LOOK_AT_ONCE):
             some = outside[begin : begin + _LOOK_AT_ONCE]
             slopes, bends = self.slopes(some, *residuals)
             beyond = np.maximum(np.abs(slopes) - prior.l1 - tolerance, 0.0)
-            found = found.with_best(some, beyond**2 / np.maximum(bends + prior.precision, 1e-12), most)
-            checkpoint.save(partial(_look, found, begin + len(some)))
-        return found.features[np.argsort(-found.weights, kind="stable")]
+            best = best.with_best(some, beyond**2 / np.maximum(bends + prior.precision, 1e-12), most)
+            checkpoint.save(partial(_state, best, n_seen=begin + len(some)))
+        return best.features[np.argsort(-best.weights, kind="stable")]
 
     def residuals(self, here: Weighed) -> tuple[Floats, Floats]:
         """Return, for each level and row, what weights predict beyond what there is, and its variance."""
@@ -447,23 +439,8 @@ def _spans(n_rows: int, at_once: int) -> list[slice]:
     return [slice(*ends[span : span + 2]) for span in range(n_spans)]
 
 
-def _round(here: Weighed, nearby: Integers, n_taken: int, settled: bool) -> Arrays:
-    return {**here._asdict(), "nearby": nearby, "n_taken": np.array(n_taken), "settled": np.array(settled)}
-
-
-def _last_round(kept: Arrays | None, start: Weighed) -> tuple[Weighed, Integers, int, bool]:
-    if kept is None:
-        return start, NOTHING.features, 0, False
-    here = Weighed(kept["features"], kept["weights"])
-    return here, kept["nearby"], int(kept["n_taken"]), bool(kept["settled"])
-
-
-def _look(found: Weighed, n_seen: int) -> Arrays:
-    return {**found._asdict(), "n_seen": np.array(n_seen)}
-
-
-def _last_look(kept: Arrays | None) -> tuple[Weighed, int]:
-    return (NOTHING, 0) if kept is None else (Weighed(kept["features"], kept["weights"]), int(kept["n_seen"]))
+def _state(here: Weighed, **more: Any) -> Arrays:
+    return {**here._asdict(), **{name: np.asarray(value) for name, value in more.items()}}
 
 
 def _check(data: Dataset, max_bytes: int) -> None:
@@ -519,102 +496,85 @@ class HalvingSearch:
         store: CheckpointStore | None = None,
     ) -> None:
         self.working, self.unseen, self.priors, self.bar, self.store = working, unseen, priors, bar, store
-        chosen = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
+        members = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
         # From few features to many, so that the weights of one setting are a start for the next.
-        order = sorted(range(len(settings)), key=lambda place: (len(chosen[place]), place))
-        self.settings = [settings[place] for place in order]
-        self.members = [chosen[place] for place in order]
-        self.found: dict[int, Weighed] = {}
-        self.nearby: Integers = np.empty(0, dtype=np.int64)
-        self.looked = (-1, -1)
+        order = sorted(range(len(settings)), key=lambda number: (len(members[number]), number))
+        self.settings = [settings[number] for number in order]
+        # Settings one after another, each under all priors.
+        self.candidates = [(settings[number], prior, members[number]) for number in order for prior in priors]
+        self.weighed: dict[int, Weighed] = {}
+        self.nearby, self.looked = NOTHING.features, (-1, -1)
         self.too_large: list[tuple[int, int]] = []
-        self.scores: list[float] = []
-        self.rungs: list[int] = []
+        self.tried: list[dict[str, Any]] = []
 
-    def run(self) -> int:
-        """Return the place of the best: settings one after another, each under all priors."""
-        n_places = len(self.settings) * len(self.priors)
+    def run(self) -> tuple[Mapping[str, Any], Prior, Integers, Weighed]:
+        """Return the setting, the prior, the features and the weights of the best candidate.
+
+        `tried` then says what was tried; what did not fit the memory allowed has no score.
+        """
+        n_candidates = len(self.candidates)
         # Each rung allows twice the work of the one before.
-        work = (n_there << rung for rung, n_there in enumerate(n_on_rungs(n_places)))
+        work = (n_there << rung for rung, n_there in enumerate(n_on_rungs(n_candidates)))
         self.bar.begin("choosing", sum(work))
-        best, self.scores, self.rungs = successive_halving(n_places, self._advance)
-        if best not in self.found:
+        best, scores, rungs = successive_halving(n_candidates, self._advance)
+        if best not in self.weighed:
             raise TooLarge(
-                f"None of the {n_places:,} settings fits the memory allowed; give larger values of prune=, "
-                "fewer draws, or raise max_memory=."
+                f"None of the {n_candidates:,} settings fits the memory allowed; give larger values of "
+                "prune=, fewer draws, or raise max_memory=."
             )
-        return best
-
-    def at(self, place: int) -> tuple[Mapping[str, Any], Prior, Integers, Weighed]:
-        """Return the setting, the prior, the features and the weights at a place."""
-        setting, prior = divmod(place, len(self.priors))
-        return self.settings[setting], self.priors[prior], self.members[setting], self.found[place]
-
-    def records(self) -> list[dict[str, Any]]:
-        """Tell what was tried: a setting without a score did not fit the memory allowed."""
-        told = []
-        for place, (score, rung) in enumerate(zip(self.scores, self.rungs, strict=True)):
-            setting, prior = divmod(place, len(self.priors))
-            told.append(
+        for number, (setting, prior, members) in enumerate(self.candidates):
+            fits = number in self.weighed
+            self.tried.append(
                 {
-                    **self.settings[setting],
-                    "prior": repr(self.priors[prior]),
-                    "n_features": len(self.members[setting]),
-                    "pseudo_log_likelihood": score / self.unseen.n_rows if place in self.found else None,
-                    "rung": rung if place in self.found else -1,
+                    **setting,
+                    "prior": repr(prior),
+                    "n_features": len(members),
+                    "pseudo_log_likelihood": scores[number] / self.unseen.n_rows if fits else None,
+                    "rung": rungs[number] if fits else -1,
                 }
             )
-        return told
+        return *self.candidates[best], self.weighed[best]
 
-    def _advance(self, place: int, rung: int) -> float:
+    def _advance(self, number: int, rung: int) -> float:
         for _ in range(1 << rung):
             self.bar()
         try:
-            done = once(self.store, self._name("tried", rung, place), lambda: self._try(place, rung))
+            done = once(self.store, self._name("tried", rung, number), lambda: self._try(number, rung))
         except TooLarge:
-            self.found.pop(place, None)
-            self.too_large.append((rung, place))
+            self.weighed.pop(number, None)
+            self.too_large.append((rung, number))
             return -np.inf
-        self.found[place] = Weighed(done["features"], done["weights"])
+        self.weighed[number] = Weighed(done["features"], done["weights"])
         return float(done["score"])
 
     def _name(self, kind: str, rung: int, number: int) -> str:
         # What was too large depends on the memory allowed, and what comes later depends on it.
         return f"{kind}-{settings_digest([*self.settings, self.too_large])}-{rung}-{number:05}"
 
-    def _try(self, place: int, rung: int) -> Arrays:
+    def _try(self, number: int, rung: int) -> Arrays:
         """Let more features in and fit them, as far as the rung allows."""
-        setting, prior = divmod(place, len(self.priors))
-        belief = self.priors[prior]
+        _, prior, members = self.candidates[number]
         most = FIRST_FEATURES << rung
-        here = self.found[place] if rung else self._begin(place)
-        nearby = self._shortlist(setting, rung, here, _SHORTLIST * most)
+        # On the first rung, from the same prior over fewer features.
+        before = self.weighed.get(number if rung else number - len(self.priors))
+        here = self.working.start(prior) if before is None else before.within(members)
+        nearby = self._shortlist(number // len(self.priors), rung, members, here, _SHORTLIST * most)
         for round_ in range(_ROUNDS):
             room = (most - len(here.features)) // (_ROUNDS - round_)
-            new = self.working.promising(nearby, belief, here, room)
-            here = self.working.fit(here.joined(new), belief, (FIRST_ITERATIONS << rung) // _ROUNDS)[0]
-        score = self.working.log_likelihood(here, self.unseen)
-        return {**here._asdict(), "score": np.array(score)}
+            new = self.working.promising(nearby, prior, here, room)
+            here = self.working.fit(here.joined(new), prior, (FIRST_ITERATIONS << rung) // _ROUNDS)[0]
+        return _state(here, score=self.working.log_likelihood(here, self.unseen))
 
-    def _begin(self, place: int) -> Weighed:
-        """Start from the same prior over fewer features, or else from features of one variable."""
-        setting, prior = divmod(place, len(self.priors))
-        before = self.found.get(place - len(self.priors))
-        return (
-            self.working.start(self.priors[prior]) if before is None else before.within(self.members[setting])
-        )
-
-    def _shortlist(self, setting: int, rung: int, here: Weighed, most: int) -> Integers:
+    def _shortlist(self, setting: int, rung: int, members: Integers, here: Weighed, most: int) -> Integers:
         """Look at all features of a setting, which may be millions, once on each rung for all its priors."""
         if self.looked != (setting, rung):
-            weakest, members = min(self.priors, key=lambda prior: prior.l1), self.members[setting]
+            weakest = min(self.priors, key=lambda prior: prior.l1)
             name = self._name("listed", rung, setting)
 
             def look() -> Arrays:
                 checkpoint = Checkpoint(self.store, f"{name}-look")
-                return {
-                    "features": self.working.promising(members, weakest, here, most, checkpoint=checkpoint)
-                }
+                listed = self.working.promising(members, weakest, here, most, checkpoint=checkpoint)
+                return {"features": listed}
 
             self.nearby, self.looked = once(self.store, name, look)["features"], (setting, rung)
         return self.nearby
