@@ -16,7 +16,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.conditionals import Conditionals
-from unless.kernels.conjunctions import propose
+from unless.kernels.feature_search import propose
 from unless.learners.feature_search import conjunctions
 from unless.learners.feature_search.conjunctions import (
     NOTHING,

@@ -20,7 +20,7 @@ from unless.data.dataset import Dataset
 from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.priors import Prior
-from unless.kernels.conjunctions import (
+from unless.kernels.feature_search import (
     Pool,
     Screen,
     ScreenBuffers,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import TooLarge
-from unless.kernels.growing import (
+from unless.kernels.feature_search import (
     N_NODES,
     STATE_SIZE,
     Nodes,
