@@ -14,7 +14,7 @@ from strategies import datasets
 from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.tails import tail
+from unless.independence.statistics import tail
 from unless.knowledge import strata
 from unless.knowledge.evidence import Levels, settle, weigh
 from unless.knowledge.measures import largest_noncentrality, odds_ratio

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import twins.naive_ggs as naive
 import unless
 from unless.errors import SettingError
-from unless.independence.discovery import adapted, adjusted, largest_shift
-from unless.independence.logistic import Effect, Statistic, common, difference, size_of
+from unless.independence.logistic import Effect, common, difference, size_of
+from unless.independence.multiplicity import adapted, adjusted, largest_shift
+from unless.independence.statistics import Statistic
 from unless.learners.ggs.claims import Hypothesis, PairLinks, select_claims, select_weighed
 from unless.learners.ggs.regressions import NeighbourTests, StratifiedTable
 

@@ -15,7 +15,7 @@ from twins.naive_gssl import naive_gssl
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
-from unless.inference.conditionals import Conditionals
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.kernels.feature_search import propose
 from unless.learners.feature_search import conjunctions
 from unless.learners.feature_search.conjunctions import (
@@ -27,7 +27,7 @@ from unless.learners.feature_search.conjunctions import (
     successive_halving,
 )
 from unless.learners.gssl import GSSL, default_draws
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 PLENTY = 2**30
 L1 = unless.Laplace(2)

@@ -10,7 +10,7 @@ from unless.errors import DataError, SettingError
 from unless.learners.feature_search import FeatureLearner
 from unless.learners.settings import setting
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 WEAK = unless.Gaussian(1.0)
 

@@ -11,14 +11,14 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.settings import check_effect
+from unless.independence.tests import check_effect
 from unless.knowledge import sentences as say
 from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.gates import Side
+from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 CORRECTION = "Benjamini-Yekutieli"
 

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from unless.data.domain import Domain
 from unless.data.showing import html_table
-from unless.independence.pearson import PearsonTest
 from unless.independence.power import ENOUGH_POWER, rows_needed
-from unless.independence.verdict import Answer
+from unless.independence.tests import Answer, PearsonTest
 from unless.knowledge.measures import OddsRatio, information, largest_noncentrality, odds_ratio, rounded
 from unless.knowledge.strata import Strata
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import special
 
 from unless.data.showing import html_table
-from unless.independence.likelihood_ratio import likelihood_ratio_statistic
+from unless.independence.statistics import likelihood_ratio_statistic
 
 Integers = npt.NDArray[np.int64]
 # Limits and intervals hold with this confidence.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.tables import MAX_BYTES
+from unless.counting.reference import MAX_BYTES
 from unless.data.dataset import Counts, Dataset
 from unless.errors import TooLarge
 from unless.knowledge.measures import information

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.inference.conditionals import Conditionals
-from unless.inference.priors import Prior
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.kernels.feature_search import (
     Pool,
     Screen,
@@ -34,9 +33,8 @@ from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Bar
 from unless.structures.conditions import FeatureArrays
-from unless.weights.minimise import Limits, minimise
-from unless.weights.objective import Objective
-from unless.weights.owlqn import owlqn
+from unless.weights.optimise import Objective, StopRules, minimise, owlqn
+from unless.weights.priors import Prior
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -355,7 +353,7 @@ class WorkingSets:
         with conditionals.threads():
             if to_the_end and conditionals.work <= _CHEAP_PASS:
                 weights, norm, n_iterations, _ = minimise(
-                    objective, start.weights, Limits(tolerance, max_iterations)
+                    objective, start.weights, StopRules(tolerance, max_iterations)
                 )
             else:
                 objective.precondition(start.weights)

@@ -17,26 +17,17 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.independence.discovery import adapted, adjusted, largest_shift
-from unless.independence.logistic import (
-    NOTHING,
-    Effect,
-    Statistic,
-    average,
-    common,
-    size_of,
-    total,
-    turned,
-)
+from unless.independence.logistic import Effect, average, common, size_of, total, turned
+from unless.independence.multiplicity import adapted, adjusted, largest_shift
+from unless.independence.statistics import NOTHING, Statistic
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
 from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
 from unless.referee.regressions import Table
 from unless.referee.wide import WideTester
 from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.progress import Bar
-from unless.structures.labelled import LabelledGraph, Link
+from unless.structures.labelled import LabelledGraph, Link, Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
 MAX_STRATA = 8

@@ -17,7 +17,8 @@ from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.independence.logistic import Fit, Statistic
+from unless.independence.logistic import Fit
+from unless.independence.statistics import Statistic
 from unless.learners.ggs.regressions import (
     Blanket,
     Bools,

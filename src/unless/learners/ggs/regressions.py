@@ -15,18 +15,16 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.independence.logistic import (
     NO_EFFECT,
-    NOTHING,
     Columns,
     Effect,
     Fit,
-    Statistic,
-    chances_beyond,
     chances_of,
     difference,
     fit,
     likelihood_without,
     size_of,
 )
+from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.regressions import EXPLAINED, known_part
 from unless.runtime.interrupts import CancelToken
 from unless.structures.distinct import Positions
@@ -332,7 +330,7 @@ class NeighbourTests:
         least: dict[int, float] = {}
         while len(blanket) < self.max_blanket:
             scores = self.scores(stratum, blanket)
-            p_values = chances_beyond(list(scores.values()))
+            p_values = p_values_of(list(scores.values()))
             ranked = [(p, -scores[b].value, b) for p, b in zip(p_values, scores, strict=True)]
             for p, _, b in ranked:
                 least[b] = min(p, least.get(b, 1.0))
