@@ -130,6 +130,10 @@ class CanonicalModel:
         graph = Graph.from_packed(self.domain, pack(kept))
         return graph._as(ObservedGraph, context=self.domain.decode(codes), shares=named, n_rows=n_rows)
 
+    def _scopes_with(self, target: str) -> list[set[str]]:
+        """Return the variables that are joined with a target in some context."""
+        return self.given()._scopes_with(target)
+
     def link_shares(self, context: Assignment | None = None) -> dict[Edge, float]:
         """Return, for every pair, the share of the agreeing contexts' rows in whose graph it is linked."""
         shares, _ = self._link_shares(self.domain.encode(context))

@@ -128,6 +128,11 @@ class Graph:
         """Tell whether the given variables intercept every path from a to b; each is a name or several."""
         return separated(self._neighbours, *check_question(self.domain, a, b, given, self._fixed))
 
+    def _scopes_with(self, target: str) -> list[set[str]]:
+        """Return the variables that are joined with a target: each linked pair among its neighbours."""
+        near = set(self.neighbours(target))
+        return [{*pair, target} for pair in self.edges if near.issuperset(pair)]
+
     def features(self, at_most: int = 1_000_000) -> "FeatureSet":
         """Return one indicator per joint assignment of each maximal clique, observed or not."""
         return graph_features(self, at_most)
@@ -384,6 +389,14 @@ class FeatureSet:
     ) -> bool:
         """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
         return self.given(context).is_independent(a, b, given)
+
+    def _scopes_with(self, target: str) -> list[set[str]]:
+        """Return the variables that are joined with a target: those of each feature that has it."""
+        found = [np.unique(self.arrays.variable[where], axis=0) for _, where in self.arrays.by_size()]
+        scopes = [
+            {self.domain.names[variable] for variable in one} for some in found for one in some.tolist()
+        ]
+        return [scope for scope in scopes if target in scope]
 
     def _compatible(self, codes: Mapping[int, int]) -> npt.NDArray[np.bool_]:
         if not len(self):

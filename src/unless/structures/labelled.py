@@ -181,6 +181,11 @@ class LabelledGraph:
         """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
         return self.given(context).is_independent(a, b, given)
 
+    def _scopes_with(self, target: str) -> list[set[str]]:
+        """Return the variables that are joined with a target: those of each link, with its gates."""
+        scopes = ({*link.pair, *link.gates} for link in (*self.links, *self.weighed))
+        return [scope for scope in scopes if target in scope]
+
     def interacting(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Tell, for each pair (in the order of `unless.structures.pairs`) and row, whether it is linked."""
         linked = np.zeros((n_pairs(len(self.domain)), len(rows)), dtype=np.bool_)

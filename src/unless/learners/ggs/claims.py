@@ -260,11 +260,11 @@ def _corrected(tested: Hypothesis, n_tried: int) -> Hypothesis:
 
 
 def _without_overlap(several: list[Hypothesis]) -> list[Hypothesis]:
-    apart: list[Hypothesis] = []
+    disjoint: list[Hypothesis] = []
     for one in sorted(several, key=lambda one: (len(one.conditions), one.corrected, one.conditions)):
-        if not any(overlap(one.conditions, other.conditions) for other in apart):
-            apart.append(one)
-    return apart
+        if not any(overlap(one.conditions, other.conditions) for other in disjoint):
+            disjoint.append(one)
+    return disjoint
 
 
 def overlap(one: Conditions, other: Conditions) -> bool:

@@ -311,10 +311,10 @@ def _grow_in_parts(
     done = run_shards(
         _grow_some, tasks, n_jobs=n_jobs, store=store, kind="gates", token=token, ticks=n // n_parts
     )
-    trees: dict[int, GateTree] = {}
     for part, arrays in zip(parts, done, strict=True):
-        trees.update(zip(part, restore([searches[target] for target in part], arrays), strict=True))
-    return [trees[target] for target in range(n)]
+        restore([searches[target] for target in part], arrays)
+    # All that the trees need has been tested by now.
+    return [search.tree(even_shares(n)) for search in searches]
 
 
 def _grow_some(
@@ -325,13 +325,12 @@ def _grow_some(
     shares = even_shares(len(problem.domain))
 
     def grow() -> Arrays:
-        grown = []
-        for target in targets:
-            search = problem.search(target)
+        searches = [problem.search(target) for target in targets]
+        for search in searches:
             search.tests.token = token
-            grown.append((search, search.tree(shares)))
+            search.tree(shares)
             token.tick()
-        return to_arrays(grown)
+        return to_arrays(searches)
 
     return cancellable(grow, token)
 
@@ -401,10 +400,10 @@ def part_rivals(searches: Sequence[GateSearch], trees: Sequence[GateTree]) -> se
     return rivals
 
 
-def to_arrays(grown: Sequence[tuple[GateSearch, GateTree]]) -> Arrays:
-    """Write searches and the trees they gave as arrays that a file can keep."""
-    records = [{**_search_record(search), "tree": _tree_record(tree)} for search, tree in grown]
-    fits = [one.fitted for search, _ in grown for one in search.tests.known_fits.values()]
+def to_arrays(searches: Sequence[GateSearch]) -> Arrays:
+    """Write what searches have found as arrays that a file can keep."""
+    records = [_record(search) for search in searches]
+    fits = [one.fitted for search in searches for one in search.tests.known_fits.values()]
     numbers = [array.ravel() for one in fits for array in (one.weights, one.covariance)]
     names = [array for one in fits for array in (one.owners, one.levels, one.shown)]
     return {
@@ -414,7 +413,7 @@ def to_arrays(grown: Sequence[tuple[GateSearch, GateTree]]) -> Arrays:
     }
 
 
-def _search_record(search: GateSearch) -> dict[str, Any]:
+def _record(search: GateSearch) -> dict[str, Any]:
     tests = search.tests
     return {
         "near": tests.near,
@@ -432,21 +431,9 @@ def _search_record(search: GateSearch) -> dict[str, Any]:
     }
 
 
-def _tree_record(tree: GateTree) -> dict[str, Any]:
-    return {
-        "conditions": tree.stratum.conditions,
-        "blanket": tree.blanket,
-        "candidates": tree.candidates,
-        "gate": tree.gate,
-        "union": tree.union,
-        "children": [_tree_record(child) for child in tree.children],
-    }
-
-
-def restore(searches: Sequence[GateSearch], arrays: Arrays) -> list[GateTree]:
-    """Fill searches that have tested nothing yet with what was written, and return their trees."""
+def restore(searches: Sequence[GateSearch], arrays: Arrays) -> None:
+    """Fill searches that have tested nothing yet with what was written."""
     numbers, names = np.array(arrays["numbers"]), np.array(arrays["names"])
-    trees = []
     for search, record in zip(searches, json.loads(arrays["told"].tobytes()), strict=True):
         tests = search.tests
         tests.near, tests.n_tests, tests.n_scored = record["near"], record["n_asked"], record["n_scored"]
@@ -463,27 +450,10 @@ def restore(searches: Sequence[GateSearch], arrays: Arrays) -> list[GateTree]:
             fitted = Fit(weights, owners, levels, shown, log_likelihood, covariance)
             tests.remember(_conditions(conditions), tuple(blanket), Regression(fitted))
         for conditions, gate, candidate in record["candidates"]:
-            known = None if candidate is None else _candidate(*candidate)
-            search.known[_conditions(conditions), gate] = known
+            known = None if candidate is None else GateCandidate(*candidate)
+            search.known[_conditions(conditions), gate] = known and known._replace(union=tuple(known.union))
         for conditions, gates in record["listed"]:
             search.screened[_conditions(conditions)] = gates
-        trees.append(_restored_tree(search.table, search.table.whole, record["tree"]))
-    return trees
-
-
-def _restored_tree(table: StratifiedTable, stratum: Stratum, record: dict[str, Any]) -> GateTree:
-    gate = record["gate"]
-    children = []
-    for child in record["children"]:
-        levels = dict(_conditions(child["conditions"]))[gate]
-        children.append(_restored_tree(table, table.restrict(stratum, gate, levels), child))
-    candidates = tuple(_candidate(*one) for one in record["candidates"])
-    blanket, union = tuple(record["blanket"]), tuple(record["union"])
-    return GateTree(stratum, blanket, candidates, gate, union, tuple(children))
-
-
-def _candidate(gate: int, gain: float, p: float, union: Sequence[int]) -> GateCandidate:
-    return GateCandidate(gate, gain, p, tuple(union))
 
 
 def _conditions(record: Any) -> Conditions:
