@@ -11,7 +11,17 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import TooLarge
-from unless.kernels.growing import N_NODES, STATE_SIZE, Desk, Nodes, Rows, Rules, fill_logs, grow, plant
+from unless.kernels.feature_search import (
+    N_NODES,
+    STATE_SIZE,
+    Nodes,
+    Rows,
+    SplitRules,
+    TreeWorkspace,
+    fill_logs,
+    grow,
+    plant,
+)
 from unless.learners.base import table_digest
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken
@@ -31,6 +41,8 @@ _BITS = 52
 # Counts up to here are looked up: more would not fit the cache.
 _MOST_LOGS = 2**16
 _BYTES_OF_A_NODE = 40
+_MOST_SPLITS = 2**31 - 1
+NO_BAR = Bar()
 # Trees grow in so many parts where each is kept.
 MOST_PARTS = 64
 _NODES = ("variable", "level", "gain", "where_true", "where_false", "parent", "depth")
@@ -81,25 +93,24 @@ def grow_trees(
     max_memory: int | str | None = None,
     n_jobs: int | None = None,
     store: CheckpointStore | None = None,
-    bar: Bar | None = None,
+    bar: Bar = NO_BAR,
 ) -> list[ProbabilityTree]:
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
     n = data.n_variables
     workers = min(n_workers(n_jobs), n)
     _check_memory(data, rules, parse_memory(max_memory), workers)
-    source = share_input(data, store, _Field, rules)
+    source = share_input(data, store, _TreeGrower, rules)
     n_parts = n if store is None else min(n, MOST_PARTS)
     parts = [range(begin, n, n_parts) for begin in range(n_parts)]
     kind = "trees" if store is None else f"trees-{table_digest(data)[:8]}-{rules.kappa:g}"
-    if bar is not None:
-        bar.begin("growing trees", n)
+    bar.begin("growing trees", n)
     done = run_shards(
         _grow_some,
         [(source, part) for part in parts],
         n_jobs=workers,
         store=store,
         kind=kind,
-        token=CancelToken() if bar is None else CancelToken(bar, n, n),
+        token=CancelToken(bar, n, n),
         ticks=n // n_parts,
         in_memory=store is None,
     )
@@ -107,12 +118,14 @@ def grow_trees(
     return sorted(trees, key=lambda tree: tree.target)
 
 
-def _grow_some(source: "InMemory[_Field] | OnDisk[_Field]", targets: range, token: CancelToken) -> Arrays:
+def _grow_some(
+    source: "InMemory[_TreeGrower] | OnDisk[_TreeGrower]", targets: range, token: CancelToken
+) -> Arrays:
     """Grow some trees, written one after the other."""
-    field = source.load()
+    grower = source.load()
     trees = []
     for target in targets:
-        trees.append(field.tree(target, token))
+        trees.append(grower.tree(target, token))
         token.tick()
     arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _NODES}
     return {**arrays, "sizes": np.array([len(tree.variable) for tree in trees])}
@@ -138,15 +151,14 @@ def features_of_trees(
     return _without_zeros(features) if kind == "nonzero" else features
 
 
-class _Field:
+class _TreeGrower:
     """A table on which trees grow: its columns sorted by name, so that their order decides no tie."""
 
     def __init__(self, data: Dataset, rules: GrowthRules) -> None:
         self.rules = rules
         self.by_name = np.array(sorted(range(data.n_variables), key=lambda column: data.names[column]))
-        self.place = np.argsort(self.by_name)
         self.levels = data.domain.n_levels[self.by_name]
-        cells = np.concatenate([[0], np.cumsum(self.levels)]).astype(np.int64)
+        cells = np.append(0, np.cumsum(self.levels)).astype(np.int64)
         self.rows = Rows(np.ascontiguousarray(data.rows[:, self.by_name]), np.array(data.counts), cells)
         largest = data.n_rows * math.log(data.n_rows + int(self.levels.max())) + 1
         self.unit = 2.0 ** (_BITS - math.ceil(math.log2(largest)))
@@ -157,14 +169,37 @@ class _Field:
             fill_logs(self.logs[more], more, self.unit)
 
     def tree(self, target: int, token: CancelToken) -> ProbabilityTree:
-        place = int(self.place[target])
-        n_levels = int(self.levels[place])
-        rules, nodes, desk = self._rules(n_levels), self._nodes(), self._desk(n_levels)
-        plant(nodes, desk)
-        # Between two calls Ctrl-C is heard.
-        while not grow(place, self.rows, rules, nodes, desk, _BUDGET):
+        position = int(np.flatnonzero(self.by_name == target)[0])
+        n_levels, n_distinct = int(self.levels[position]), len(self.rows.counts)
+        rules = SplitRules(
+            logs=self.logs[1],
+            sums=self.logs[n_levels],
+            unit=self.unit,
+            threshold=int(-math.log(self.rules.kappa) * self.unit),
+            # Two scores of 2 (levels + 1) terms each, each term within two units.
+            noise=8 * (n_levels + 1),
+            # No table has more rows, no path more splits.
+            min_rows=min(int(self.rules.min_rows), 2**53),
+            max_depth=_MOST_SPLITS
+            if self.rules.max_depth is None
+            else min(int(self.rules.max_depth), _MOST_SPLITS),
+        )
+        kinds = (np.int32, np.int32, np.int64, np.int32, np.int32, np.int32, np.int64, np.int64)
+        most = _most_nodes(n_distinct, self.n_rows, self.rules)
+        nodes = Nodes(*(np.empty(most, dtype=kind) for kind in kinds))
+        n_stacked = _most_stacked(n_distinct)
+        workspace = TreeWorkspace(
+            order=np.empty(n_distinct, dtype=np.int32),
+            spare=np.empty(n_distinct, dtype=np.int32),
+            stack=np.empty(n_stacked, dtype=np.int32),
+            tables=np.empty((n_stacked, n_levels, int(self.rows.cells[-1])), dtype=np.int64),
+            state=np.zeros(STATE_SIZE, dtype=np.int64),
+        )
+        plant(nodes, workspace)
+        # Between two calls the work can be stopped.
+        while not grow(position, self.rows, rules, nodes, workspace, _BUDGET):
             token.check()
-        size = int(desk.state[N_NODES])
+        size = int(workspace.state[N_NODES])
         variable, level, gain, where_true, where_false, depth = (
             array[:size].astype(np.int64) for array in nodes[:6]
         )
@@ -176,42 +211,12 @@ class _Field:
         nats = np.where(variable >= 0, gain - rules.noise, 0) / self.unit
         return ProbabilityTree(target, variable, level, nats, where_true, where_false, parent, depth)
 
-    def _rules(self, n_levels: int) -> Rules:
-        given = self.rules
-        return Rules(
-            logs=self.logs[1],
-            sums=self.logs[n_levels],
-            unit=self.unit,
-            threshold=int(-math.log(given.kappa) * self.unit),
-            # Two scores of 2 (levels + 1) terms each, each term within two units.
-            noise=8 * (n_levels + 1),
-            # No table has more rows, no path more splits.
-            min_rows=min(int(given.min_rows), 2**53),
-            max_depth=2**31 - 1 if given.max_depth is None else min(int(given.max_depth), 2**31 - 1),
-        )
-
-    def _nodes(self) -> Nodes:
-        size = _most_nodes(len(self.rows.counts), self.n_rows, self.rules)
-        kinds = (np.int32, np.int32, np.int64, np.int32, np.int32, np.int32, np.int64, np.int64)
-        return Nodes(*(np.empty(size, dtype=kind) for kind in kinds))
-
-    def _desk(self, n_levels: int) -> Desk:
-        n_distinct = len(self.rows.counts)
-        n_waiting = _most_waiting(n_distinct)
-        return Desk(
-            order=np.empty(n_distinct, dtype=np.int32),
-            aside=np.empty(n_distinct, dtype=np.int32),
-            stack=np.empty(n_waiting, dtype=np.int32),
-            tables=np.empty((n_waiting, n_levels, int(self.rows.cells[-1])), dtype=np.int64),
-            state=np.zeros(STATE_SIZE, dtype=np.int64),
-        )
-
 
 def _most_nodes(n_distinct: int, n_rows: int, rules: GrowthRules) -> int:
     return 2 * max(1, min(n_distinct, n_rows // int(rules.min_rows))) - 1
 
 
-def _most_waiting(n_distinct: int) -> int:
+def _most_stacked(n_distinct: int) -> int:
     return n_distinct.bit_length() + 1
 
 
@@ -220,7 +225,7 @@ def _check_memory(data: Dataset, rules: GrowthRules, max_bytes: int, n_workers: 
     table = 8 * int(levels.max()) * int(levels.sum())
     nodes = _BYTES_OF_A_NODE * _most_nodes(data.n_distinct, data.n_rows, rules)
     logs = 8 * min(data.n_rows + 1, _MOST_LOGS) * (1 + len(np.unique(levels)))
-    each = _most_waiting(data.n_distinct) * table + nodes + 8 * data.n_distinct
+    each = _most_stacked(data.n_distinct) * table + nodes + 8 * data.n_distinct
     need = n_workers * each + 2 * data.rows.nbytes + logs
     if need > max_bytes:
         raise TooLarge(
@@ -235,7 +240,7 @@ def _paths(domain: Domain, tree: ProbabilityTree, chosen: Chosen) -> FeatureArra
     nodes = np.flatnonzero(chosen)
     sizes = tree.depth[nodes] + 1
     ends = np.cumsum(sizes)
-    # A path is written from its end, where the target stands.
+    # A path is written from its end, which is the target.
     variable, level = np.full(int(ends[-1]), tree.target), np.zeros(int(ends[-1]), dtype=np.int64)
     equal = np.ones(int(ends[-1]), dtype=np.bool_)
     at, below = ends - 1, nodes
@@ -251,18 +256,12 @@ def _paths(domain: Domain, tree: ProbabilityTree, chosen: Chosen) -> FeatureArra
     # Of two levels, not the one is the other.
     turned = ~equal & (domain.n_levels[variable] == 2)
     level[turned], equal[turned] = 1 - level[turned], True
-    return _for_each_level(variable, level, equal, sizes, int(domain.n_levels[tree.target]))
-
-
-def _for_each_level(
-    variable: Integers, level: Integers, equal: Chosen, sizes: Integers, n_levels: int
-) -> FeatureArrays:
-    """Repeat features for all levels of the target, which is the last variable of each."""
-    ends = np.cumsum(sizes)
+    # All of it for each level of the target, which is the last variable of each path.
+    n_levels = int(domain.n_levels[tree.target])
     levels = np.tile(level, (n_levels, 1))
     levels[:, ends - 1] = np.arange(n_levels)[:, None]
     return FeatureArrays(
-        start=np.concatenate([[0], np.cumsum(np.tile(sizes, n_levels))]).astype(np.int64),
+        start=np.append(0, np.cumsum(np.tile(sizes, n_levels))).astype(np.int64),
         variable=np.tile(variable, n_levels).astype(np.int32),
         level=levels.ravel().astype(np.uint16),
         equal=np.tile(equal, n_levels),
@@ -272,11 +271,8 @@ def _for_each_level(
 def _without_zeros(features: FeatureSet) -> FeatureSet:
     """Drop, from every feature, all conditions but "= a level that is not the first"."""
     start, variable, level, equal = features.arrays
-    kept = equal & (level > 0)
-    feature = np.repeat(np.arange(len(features)), np.diff(start))[kept]
-    sizes = np.bincount(feature, minlength=len(features))
-    sizes = sizes[sizes > 0]
-    said = FeatureArrays(
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), variable[kept], level[kept], equal[kept]
-    )
-    return FeatureSet.from_arrays(features.domain, said)
+    stays = equal & (level > 0)
+    _, sizes = np.unique(np.repeat(np.arange(len(features)), np.diff(start))[stays], return_counts=True)
+    begins = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    shorter = FeatureArrays(begins, variable[stays], level[stays], equal[stays])
+    return FeatureSet.from_arrays(features.domain, shorter)

@@ -21,11 +21,13 @@ from unless.learners.base import Learner
 from unless.learners.settings import at_least, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, once, settled_seed
 from unless.runtime.progress import Bar, progress
+from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
 from unless.weights.fit import fit, prior_path, priors_to_try
 from unless.weights.priors import Prior
 
-Setting = Mapping[str, Any]
+# The settings of features to try, each by its name.
+GridPoint = Mapping[str, Any]
 # Largest component of the gradient that is left, as a share of the rows. A hundred times less takes twice the
 # time on tables of a hundred columns and moves the score of a row by 1e-5.
 TOLERANCE = 1e-5
@@ -33,10 +35,10 @@ _MAX_ITERATIONS = 5_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class FeatureChoice:
     """The setting and prior that won, what was tried, and how to get the winner's weights to the end."""
 
-    setting: Setting
+    point: GridPoint
     prior: Prior
     tried: list[dict[str, Any]]
     finish: Callable[[], LogLinearModel]
@@ -83,11 +85,11 @@ class FeatureLearner(Learner):
         del y
         return self._fit(X, sample_weight, validation=validation)
 
-    def _grid(self) -> Sequence[Setting]:
+    def _grid(self) -> Sequence[GridPoint]:
         """Return the settings of features to try."""
         raise NotImplementedError
 
-    def _feature_sets(self, data: Dataset, grid: Sequence[Setting]) -> Iterator[FeatureSet]:
+    def _feature_sets(self, data: Dataset, grid: Sequence[GridPoint]) -> Iterator[FeatureSet]:
         """Learn features from a table, one set for each setting."""
         raise NotImplementedError
 
@@ -117,24 +119,24 @@ class FeatureLearner(Learner):
         with progress(type(self).__name__, self.show_progress) as self._bar:
             try:
                 if len(grid) * len(priors) == 1:
-                    return self._learn_with(data, grid[0], priors[0]), _told(grid[0], priors[0]), []
+                    return self._learn_with(data, grid[0], priors[0]), _record(grid[0], priors[0]), []
                 training, unseen = (
                     hold_out(data, self.validation, self._seed) if judge is None else (data, judge)
                 )
                 if not self.refit or training is data:
                     best = self._choose(training, unseen, grid, priors)
-                    return best.finish(), _told(best.setting, best.prior), best.tried
+                    return best.finish(), _record(best.point, best.prior), best.tried
                 # Where all is learned again, what was chosen is all that is left of the choice.
-                kept = once(
+                chosen = once(
                     self._store,
                     "chosen",
                     lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
                     # With more memory, what was left out may be better.
                     lambda made: all(one["pseudo_log_likelihood"] is not None for one in _read(made)[2]),
                 )
-                setting, place, tried = _read(kept)
-                prior = priors[place]
-                return self._learn_with(data, setting, prior), _told(setting, prior), tried
+                point, number, tried = _read(chosen)
+                prior = priors[number]
+                return self._learn_with(data, point, prior), _record(point, prior), tried
             finally:
                 del self._bar
 
@@ -142,28 +144,27 @@ class FeatureLearner(Learner):
         self,
         training: Dataset,
         unseen: Dataset,
-        grid: Sequence[Setting],
+        grid: Sequence[GridPoint],
         priors: tuple[Prior, ...],
-    ) -> Choice:
+    ) -> FeatureChoice:
         """Judge all settings and priors by the rows unseen."""
         best, best_score = None, -math.inf
         tried: list[dict[str, Any]] = []
         names = [f"weighed-{number:05}-of-{len(grid):05}" for number in range(len(grid))]
         n_left = len(grid) - (0 if self._store is None else len(self._store.finished(names)))
-        for chosen, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
+        for point, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
             if not tried:
                 self._bar.begin("weighing", n_left * len(priors))
             weighed = once(self._store, name, partial(self._weigh_under, priors, features, training, unseen))
-            scores, found = weighed["scores"].tolist(), weighed["weights"]
-            for prior, score, weights in zip(priors, scores, found, strict=True):
-                told = {"n_features": len(features), "pseudo_log_likelihood": score / unseen.n_rows}
-                tried.append({**_told(chosen, prior), **told})
+            for prior, score, weights in zip(priors, weighed["scores"], weighed["weights"], strict=True):
+                judged = {"n_features": len(features), "pseudo_log_likelihood": float(score) / unseen.n_rows}
+                tried.append({**_record(point, prior), **judged})
                 if best is None or score > best_score:
-                    best, best_score = (chosen, prior, features, weights), score
+                    best, best_score = (point, prior, features, weights), score
         if best is None:
             raise SettingError(f"{type(self).__name__} was given nothing to try.")
-        won, belief, kept, start = best
-        return Choice(won, belief, tried, lambda: self._weigh(training, kept, belief, start))
+        won, belief, features, start = best
+        return FeatureChoice(won, belief, tried, lambda: self._weigh(training, features, belief, start))
 
     def _weigh_under(
         self, priors: Sequence[Prior], features: FeatureSet, training: Dataset, unseen: Dataset
@@ -171,14 +172,14 @@ class FeatureLearner(Learner):
         """Weigh features under each prior and judge them by the rows unseen."""
         scores, weights = np.empty(len(priors)), np.empty((len(priors), len(features)))
         path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
-        for place, (found, score) in enumerate(path):
-            scores[place], weights[place] = score, found
+        for number, (under, score) in enumerate(path):
+            weights[number], scores[number] = under, score
             self._bar()
         return {"scores": scores, "weights": weights}
 
-    def _learn_with(self, data: Dataset, setting: Setting, prior: Prior) -> LogLinearModel:
+    def _learn_with(self, data: Dataset, point: GridPoint, prior: Prior) -> LogLinearModel:
         """Learn from a table with one setting and one prior."""
-        features = next(self._feature_sets(data, (setting,)))
+        features = next(self._feature_sets(data, (point,)))
         return self._weigh(data, features, prior, np.zeros(len(features)))
 
     def _weigh(
@@ -189,8 +190,9 @@ class FeatureLearner(Learner):
         self._bar.begin("iterations of the last fit", None)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
         weights, report = fit(features, conditionals, prior, start, **{**_effort(data), "step": self._bar})
-        kept = weights != 0 if prior.l1 else np.ones(len(weights), dtype=np.bool_)
-        return LogLinearModel(features.take(kept), weights[kept], report=report)
+        if prior.l1:
+            features, weights = features.take(weights != 0), weights[weights != 0]
+        return LogLinearModel(features, weights, report=report)
 
     def _scoring_network(self) -> LogLinearModel:
         self.check_fitted()
@@ -211,35 +213,38 @@ class FeatureLearner(Learner):
         self.chosen_, self.tried_ = chosen[0], tried
 
 
-def _chosen(best: Choice, priors: Sequence[Prior]) -> Arrays:
-    told = [dict(best.setting), priors.index(best.prior), best.tried]
-    return {"told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
+def _chosen(best: FeatureChoice, priors: Sequence[Prior]) -> Arrays:
+    record = [dict(best.point), priors.index(best.prior), best.tried]
+    return {"told": np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)}
 
 
-def _read(kept: Arrays) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
-    setting, place, tried = json.loads(kept["told"].tobytes())
-    return setting, place, tried
+def _read(chosen: Arrays) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
+    point, number, tried = json.loads(chosen["told"].tobytes())
+    return point, number, tried
 
 
-def _told(setting: Setting, prior: Prior) -> dict[str, Any]:
-    return {**setting, "prior": repr(prior)}
+def _record(point: GridPoint, prior: Prior) -> dict[str, Any]:
+    return {**point, "prior": repr(prior)}
 
 
 def in_domain(net: LogLinearModel, domain: Domain) -> LogLinearModel:
     """Return the same model over the same variables in another order."""
     if net.domain == domain:
         return net
-    place = [domain.index(name) for name in net.domain.names]
-    arrays = net.features.arrays
-    turned = arrays._replace(variable=np.array(place, dtype=np.int32)[arrays.variable])
-    features = FeatureSet.from_arrays(domain, turned)
-    moved = (
-        tuple(sorted((place[variable], level, equal) for variable, level, equal in literals))
-        for literals in arrays.literals()
-    )
-    weights = dict(zip(moved, net.weights.tolist(), strict=True))
-    ordered = [weights[literals] for literals in features.arrays.literals()]
-    return LogLinearModel(features, ordered, report=net.fit_report)
+    arrays, position = net.features.arrays, [domain.index(name) for name in net.domain.names]
+    turned = arrays._replace(variable=np.array(position, dtype=np.int32)[arrays.variable])
+    features, weights = in_order(domain, turned, net.weights)
+    return LogLinearModel(features, weights, report=net.fit_report)
+
+
+def in_order(
+    domain: Domain, arrays: FeatureArrays, weights: npt.NDArray[np.float64]
+) -> tuple[FeatureSet, npt.NDArray[np.float64]]:
+    """Put features, and their weights with them, in the order of a FeatureSet."""
+    features = FeatureSet.from_arrays(domain, arrays)
+    literals = (tuple(sorted(one)) for one in arrays.literals())
+    weight_of = dict(zip(literals, weights.tolist(), strict=True))
+    return features, np.array([weight_of[one] for one in features.arrays.literals()])
 
 
 def _effort(data: Dataset) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """GGS, Gated Grow-Shrink: links, and the gates that switch them, by evidence pooled over strata."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -9,26 +9,37 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.errors import TooLarge
-from unless.independence.multiplicity import adjusted
+from unless.errors import SettingError, TooLarge
 from unless.learners.base import Learner
-from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
-from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
-from unless.learners.gating import FEW_GATES, MAX_GATE_LEVELS, GateSearch, GateTree
-from unless.learners.ggs_memory import bytes_needed
-from unless.learners.linking import Linker, Pair
+from unless.learners.ggs.claims import (
+    Claim,
+    claim_wide_pairs,
+    claims_from_records,
+    claims_to_records,
+    labelled,
+    link_pairs,
+    select_claims,
+    select_weighed,
+)
+from unless.learners.ggs.gates import FEW_GATES, MAX_GATE_LEVELS, grow_gate_trees
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, learned, setting
-from unless.referee.regressions import Bools, Table
-from unless.referee.wide import MOST_REGULAR, WideTester
-from unless.runtime.interrupts import CancelToken, cancellable
+from unless.referee.wide import MOST_REGULAR
 from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.progress import Bar, progress
+from unless.runtime.progress import progress
 from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph, Region
+from unless.structures.labelled import LabelledGraph
 
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.
 MAX_BLANKET = 24
+_BASE = 8 * 2**20
+# Regressions that are remembered for each variable, at most and for each other one; what each takes beside
+# its covariance; and the blanket that most of them have.
+_REGRESSIONS, _REGRESSIONS_EACH, _BYTES_EACH, _USUAL_BLANKET = 100, 2, 3_000, 3
+# The blanket that the test of a gate is made ready for.
+_BLANKET_OF_GATES = 4
+# Columns of numbers beside those that follow from the levels: patterns, their columns, what rows have them.
+_COLUMNS = 32
 
 
 def _check_fdr(name: str, value: Any) -> None:
@@ -92,40 +103,41 @@ class GGS(Learner):
 
     def _learn(self, data: Dataset) -> None:
         self._check_memory(data)
-        rules = self._rules(data.domain)
+        settings = self._problem_settings(data.domain)
         store = self._checkpoint_store(data)
         if self._restore(store):
             return
         with progress("GGS", self.show_progress) as bar:
-            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, store, bar)
-            linker, pairs = _linked(ground, searches, trees, bar)
-        names = ground.domain.names
-        required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(ground.required)).tolist()}
-        notary = Notary(ground.domain, float(self.fdr), float(self.negligible), required)
-        wide = _wide_claims(data.select(names), ground.wide_pairs, float(self.fdr))
-        self.claims_ = notary.claims(pairs, linker.n_searched)
-        self.claims_ = sorted([*self.claims_, *wide], key=lambda claim: (claim.pair, claim.kind))
-        weighed = notary.weighed(pairs, self.claims_)
+            problem, searches, trees = grow_gate_trees(data, settings, self.n_jobs, store, bar)
+            linker, pairs = link_pairs(problem, searches, trees, bar)
+        domain, names = problem.domain, problem.domain.names
+        required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(problem.required)).tolist()}
+        fdr, negligible = float(self.fdr), float(self.negligible)
+        claims = select_claims(
+            domain, pairs, linker.n_searched, fdr=fdr, negligible=negligible, required=required
+        )
+        claims += claim_wide_pairs(data.select(names), problem.wide_pairs, fdr)
+        self.claims_ = sorted(claims, key=lambda claim: (claim.pair, claim.kind))
+        weighed = select_weighed(domain, pairs, self.claims_)
         self.structure_ = labelled(data.domain, self.claims_, required, weighed)
-        self.n_tests_ = linker.n_asked + sum(search.asker.n_asked for search in searches)
+        self.n_tests_ = linker.n_tests + sum(search.tests.n_tests for search in searches)
         self.n_distinct_tests_ = min(
-            self.n_tests_, linker.n_asked + sum(search.asker.n_distinct for search in searches)
+            self.n_tests_, linker.n_tests + sum(search.tests.n_distinct for search in searches)
         )
         self._checkpoint(store)
 
-    def _rules(self, domain: Domain) -> GateRules:
+    def _problem_settings(self, domain: Domain) -> tuple[Any, ...]:
+        """Return the settings of a GateProblem, in their order."""
         # Refuses what is both required and forbidden, or no list of pairs.
         edge_limits(domain, self.required_edges, self.forbidden_edges)
-        only = None if self.gates is None else listed_names("gates", self.gates)
-        never = () if self.forbidden_gates is None else listed_names("forbidden_gates", self.forbidden_gates)
-        return GateRules(
+        return (
             float(self.alpha),
             int(self.max_gate),
             MAX_BLANKET if self.max_blanket is None else int(self.max_blanket),
             tuple((a, b) for a, b in self.required_edges or ()),
             tuple((a, b) for a, b in self.forbidden_edges or ()),
-            only,
-            never,
+            None if self.gates is None else _names("gates", self.gates),
+            () if self.forbidden_gates is None else _names("forbidden_gates", self.forbidden_gates),
         )
 
     def _check_memory(self, data: Dataset) -> None:
@@ -136,7 +148,7 @@ class GGS(Learner):
         few = [one.name for one in data.domain if len(one.levels) <= MOST_REGULAR]
         data = data.select(few) if len(few) > 1 else data.select(data.names[:1])
         n_threads = effective_n_jobs(self.n_jobs)
-        need = bytes_needed(data, int(self.max_gate), MAX_GATE_LEVELS, FEW_GATES, n_threads)
+        need = bytes_needed(data, int(self.max_gate), n_threads)
         limit = parse_memory(self.max_memory)
         if need > limit:
             raise TooLarge(
@@ -151,51 +163,41 @@ class GGS(Learner):
         return Graph(domain, combinations(domain.names, 2))
 
     def _to_record(self) -> tuple[LabelledGraph, dict[str, Any]]:
-        return self.structure_, {"claims": plain_claims(self.claims_)}
+        return self.structure_, {"claims": claims_to_records(self.claims_)}
 
     def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
         super()._from_record(structure, results)
-        self.claims_ = read_claims(results["claims"], structure.domain)
+        self.claims_ = claims_from_records(results["claims"], structure.domain)
 
 
-def _wide_claims(data: Dataset, pairs: Bools, fdr: float) -> list[Claim]:
-    """Claim links of columns of many levels, tested within the strata of what goes together with an end."""
-    if not pairs.any():
-        return []
-    tester, names = WideTester(Table(data)), data.names
-    found = []
-    for a, b in np.argwhere(np.triu(pairs)).tolist():
-        rest = [c for c in range(len(names)) if c not in (a, b)]
-        test, _, is_complete = tester.given_others(a, b, rest)
-        found.append((a, b, test, test.p if is_complete else 1.0))
-    rates = adjusted([p for *_, p in found]).tolist()
-    return [
-        Claim(
-            kind="linked", pair=(names[a], names[b]), region=Region(), gate=None, statistic=test.statistic,
-            df=test.df, n_rows=data.n_rows, p=p, q=q, effect=tester.side(a, b, test).v,
-        )
-        for (a, b, test, p), q in zip(found, rates, strict=True)
-        if q <= fdr
-    ]  # fmt: skip
+def _names(setting: str, names: object) -> tuple[str, ...]:
+    """Read a list of names."""
+    if isinstance(names, str) or not isinstance(names, Collection):
+        raise SettingError(f"{setting}= must be a list of names.")
+    return tuple(names)
 
 
-def _linked(
-    ground: Ground, searches: Sequence[GateSearch], trees: Sequence[GateTree], bar: Bar
-) -> tuple[Linker, dict[tuple[int, int], Pair]]:
-    """Say of every pair that may be linked and need not be where it is."""
-    askers = [search.asker for search in searches]
-    # The ends of a pair are no gates of it.
-    n_gates = max(1, min(int(ground.gates.sum()), len(askers) - 2))
-    linker = Linker(askers, trees, ground.rules.alpha, n_gates)
-    open_pairs = np.argwhere(np.triu(ground.allowed & ~ground.required, 1)).tolist()
-    bar.begin("pairs", len(open_pairs))
-    token = CancelToken(bar, len(open_pairs), len(open_pairs))
+def bytes_needed(data: Dataset, max_gate: int, n_threads: int) -> int:
+    """Return how many bytes will be needed about, in a bad case; few gates are not tested by score.
 
-    def link() -> dict[tuple[int, int], Pair]:
-        pairs = {}
-        for a, b in open_pairs:
-            pairs[a, b] = linker.pair(a, b)
-            token.tick()
-        return pairs
+    From the shape of the table alone; measured on tables of 12 to 300 variables.
+    """
+    n, m = data.n_variables, data.n_distinct
+    # A level that no row shows has no column, and there are no more patterns than rows.
+    sizes = np.minimum(data.domain.n_levels, m)
+    most, usual = int(sizes.max()), float(sizes.mean())
+    # Codes by row and by column, the rows at each level; the rows of the parts of trees, which grow twice.
+    kept = n * m * (18 + 16 * max_gate)
+    n_remembered = n * min(_REGRESSIONS, _REGRESSIONS_EACH * n)
+    covariance = 8 * _n_weights(usual, min(_USUAL_BLANKET, n - 1), m) ** 2
+    # Patterns, as many as rows at the worst, with what is seen with them; the variance of a gate's weights.
+    at_work = 8 * m * (_COLUMNS + 4 * most + 1.5 * float(sizes.sum()))
+    gates = sizes[(sizes > 1) & (sizes <= MAX_GATE_LEVELS)]
+    if max_gate and len(gates) > FEW_GATES:
+        at_work += 4 * 8 * ((gates.mean() - 1) * _n_weights(usual, _BLANKET_OF_GATES, m)) ** 2
+    return int(_BASE + kept + n_remembered * (_BYTES_EACH + covariance) + n_threads * at_work)
 
-    return linker, cancellable(link, token)
+
+def _n_weights(levels: float, n_variables: int, n_patterns: int) -> float:
+    """Return the number of weights of a regression on variables that have as many levels as the target."""
+    return (levels - 1) * min(1 + n_variables * (levels - 1), n_patterns)
