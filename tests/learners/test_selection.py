@@ -1,10 +1,13 @@
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 import unless
 from unless.data.splitting import hold_out
 from unless.errors import DataError, SettingError
-from unless.learners.selection import FeatureLearner
+from unless.learners.feature_search import FeatureLearner
 from unless.learners.settings import setting
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
@@ -15,16 +18,16 @@ WEAK = unless.Gaussian(1.0)
 class Words(FeatureLearner):
     """The joint states of the first `size` variables: a learner so small that it can be checked by eye."""
 
-    sizes: tuple[int, ...] = setting(default=(1, 2, 3), kw_only=False)
-    prior: object = setting(default=WEAK)
+    sizes: Sequence[int] = setting(default=(1, 2, 3), kw_only=False)
+    prior: Any = setting(default=WEAK)
 
     def _grid(self):
         return [{"size": size} for size in self.sizes]
 
     def _feature_sets(self, data, grid):
-        for one in grid:
-            rows = np.unique(data.rows[:, : one["size"]], axis=0)
-            scope = np.tile(np.arange(one["size"]), (len(rows), 1))
+        for point in grid:
+            rows = np.unique(data.rows[:, : point["size"]], axis=0)
+            scope = np.tile(np.arange(point["size"]), (len(rows), 1))
             yield FeatureSet.from_arrays(data.domain, FeatureArrays.of_equals(scope, rows))
 
 

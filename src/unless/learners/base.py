@@ -27,7 +27,7 @@ from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
 from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
-from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, once, text_array, work_stamp
+from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
 from unless.runtime.memory import memory_errors_explained, parse_memory
 from unless.runtime.parallel import n_workers
 from unless.runtime.progress import Bar, progress
@@ -89,7 +89,7 @@ class Estimator(HasSettings):
         `CanonicalModel.features` makes. Rows with missing values are used for what they show, by EM;
         `incomplete="drop"` leaves them out.
         """
-        from unless.structures.featuring import features_of
+        from unless.structures.structure import features_of
         from unless.weights.fit import fit_weights
 
         self.check_fitted()
@@ -317,10 +317,6 @@ class Run:
     def n_workers(self) -> int:
         """How many workers there are, here or on the cluster that the user chose."""
         return 1 if self.n_jobs == 1 else n_workers(self.n_jobs)
-
-    def once(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return the result of a stage: made now and saved, or read from the store."""
-        return make() if self.store is None else once(self.store, name, make)
 
     @contextmanager
     def progress(self, n_steps: int | None = None) -> Iterator[Bar]:
