@@ -286,7 +286,9 @@ def test_every_setting_is_documented_once_and_an_unknown_one_refused(learner):
     listed = learner.__doc__.split("Parameters\n----------\n")[1].split("\n\n")[0].splitlines()
     documented = [name for line in listed if not line.startswith(" ") for name in line.split(", ")]
     assert sorted(documented) == sorted(learner.default_settings())
-    with pytest.raises(TypeError, match=rf"{learner.__name__}\(\) got an unexpected keyword argument 'alhpa'"):
+    with pytest.raises(
+        TypeError, match=rf"{learner.__name__}\(\) got an unexpected keyword argument 'alhpa'"
+    ):
         learner(alhpa=0.1)
 
 

@@ -13,12 +13,10 @@ from unless.inference.diagnostics import BeliefReport, GibbsReport
 from unless.inference.exact import ExactEngine
 from unless.inference.fit_report import Candidate
 from unless.inference.likelihood import ConditionalScore
-from unless.knowledge.asking import Asked
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, Trend
-from unless.knowledge.measures import OddsRatio
-from unless.knowledge.statements import Statements
-from unless.knowledge.target import Direction
+from unless.knowledge.asking import Asked, OddsRatio
+from unless.knowledge.evidence import Contrast, Trend
+from unless.knowledge.sentences import Gate
+from unless.knowledge.statements import Direction, Statements
 from unless.learners.base import Estimator
 from unless.structures.featuring import features_of
 

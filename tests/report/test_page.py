@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.knowledge.grounds import standardised_shares
+from unless.knowledge.evidence import standardised_shares
 from unless.knowledge.slices import shares_of, wilson
 from unless.knowledge.statements import FINDINGS
 from unless.report import components
@@ -109,8 +109,8 @@ def test_no_test_is_run_and_no_table_counted_for_a_page(kinds, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("the page is built from finished values")
 
-    monkeypatch.setattr("unless.knowledge.strata._Rows.of", refuse)
-    monkeypatch.setattr("unless.knowledge.evidence.weigh", refuse)
+    monkeypatch.setattr("unless.knowledge.evidence._Rows.of", refuse)
+    monkeypatch.setattr("unless.knowledge.asking.evidence_of", refuse)
     monkeypatch.setattr("unless.knowledge.presence.Presence.of", refuse)
     assert build(*kinds).charts
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.knowledge.gates import Gate
+from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import KINDS, Statement
 from unless.report.build import build
 from unless.report.page import to_json

@@ -49,7 +49,7 @@ TABLE_MEMBERS = ("counts.npy", "rows.npy")
 
 @dataclass(frozen=True)
 class KeptStatements:
-    """Statements as a file holds them; `unless.knowledge.keeping` makes and reads them."""
+    """Statements as a file holds them; `unless.knowledge.records` makes and reads them."""
 
     wire: WireStatements
     members: Members

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from unless.knowledge.grounds import PairEvidence, standardised_shares
-from unless.knowledge.measures import CONFIDENCE
+from unless.knowledge.evidence import PairEvidence, smaller_axis, standardised_shares
 from unless.knowledge.statements import Statement
 
 Integers = npt.NDArray[np.int64]
@@ -53,8 +52,7 @@ def told_column(statement: Statement) -> int:
             return statement.pair.index(side.contrast.column)
     for side in statement.evidence:
         if side.tables.size:
-            shown = [int((side.tables.sum(axis=(0, axis)) > 0).sum()) for axis in (2, 1)]
-            return int(shown[0] > shown[1])
+            return smaller_axis(side.tables)
     return 0
 
 
@@ -122,7 +120,7 @@ def wilson(counts: Integers | Floats, totals: Integers | Floats) -> tuple[Floats
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.237], [0.278, 0.763])
     """
-    z = float(special.ndtri((1 + CONFIDENCE) / 2))
+    z = float(special.ndtri(0.975))
     n = np.where(totals > 0, totals, 1).astype(np.float64)
     share = counts / n
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)

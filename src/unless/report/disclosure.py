@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
-from unless.knowledge.grounds import PairEvidence
+from unless.knowledge.evidence import PairEvidence
 from unless.knowledge.sentences import contrast_text, more_rows_text, rows_text
 from unless.knowledge.slices import wilson
 from unless.knowledge.statements import Statement
