@@ -14,7 +14,7 @@ from strategies import datasets
 from structures.models import steady
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.tails import tail
+from unless.independence.statistics import tail
 from unless.knowledge import evidence as strata
 from unless.knowledge.asking import evidence_of, largest_noncentrality, odds_ratio
 from unless.knowledge.evidence import ROWS_PER_CELL, StrataCounter

@@ -12,7 +12,7 @@ from unless.errors import UnknownLevel, UnknownName
 from unless.knowledge.evidence import PairEvidence
 from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import FINDINGS, KINDS, InContext, Statement, Statements
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 DOMAIN = Domain(
     (

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import twins.naive_ggs as naive
 import unless
 from twins import naive_gates
-from unless.independence.logistic import NO_EFFECT, NOTHING
+from unless.independence.logistic import NO_EFFECT
+from unless.independence.statistics import NOTHING
 from unless.learners import gating, linking, neighbourhoods, score_tests
 from unless.learners.gating import GateSearch, even_shares, gate_ranks, gate_shares, part_rivals
 from unless.learners.linking import Linker

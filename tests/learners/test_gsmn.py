@@ -12,7 +12,7 @@ import unless
 from strategies import KINDS, datasets
 from twins.naive_graphs import naive_gsmn
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
-from unless.independence.pooled import Associations
+from unless.independence.oracle import Associations
 from unless.learners.grow_shrink import Strategy, learn_graph, visiting_order
 from unless.learners.gsmn import GSMN
 

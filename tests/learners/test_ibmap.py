@@ -14,7 +14,7 @@ from strategies import KINDS, datasets
 from twins.naive_graphs import NaiveScorer, naive_ibmap
 from unless.counting.strata import StrataTable
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
-from unless.independence.assertions import terms_at
+from unless.independence.oracle import terms_at
 from unless.learners import climbing
 from unless.learners.climbing import Limits, Scorer, blanket_of, climb, climb_on, perturbed
 from unless.learners.ibmap import IBMAPHC
@@ -52,9 +52,9 @@ def naive_answer_to(data, chosen):
 
 def full_score(table, links):
     """Return the score of a graph, every term of it counted anew."""
-    desk = table.desk()
+    work = table.workspace()
     return math.fsum(
-        value for a in range(len(links)) for value in terms_at(table, a, blanket_of(links, a), desk).tolist()
+        value for a in range(len(links)) for value in terms_at(table, a, blanket_of(links, a), work).tolist()
     )
 
 
@@ -186,9 +186,9 @@ def test_what_is_known_is_not_counted_again(monkeypatch):
     counted = []
     real = StrataTable.bayesian
 
-    def spy(self, strata, a, others, desk, given=None):
+    def spy(self, strata, a, others, work, given=None):
         counted.append(len(others))
-        return real(self, strata, a, others, desk, given)
+        return real(self, strata, a, others, work, given)
 
     monkeypatch.setattr(StrataTable, "bayesian", spy)
     named = unless.read(chain(8, 200, 2))

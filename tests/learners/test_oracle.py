@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from unless.counting.packed import PackedTable
+from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.pearson import pearson_statistic
+from unless.independence.statistics import pearson_statistic
 from unless.learners import graphs
 from unless.learners.csgs import CSGS
 from unless.learners.cspc import CSPC

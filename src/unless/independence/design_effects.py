@@ -17,7 +17,7 @@ from scipy.special import betaincinv, chdtrc, chdtri, fdtrc
 
 from unless.data.dataset import Dataset
 from unless.data.design import Design
-from unless.independence.logistic import Statistic
+from unless.independence.statistics import Statistic
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]

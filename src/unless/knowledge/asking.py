@@ -13,12 +13,10 @@ from unless.data.domain import Context, Domain
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.pearson import PearsonTest
 from unless.independence.power import rows_needed
-from unless.independence.settings import check_effect, check_rate
-from unless.independence.verdict import Answer
+from unless.independence.tests import Answer, PearsonTest, check_effect, check_rate
 from unless.inference.interactions import domain_of
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge.evidence import (
     MOST_ROWS_ASKED,
     Integers,
@@ -31,8 +29,8 @@ from unless.knowledge.evidence import (
 from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.structures.graph import Graph
+from unless.structures.labelled import spoken
 from unless.structures.pairs import pair_names
-from unless.structures.regions import spoken
 
 # Limits and intervals hold with this confidence.
 CONFIDENCE = 0.95

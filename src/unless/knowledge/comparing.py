@@ -11,13 +11,13 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.settings import check_effect
+from unless.independence.tests import check_effect
 from unless.knowledge import sentences as say
 from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.gates import Side
+from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 CORRECTION = "Benjamini-Yekutieli"
 

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from unless.counting.tables import MAX_BYTES
+from unless.counting.reference import MAX_BYTES
 from unless.data.dataset import MISSING_LABELS, Counts, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import TooLarge
-from unless.independence.likelihood_ratio import likelihood_ratio_statistic
+from unless.independence.statistics import likelihood_ratio_statistic
 from unless.referee.gates import Side
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]

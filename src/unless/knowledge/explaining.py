@@ -11,9 +11,9 @@ from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
-from unless.independence.settings import check_effect
+from unless.independence.tests import check_effect
 from unless.inference.interactions import domain_of
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
 from unless.knowledge.evidence import EvidenceBuilder, PairEvidence
 from unless.knowledge.presence import Presence

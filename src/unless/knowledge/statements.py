@@ -19,8 +19,8 @@ from unless.knowledge.sentences import (
     regions_text,
 )
 from unless.referee.verdicts import Kind
+from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 # The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.
 FINDINGS: tuple[Kind, ...] = ("linked", "gated", "differs", "partly", "determined")

@@ -11,13 +11,12 @@ import numpy as np
 from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.independence.discovery import adapted, adjusted, largest_shift
-from unless.independence.logistic import Statistic
+from unless.independence.multiplicity import adapted, adjusted, largest_shift
+from unless.independence.statistics import Statistic
 from unless.learners.linking import Found, Pair, meet
 from unless.learners.parts import Conditions, Floats
-from unless.structures.labelled import LabelledGraph, Link
+from unless.structures.labelled import LabelledGraph, Link, Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 About = tuple[tuple[int, int], Found]
 Kind = Literal["linked", "differs", "vanishes"]

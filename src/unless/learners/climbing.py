@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from unless.counting.strata import StrataTable
-from unless.independence.assertions import Tally, add_up, scores_beside, scores_of_additions, terms_at
+from unless.independence.oracle import DistinctCounter, add_up, scores_beside, scores_of_additions, terms_at
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import shares_memory
 from unless.runtime.progress import Bar
@@ -77,8 +77,8 @@ class Scorer:
     note: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        self.tally = Tally(self.table.n_variables)
-        self.desk = self.table.desk()
+        self.tally = DistinctCounter(self.table.n_variables)
+        self.desk = self.table.workspace()
         # The scores around the blankets of the graph that was asked about last.
         self._near: dict[int, tuple[tuple[int, ...], Gains]] = {}
 
@@ -251,7 +251,7 @@ def _batches(tasks: dict[int, list[Task]], size: int) -> Iterator[list[Task]]:
 def _run(
     table: StrataTable, tasks: list[Task], token: CancelToken
 ) -> list[tuple[int, dict[int, list[float]]]]:
-    desk, done = table.desk(), []
+    desk, done = table.workspace(), []
     for a, blanket, member, flips in tasks:
         if member is None:
             terms = scores_of_additions(table, a, blanket, flips, desk)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from unless.independence.logistic import Fit, Statistic
+from unless.independence.logistic import Fit
+from unless.independence.statistics import Statistic
 from unless.learners.gating import Candidate, GateSearch, GateTree
 from unless.learners.neighbourhoods import Regression
 from unless.learners.parts import Conditions, Part, Table

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
-from unless.independence.logistic import Statistic
+from unless.independence.statistics import Statistic
 from unless.learners.neighbourhoods import Asker, Blanket, Regression, differences
 from unless.learners.parts import Bools, Conditions, Floats, Part
 

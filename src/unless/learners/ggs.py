@@ -10,7 +10,7 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import TooLarge
-from unless.independence.discovery import adjusted
+from unless.independence.multiplicity import adjusted
 from unless.learners.base import Learner
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
@@ -24,8 +24,7 @@ from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Bar, progress
 from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph
-from unless.structures.regions import Region
+from unless.structures.labelled import LabelledGraph, Region
 
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.

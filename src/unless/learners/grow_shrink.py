@@ -8,8 +8,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.independence.pooled import Associations
-from unless.independence.verdict import Answer
+from unless.independence.oracle import Associations
+from unless.independence.tests import Answer
 from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, run_shards

@@ -4,11 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from unless.counting.joint import bytes_to_join
-from unless.counting.strata import bytes_to_count
+from unless.counting.strata import bytes_to_count, bytes_to_join
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.independence.pooled import PooledAsker
+from unless.independence.oracle import PooledOracle
 from unless.learners.base import Learner
 from unless.learners.grow_shrink import Strategy, learn_graph
 from unless.learners.settings import (
@@ -129,5 +128,5 @@ def _by_name(data: Dataset) -> Dataset:
     return data.select(sorted(data.names))
 
 
-def _asker(data: Dataset, test: str, alpha: float, effect: float, keeps_undecided: bool) -> PooledAsker:
-    return PooledAsker.of(_by_name(data), test, alpha, effect, weighs_power=keeps_undecided)
+def _asker(data: Dataset, test: str, alpha: float, effect: float, keeps_undecided: bool) -> PooledOracle:
+    return PooledOracle.of(_by_name(data), test, alpha, effect, weighs_power=keeps_undecided)

@@ -11,7 +11,7 @@ from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
-from unless.independence.assertions import terms_at
+from unless.independence.oracle import terms_at
 from unless.learners.base import Learner
 from unless.learners.climbing import Limits, Links, Scorer
 from unless.learners.expeditions import Expedition
@@ -160,7 +160,7 @@ def _flippable(table: StrataTable, must: Links, never: Links) -> Links:
 
 
 def _assertions(table: StrataTable, graph: Graph, names: tuple[str, ...]) -> dict[Edge, Assertion]:
-    desk, assertions = table.desk(), {}
+    desk, assertions = table.workspace(), {}
     for a, name in enumerate(names):
         blanket = sorted(names.index(other) for other in graph.neighbours(name))
         terms = terms_at(table, a, blanket, desk)

@@ -6,16 +6,8 @@ from typing import NamedTuple
 
 from scipy.special import chdtri
 
-from unless.independence.logistic import (
-    NOTHING,
-    Effect,
-    Statistic,
-    average,
-    common,
-    size_of,
-    total,
-    turned,
-)
+from unless.independence.logistic import Effect, average, common, size_of, total, turned
+from unless.independence.statistics import NOTHING, Statistic
 from unless.learners.gating import GateTree, gate_ranks
 from unless.learners.neighbourhoods import Asker
 from unless.learners.parts import Conditions, Part

@@ -5,18 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from unless.independence.logistic import (
-    NO_EFFECT,
-    NOTHING,
-    Effect,
-    Fit,
-    Statistic,
-    chances_beyond,
-    difference,
-    fit,
-    likelihood_without,
-    size_of,
-)
+from unless.independence.logistic import NO_EFFECT, Effect, Fit, difference, fit, likelihood_without, size_of
+from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.learners.parts import Bools, Conditions, Part, Table
 from unless.learners.patterns import Patterns, patterns_of
 from unless.learners.score_tests import EXPLAINED, Pairs, Score
@@ -189,7 +179,7 @@ class Asker:
         least: dict[int, float] = {}
         while len(blanket) < self.max_blanket:
             scores = self.scores(part, blanket)
-            p_values = chances_beyond(list(scores.values()))
+            p_values = p_values_of(list(scores.values()))
             open_ones = [(p, -scores[b].value, b) for p, b in zip(p_values, scores, strict=True)]
             for p, _, b in open_ones:
                 least[b] = min(p, least.get(b, 1.0))

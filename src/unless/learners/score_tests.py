@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from unless.independence.logistic import Fit, Floats, Statistic, chances_of
+from unless.independence.logistic import Fit, chances_of
+from unless.independence.statistics import Floats, Statistic
 from unless.learners.parts import Part, Table
 from unless.learners.patterns import Ints, Patterns
 
