@@ -190,10 +190,8 @@ class Estimator(HasSettings):
         """
         from unless.inference.tables import read_rows
         from unless.knowledge.explaining import explain_as_learned
-        from unless.report.build import Source
         from unless.report.disclosure import Disclosure
-        from unless.report.whatif import n_states
-        from unless.report.writing import write_report
+        from unless.report.writing import Provenance, n_states, write_report
 
         self.check_fitted()
         domain = self.structure_.domain
@@ -211,7 +209,7 @@ class Estimator(HasSettings):
             path,
             statements=statements,
             network=network or None,
-            source=Source(
+            source=Provenance(
                 learner=type(self).__name__,
                 settings=self.answer_settings(),
                 n_tests=self.n_tests_,
