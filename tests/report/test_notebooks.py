@@ -18,7 +18,7 @@ from unless.knowledge.evidence import Contrast, Trend
 from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import Direction, Statements
 from unless.learners.base import Estimator
-from unless.structures.featuring import features_of
+from unless.structures.structure import features_of
 from unless.weights.report import Candidate
 
 NASTY = "</td><script>alert(1)</script>"
@@ -123,7 +123,7 @@ def test_every_kind_is_looked_at(things):
 
 
 # What results are made of, and nobody looks at.
-INNER = {"Detail", "ExactSolver", "FeatureArrays"}
+INNER = {"Detail", "ExactSolver", "FeatureArrays", "StructureView"}
 
 
 def own_classes(hint):

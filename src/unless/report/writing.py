@@ -19,7 +19,6 @@ from unless.data.domain import Domain, shorten
 from unless.data.drawing import SURVEY
 from unless.data.showing import visible
 from unless.errors import ImpossibleEvidence, SettingError
-from unless.inference.interactions import domain_of
 from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
 from unless.knowledge.sentences import joined, regions_text
@@ -31,6 +30,7 @@ from unless.report.disclosure import Disclosure
 from unless.report.html import count, render
 from unless.report.page import Box, Contexts, Given, Line, Page, WhatIf
 from unless.runtime.files import replacing
+from unless.structures.structure import as_structure
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -120,8 +120,8 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
             "Small counts could be computed from the probabilities of network=; leave it out where min_cell= "
             "or rows=False is given."
         )
-    table = read_rows(domain_of(structure), data)
-    if network is None and is_network(structure):
+    table = read_rows(as_structure(structure).domain, data)
+    if network is None and structure.kind == "model":
         network = structure
     source = source or Provenance(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
@@ -324,16 +324,11 @@ def n_states(domain: Domain) -> float:
     return float(np.prod(domain.n_levels, dtype=np.float64))
 
 
-def is_network(structure: object) -> bool:
-    """Tell whether a structure has weights, so that it can be asked for probabilities."""
-    return hasattr(structure, "marginals") and hasattr(structure, "query")
-
-
 def what_if(network: "LogLinearModel | None", domain: Domain, gates: Sequence[int]) -> WhatIf:
     """Ask a network all that the page may be asked: all states, or single levels of the columns of gates."""
     if network is None:
         return WhatIf("none", NO_NETWORK)
-    if not is_network(network):
+    if getattr(network, "kind", None) != "model":
         raise SettingError(
             f"network={network!r} is no model with weights; give what est.network(data) returns, or False."
         )
