@@ -3,19 +3,16 @@
 import numba
 import numpy as np
 
-from unless.counting.packed import PackedTable
+from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import begin
-from unless.kernels.cohorts import grow_shrink
-from unless.learners.cohorts import Learned
+from unless.kernels.grow_shrink import begin, grow_shrink, pack_pairs
+from unless.learners.grow_shrink.cohorts import ContextGraphs, Strategy, make_search
 from unless.learners.memo import make_log, question_keys
-from unless.learners.visits import Strategy, make_search
 from unless.structures.pairs import packed_width
 
 
 def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
-    graphs, table, rules, keys, memo, log, slices, crossing, search, forget
+    graphs, table, rules, keys, memo, log, slices, crosstab, search, forget
 ):
     """Learn one context after the other, in compiled code, so that only the sharing differs."""
     n, m = table.codes.shape
@@ -40,7 +37,7 @@ def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
                 memo,
                 log,
                 slices,
-                crossing,
+                crosstab,
                 search,
                 top,
                 1 << 15,
@@ -53,7 +50,7 @@ def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
 _compiled_loop = numba.njit(_loop, nogil=True, error_model="numpy")
 
 
-def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_known: int = 0) -> Learned:
+def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_known: int = 0) -> ContextGraphs:
     """Learn every canonical graph by itself; with `n_known`, keep so many answers from context to context."""
     packed = PackedTable.of(data, order)
     table, rules = packed.table, strategy.rules
@@ -63,8 +60,7 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     # A context asks at most two questions for each pair of node and other; a memo should be half empty.
     places = 1 << (2 * max(n_known, 2 * n * n)).bit_length()
     memo = np.zeros((places, 2), dtype=np.uint64)
-    nothing = np.zeros(0, dtype=np.uint64)
-    search = make_search(packed, [np.zeros(1, dtype=np.int32)], range(n))._replace(outside=nothing)
+    search = make_search(packed, [np.zeros(1, dtype=np.int32)])
     slices = packed.slices(2 * n + 4, limit)
     begin(table, slices, search)
     n_asked = _compiled_loop(
@@ -75,7 +71,7 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
         memo,
         make_log((1 << 15) + 2 * n),
         slices,
-        packed.crossing(limit),
+        packed.crosstab_buffers(limit),
         search,
         n_known == 0,
     )
@@ -83,4 +79,4 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     by_count = np.zeros_like(edges)
     pack_pairs(graphs, np.array(packed.order), True, False, by_count, 0, m)
     edges[packed.row_order] = by_count
-    return Learned(edges, int(n_asked), int(np.count_nonzero(memo[:, 1] & np.uint64(3))))
+    return ContextGraphs(edges, int(n_asked), int(np.count_nonzero(memo[:, 1] & np.uint64(3))))

@@ -111,7 +111,7 @@ def make_tester(codes: np.ndarray, n_levels: int) -> Any:
     """Return our tester of the same table."""
     from unless.data.dataset import Dataset
     from unless.data.domain import Domain, Variable
-    from unless.independence.tester import IndependenceTester
+    from unless.independence.oracle import IndependenceTester
 
     levels = tuple(str(level) for level in range(n_levels))
     domain = Domain(tuple(Variable(f"v{column:02}", levels) for column in range(len(codes))))

@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from unless.formats.peers import from_pyagrum as from_pyagrum
     from unless.formats.peers import to_pgmpy as to_pgmpy
     from unless.formats.peers import to_pyagrum as to_pyagrum
-    from unless.independence.bayesian import BayesianTest as BayesianTest
-    from unless.independence.likelihood_ratio import LikelihoodRatioTest as LikelihoodRatioTest
-    from unless.independence.pearson import PearsonTest as PearsonTest
-    from unless.independence.query import ask as ask
-    from unless.independence.tester import IndependenceTester as IndependenceTester
-    from unless.independence.verdict import Verdict as Verdict
+    from unless.independence.oracle import IndependenceTester as IndependenceTester
+    from unless.independence.tests import BayesianTest as BayesianTest
+    from unless.independence.tests import LikelihoodRatioTest as LikelihoodRatioTest
+    from unless.independence.tests import PearsonTest as PearsonTest
+    from unless.independence.tests import Verdict as Verdict
+    from unless.independence.tests import ask as ask
     from unless.inference.model import LogLinearModel as LogLinearModel
-    from unless.inference.priors import Gaussian as Gaussian
-    from unless.inference.priors import Laplace as Laplace
     from unless.knowledge.comparing import compare_groups as compare_groups
     from unless.knowledge.comparing import compare_tables as compare_tables
     from unless.knowledge.explaining import explain as explain
@@ -51,50 +49,52 @@ if TYPE_CHECKING:
     from unless.report.plotting import plot_network as plot_network
     from unless.report.writing import write_report as write_report
     from unless.structures.canonical import CanonicalModel as CanonicalModel
-    from unless.structures.features import Condition as Condition
-    from unless.structures.features import Feature as Feature
-    from unless.structures.features import FeatureSet as FeatureSet
+    from unless.structures.graph import Condition as Condition
+    from unless.structures.graph import Feature as Feature
+    from unless.structures.graph import FeatureSet as FeatureSet
     from unless.structures.graph import Graph as Graph
     from unless.structures.labelled import LabelledGraph as LabelledGraph
     from unless.structures.labelled import Link as Link
-    from unless.structures.regions import Region as Region
-    from unless.weights.fitting import fit_weights as fit_weights
+    from unless.structures.labelled import Region as Region
+    from unless.weights.fit import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
+    from unless.weights.priors import Gaussian as Gaussian
+    from unless.weights.priors import Laplace as Laplace
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They load when first used, so that `import unless` costs next to nothing.
 _HOMES = {
-    "BayesianTest": "unless.independence.bayesian",
+    "BayesianTest": "unless.independence.tests",
     "CSGS": "unless.learners.csgs",
     "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
-    "Condition": "unless.structures.features",
+    "Condition": "unless.structures.graph",
     "Context": "unless.data.domain",
     "DTSL": "unless.learners.dtsl",
     "Dataset": "unless.data.dataset",
     "Domain": "unless.data.domain",
-    "Feature": "unless.structures.features",
-    "FeatureSet": "unless.structures.features",
+    "Feature": "unless.structures.graph",
+    "FeatureSet": "unless.structures.graph",
     "GGS": "unless.learners.ggs",
     "GSMN": "unless.learners.gsmn",
     "GSSL": "unless.learners.gssl",
-    "Gaussian": "unless.inference.priors",
+    "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
-    "IndependenceTester": "unless.independence.tester",
+    "IndependenceTester": "unless.independence.oracle",
     "LabelledGraph": "unless.structures.labelled",
-    "Laplace": "unless.inference.priors",
-    "LikelihoodRatioTest": "unless.independence.likelihood_ratio",
+    "Laplace": "unless.weights.priors",
+    "LikelihoodRatioTest": "unless.independence.tests",
     "Link": "unless.structures.labelled",
     "LogLinearModel": "unless.inference.model",
-    "PearsonTest": "unless.independence.pearson",
+    "PearsonTest": "unless.independence.tests",
     "Plan": "unless.data.plan",
-    "Region": "unless.structures.regions",
+    "Region": "unless.structures.labelled",
     "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
-    "Verdict": "unless.independence.verdict",
-    "ask": "unless.independence.query",
+    "Verdict": "unless.independence.tests",
+    "ask": "unless.independence.tests",
     "compare_groups": "unless.knowledge.comparing",
     "compare_structures": "unless.evaluation.comparison",
     "compare_tables": "unless.knowledge.comparing",
@@ -102,7 +102,7 @@ _HOMES = {
     "datasets": "unless.datasets",
     "errors": "unless.errors",
     "explain": "unless.knowledge.explaining",
-    "fit_weights": "unless.weights.fitting",
+    "fit_weights": "unless.weights.fit",
     "from_pgmpy": "unless.formats.peers",
     "from_pyagrum": "unless.formats.peers",
     "kl_divergence": "unless.evaluation.divergence",

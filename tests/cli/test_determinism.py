@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unless.counting.cube import fits_cube
+from unless.counting.slices import fits_cube
 
 N_LEVELS = [2, 3] * 8
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from strategies import KINDS, datasets
 from twins.naive import naive_df, naive_likelihood_ratio, naive_pearson, naive_pooled, without_empty
 from twins.naive_graphs import naive_strata
-from unless.counting import joint as module
-from unless.counting.joint import JointCounter, JointTable, bytes_to_join
-from unless.counting.strata import used_codes
+from unless.counting import strata as module
+from unless.counting.strata import JointCounter, JointTable, bytes_to_join, used_codes
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 
@@ -144,7 +143,7 @@ def test_others_in_several_calls_of_the_kernels(monkeypatch):
     rng = np.random.default_rng(8)
     data = make_data(rng.integers(0, 3, (300, 9)))
     once = [make_counter(data, way).ask_many(8, range(7), [7], False)[0] for way in WAYS]
-    monkeypatch.setattr(module, "_PATIENCE", 600)
+    monkeypatch.setattr(module, "_ROWS_A_JOINT_CALL", 600)
     again = [make_counter(data, way).ask_many(8, range(7), [7], False)[0] for way in WAYS]
     assert np.array_equal(once, again)
 

@@ -49,10 +49,10 @@ def naive_groups(data, given):
 def test_rows_are_grouped_by_what_they_share(question):
     data, _, given = question
     table = StrataTable.of(data)
-    desk = table.desk()
-    assert as_groups(data, table.given(given, desk)) == naive_groups(data, given)
+    work = table.workspace()
+    assert as_groups(data, table.given(given, work)) == naive_groups(data, given)
     if given:
-        left_out = dict(table.leaving_out(given, desk))
+        left_out = dict(table.leaving_out(given, work))
         assert list(left_out) == given
         for variable, strata in left_out.items():
             rest = [other for other in given if other != variable]
@@ -64,10 +64,10 @@ def test_rows_are_grouped_by_what_they_share(question):
 def test_pooled_chi_square_equals_the_sum_over_strata(question, likelihood_ratio):
     data, a, given = question
     table = StrataTable.of(data)
-    desk = table.desk()
+    work = table.workspace()
     others = [b for b in range(data.n_variables) if b != a and b not in given]
     pairs = [(a, b) for b in others] + [(b, a) for b in others]
-    answers = table.chi_square(table.given(given, desk), pairs, desk, likelihood_ratio=likelihood_ratio)
+    answers = table.chi_square(table.given(given, work), pairs, work, likelihood_ratio=likelihood_ratio)
     test = naive_likelihood_ratio if likelihood_ratio else naive_pearson
     for (_, b), statistic, df, used in zip(pairs, *answers, strict=False):
         if b == a:
@@ -88,45 +88,45 @@ def test_pooled_chi_square_equals_the_sum_over_strata(question, likelihood_ratio
 def test_pooled_probabilities_equal_the_formula(question):
     data, a, given = question
     table = StrataTable.of(data)
-    desk = table.desk()
+    work = table.workspace()
     others = [b for b in range(data.n_variables) if b != a and b not in given]
-    strata = table.given(given, desk)
-    answers = table.bayesian(strata, a, others, desk)
+    strata = table.given(given, work)
+    answers = table.bayesian(strata, a, others, work)
     for b, independent, dependent in zip(others, *answers, strict=True):
         tables = naive_strata(data.rows, data.counts, data.domain.n_levels, a, b, given)
         expected = naive_log_probabilities(tables)
         assert (independent, dependent) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        mirrored = table.bayesian(strata, b, [a], desk)
+        mirrored = table.bayesian(strata, b, [a], work)
         assert (mirrored[0][0], mirrored[1][0]) == pytest.approx((independent, dependent), rel=1e-12)
     for more in others:
         rest = [b for b in others if b != more]
-        direct = table.bayesian(table.refined(strata, more, desk), a, rest, desk)
-        assert np.array_equal(table.bayesian(strata, a, rest, desk, given=more), direct)
+        direct = table.bayesian(table.refined(strata, more, work), a, rest, work)
+        assert np.array_equal(table.bayesian(strata, a, rest, work, given=more), direct)
 
 
 def test_certain_independence_keeps_the_digits_of_dependence():
     codes = np.stack(np.meshgrid(np.arange(30), np.arange(30)), axis=-1).reshape(-1, 2)
     domain = Domain(tuple(Variable(name, tuple(map(str, range(30)))) for name in "ab"))
     table = StrataTable.of(Dataset.from_codes(domain, codes, np.full(900, 10**4)))
-    independent, dependent = table.bayesian(table.everything(), 0, [1], table.desk())
+    independent, dependent = table.bayesian(table.everything(), 0, [1], table.workspace())
     assert independent[0] == 0.0
     assert dependent[0] == pytest.approx(naive_log_probabilities([np.full((30, 30), 10**4)])[1], rel=1e-9)
     assert dependent[0] < -3000
 
 
-def test_short_patience_and_short_factorials_change_nothing(monkeypatch):
+def test_short_calls_and_short_factorials_change_nothing(monkeypatch):
     rng = np.random.default_rng(3)
     domain = Domain(tuple(Variable(name, ("x", "y", "z")) for name in "abcde"))
     data = Dataset.from_codes(domain, rng.integers(0, 3, (400, 5)), rng.integers(1, 50, 400))
     table = StrataTable.of(data)
-    desk = table.desk()
-    strata = table.given([4], desk)
-    before = table.bayesian(strata, 0, [1, 2, 3], desk)
-    monkeypatch.setattr(module, "_PATIENCE", 1)
+    work = table.workspace()
+    strata = table.given([4], work)
+    before = table.bayesian(strata, 0, [1, 2, 3], work)
+    monkeypatch.setattr(module, "_ROWS_A_CALL", 1)
     monkeypatch.setattr(module, "_MOST_FACTORIALS", 10)
     short = StrataTable.of(data)
     assert len(short.columns.log_factorials) < len(table.columns.log_factorials)
-    assert np.allclose(short.bayesian(strata, 0, [1, 2, 3], desk), before, rtol=1e-11, atol=1e-11)
+    assert np.allclose(short.bayesian(strata, 0, [1, 2, 3], work), before, rtol=1e-11, atol=1e-11)
 
 
 def test_memory_grows_with_rows_columns_levels_and_workers():
@@ -146,7 +146,7 @@ def test_cutting_beside_the_main_thread_changes_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     domain = Domain(tuple(Variable(name, ("0", "1", "2")) for name in "abcd"))
     table = StrataTable.of(Dataset.from_codes(domain, rng.integers(0, 3, (60, 4))))
-    here = table.given([0, 2], table.desk())
+    here = table.given([0, 2], table.workspace())
     monkeypatch.setattr("unless.runtime.interrupts._LONG", 0.0)
-    aside = table.given([0, 2], table.desk())
+    aside = table.given([0, 2], table.workspace())
     assert [np.array(one).tobytes() for one in aside] == [np.array(one).tobytes() for one in here]

@@ -1,6 +1,6 @@
 import pytest
 
-from unless.counting.tables import slice_table
+from unless.counting.reference import PlainCounts
 from unless.datasets import catalogue, load, load_titanic, load_ucb_admissions
 from unless.errors import UnknownName
 
@@ -13,9 +13,9 @@ def test_berkeley_has_4526_applicants_in_24_cells():
         "Gender": ("Male", "Female"),
         "Dept": ("A", "B", "C", "D", "E", "F"),
     }
-    assert slice_table(admissions, 0, 1, {2: 0}).tolist() == [[512, 89], [313, 19]]
-    assert slice_table(admissions, 0, 1, {}).tolist() == [[1198, 557], [1493, 1278]]
-    assert slice_table(admissions, 2, 1, {}).sum(axis=1).tolist() == [933, 585, 918, 792, 584, 714]
+    assert PlainCounts(admissions).count(0, 1, {2: 0}).tolist() == [[512, 89], [313, 19]]
+    assert PlainCounts(admissions).count(0, 1, {}).tolist() == [[1198, 557], [1493, 1278]]
+    assert PlainCounts(admissions).count(2, 1, {}).sum(axis=1).tolist() == [933, 585, 918, 792, 584, 714]
 
 
 def test_titanic_has_2201_people_and_no_child_among_the_crew():
@@ -27,10 +27,10 @@ def test_titanic_has_2201_people_and_no_child_among_the_crew():
         "Age": ("Child", "Adult"),
         "Survived": ("No", "Yes"),
     }
-    assert slice_table(titanic, 0, 2, {}).tolist() == [[6, 319], [24, 261], [79, 627], [0, 885]]
-    assert slice_table(titanic, 1, 3, {}).tolist() == [[1364, 367], [126, 344]]
-    assert slice_table(titanic, 0, 3, {}).tolist() == [[122, 203], [167, 118], [528, 178], [673, 212]]
-    assert slice_table(titanic, 0, 3, {2: 0})[:, 0].tolist() == [0, 0, 52, 0]
+    assert PlainCounts(titanic).count(0, 2, {}).tolist() == [[6, 319], [24, 261], [79, 627], [0, 885]]
+    assert PlainCounts(titanic).count(1, 3, {}).tolist() == [[1364, 367], [126, 344]]
+    assert PlainCounts(titanic).count(0, 3, {}).tolist() == [[122, 203], [167, 118], [528, 178], [673, 212]]
+    assert PlainCounts(titanic).count(0, 3, {2: 0})[:, 0].tolist() == [0, 0, 52, 0]
 
 
 def test_the_catalogue_describes_what_it_loads():

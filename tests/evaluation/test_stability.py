@@ -10,7 +10,7 @@ import unless
 from unless.data.dataset import Dataset, resample
 from unless.errors import DataError, SettingError
 from unless.evaluation import stability
-from unless.knowledge.gates import Gate
+from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import FINDINGS, Statement
 
 DOMAIN = unless.Domain(tuple(unless.Variable(name, ("a", "b")) for name in "gxy"))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from strategies import contingency_tables, strata
 from twins.naive import naive_answer, naive_bayesian_pooled, naive_df
 from unless.errors import SettingError
-from unless.independence.bayesian import BayesianTest, log1mexp, log_bayes_factors, log_probabilities
+from unless.independence.statistics import log1mexp, log_bayes_factors, log_probabilities
+from unless.independence.tests import BayesianTest
 
 
 def exact_evidence(counts):

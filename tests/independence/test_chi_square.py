@@ -17,8 +17,8 @@ from twins.naive import (
     without_empty,
 )
 from unless.errors import DataError, SettingError
-from unless.independence.likelihood_ratio import LikelihoodRatioTest, likelihood_ratio_statistic
-from unless.independence.pearson import PearsonTest, pearson_statistic
+from unless.independence.statistics import likelihood_ratio_statistic, pearson_statistic
+from unless.independence.tests import LikelihoodRatioTest, PearsonTest
 
 TESTS = pytest.mark.parametrize(
     ("test", "naive", "lambda_"),

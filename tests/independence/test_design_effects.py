@@ -6,7 +6,7 @@ import pytest
 import unless
 from twins.naive_design import naive_design_effect
 from unless.independence.design_effects import Correction
-from unless.independence.logistic import Statistic
+from unless.independence.statistics import Statistic
 from unless.referee.regressions import Table
 from unless.referee.verdicts import Referee
 

@@ -7,8 +7,7 @@ from unless import CSGS, read, save
 from unless.cli import main
 from unless.datasets import load_titanic, load_ucb_admissions
 from unless.errors import SettingError, UnknownContext, UnknownLevel, UnknownName
-from unless.independence.pearson import PearsonTest
-from unless.independence.query import ask
+from unless.independence.tests import PearsonTest, ask
 
 
 @pytest.mark.parametrize("department", "ABCDEF")

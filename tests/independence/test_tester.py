@@ -12,9 +12,9 @@ from strategies import datasets
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, UnknownName
-from unless.independence.query import ask
-from unless.independence.tails import tail
-from unless.independence.tester import IndependenceTester
+from unless.independence.oracle import IndependenceTester
+from unless.independence.statistics import tail
+from unless.independence.tests import ask
 
 TESTS = st.sampled_from(["pearson", "likelihood_ratio"])
 

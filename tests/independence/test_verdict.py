@@ -1,9 +1,7 @@
 import pytest
 
 from unless.errors import SettingError
-from unless.independence.bayesian import BayesianTest
-from unless.independence.catalogue import TESTS, make_test
-from unless.independence.pearson import PearsonTest
+from unless.independence.tests import TESTS, BayesianTest, PearsonTest, make_test
 
 
 def test_a_verdict_reads_as_a_sentence():

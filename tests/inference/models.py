@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unless.data.domain import Domain, Variable
 from unless.inference.model import LogLinearModel
 from unless.structures.conditions import FeatureArrays, tidy
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 def domain_of(n_levels):
@@ -60,7 +60,7 @@ def models(draw, *, max_variables=8, **settings):
 
 def csi_model(n_variables, random_state=0):
     """Return the paper's domain as a model: complete while the last variable is 0, a star while it is 1."""
-    from unless.datasets.csi import make_csi
+    from unless.datasets.synthetic import make_csi
 
     return make_csi(n_variables, random_state=random_state)
 

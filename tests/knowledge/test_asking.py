@@ -6,7 +6,7 @@ import pytest
 
 import unless
 from unless.errors import SettingError, UnknownContext, UnknownName
-from unless.independence.tails import tail
+from unless.independence.statistics import tail
 from unless.knowledge.asking import ask
 
 # Published statements about the embedded tables: pair, given, context, answer, rows, df and p by Pearson.

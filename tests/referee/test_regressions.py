@@ -179,7 +179,7 @@ def test_both_sides_of_an_account_are_tested_from_both_ends():
 
 
 def test_ends_that_disagree_are_not_believed():
-    from unless.independence.logistic import NOTHING, Statistic
+    from unless.independence.statistics import NOTHING, Statistic
 
     strong, weak = Statistic(60.0, 2), Statistic(1.0, 2)
     assert mean_of([strong, weak]).value == 30.5

@@ -67,7 +67,7 @@ def settled(value):
     return float(f"{round(1.6180339887 * float(value), 9):.9g}")
 
 
-class NaivePooledAsker:
+class NaivePooledOracle:
     """Answers questions pooled over strata, counting how many were asked and how many were different."""
 
     def __init__(self, rows, counts, n_levels, *, test, alpha, effect, undecided):
@@ -117,7 +117,7 @@ def naive_gsmn(
 
     `order` is None for association, else a list of positions.
     """
-    asker = NaivePooledAsker(
+    asker = NaivePooledOracle(
         rows, counts, n_levels, test=test, alpha=alpha, effect=effect, undecided=undecided
     )
     n = len(n_levels)

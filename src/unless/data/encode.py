@@ -52,10 +52,9 @@ from unless.data.columns.texts import (
 )
 from unless.data.dataset import MOST_ROWS, Counts, Rows
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Kind, listed
-from unless.data.duck import DuckDBSession
 from unless.data.profile import HEAD
 from unless.data.settings import Settings, Shape, bases_of
-from unless.data.source import Field, Source, nested, quoted
+from unless.data.sources.session import DuckDBSession, Field, Source, nested, quoted
 from unless.errors import DataError, TooLarge, TooManyLevels
 from unless.runtime.memory import check_rows
 
@@ -112,11 +111,11 @@ def _recoded(
     source: Source, base: Field, made: Field, lookup: npt.NDArray[Any], session: DuckDBSession
 ) -> Source:
     """Add a column to a table in memory: what `lookup` has for each code of another column."""
-    arrays: dict[str, Any] = source.held[0]  # type: ignore[assignment]
+    arrays: dict[str, Any] = source.keep_alive[0]  # type: ignore[assignment]
     column = f"s{len(arrays)}"
     arrays = {**arrays, column: lookup[arrays[base.column]]}
     session.register("given", arrays)
-    return replace(_added(source, replace(made, column=column)), held=(arrays,))
+    return replace(_added(source, replace(made, column=column)), keep_alive=(arrays,))
 
 
 def _positions(labels: Sequence[str], named: Sequence[str | None]) -> npt.NDArray[np.int32]:
@@ -314,7 +313,7 @@ def first_row(
 ) -> tuple[int, Any] | None:
     """Return the number of the first row that meets a condition, and a text of it; None if none does."""
     rows = session.rows(
-        f"select place, said from (select {source.place} as place, {text} as said, {condition} as bad "
+        f"select place, said from (select {source.row_number} as place, {text} as said, {condition} as bad "
         f"from {source.relation}) where bad order by place limit 1"
     )
     return rows[0] if rows else None

@@ -15,7 +15,7 @@ from unless.data.domain import Domain, shorten
 from unless.data.labels import sort_labels
 from unless.data.settings import DESIGN, Settings, Shape
 from unless.data.showing import html_table, visible
-from unless.data.source import Source
+from unless.data.sources.session import Source
 from unless.errors import DataError, FileFormatError
 from unless.runtime.files import replacing
 

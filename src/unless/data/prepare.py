@@ -20,9 +20,7 @@ from unless.data.columns.texts import (
 )
 from unless.data.dataset import Dataset
 from unless.data.domain import listed, shorten
-from unless.data.duck import DuckDBSession
 from unless.data.encode import ticked_sql, with_labels, with_numbers
-from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import AS_ASKED, ROW_NUMBERS, Plan, PlanLine, Role
 from unless.data.profile import Profile, profile
 from unless.data.relations import Relation, find_relations, thresholds
@@ -38,8 +36,9 @@ from unless.data.roles import (
     may_count,
 )
 from unless.data.settings import DEFAULT_LEVELS, Missing, Settings, Shape, check_names, make_settings
-from unless.data.source import Field, Source
-from unless.data.sql import with_connection
+from unless.data.sources.opening import choose_columns, open_source, row_numbers
+from unless.data.sources.session import DuckDBSession, Field, Source
+from unless.data.sources.sql import with_connection
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, progress

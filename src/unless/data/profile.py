@@ -44,9 +44,8 @@ from unless.data.columns.texts import (
     part_sql,
 )
 from unless.data.domain import Kind
-from unless.data.duck import DuckDBSession
 from unless.data.settings import DAY_FIRST, Settings
-from unless.data.source import Field, Source, quoted
+from unless.data.sources.session import DuckDBSession, Field, Source, quoted
 
 # Values of a column are listed with their counts where they are about this many or fewer.
 LISTED = 1000
@@ -208,7 +207,11 @@ class _Profiler:
 
     def _array(self, one: Field) -> npt.NDArray[Any] | None:
         """Return the array of numbers of a column, if the table is in memory: the database takes longer."""
-        arrays = self.source.held[0] if self.source.held and isinstance(self.source.held[0], dict) else {}
+        arrays = (
+            self.source.keep_alive[0]
+            if self.source.keep_alive and isinstance(self.source.keep_alive[0], dict)
+            else {}
+        )
         array = arrays.get(one.column)
         return array if isinstance(array, np.ndarray) and array.dtype.kind in "iufb" else None
 

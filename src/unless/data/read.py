@@ -22,7 +22,6 @@ from unless.data.columns.levels import (
 from unless.data.columns.numbers import Bins
 from unless.data.dataset import Bools, Counts, Dataset, Design, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
-from unless.data.duck import DuckDBSession
 from unless.data.encode import (
     check_counts,
     collapse,
@@ -33,13 +32,13 @@ from unless.data.encode import (
     refuse_levels,
     with_shapes,
 )
-from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import Plan, check_plan, cut_alike, follow
 from unless.data.prepare import make_plan
 from unless.data.profile import Profile, count_values
 from unless.data.settings import DEFAULT_LEVELS, Missing, Settings, check_names, make_settings
-from unless.data.source import Source
-from unless.data.sql import with_connection
+from unless.data.sources.opening import choose_columns, open_source, row_numbers
+from unless.data.sources.session import DuckDBSession, Source
+from unless.data.sources.sql import with_connection
 from unless.data.survey import design_sql, fetch_design
 from unless.errors import DataError, SettingError, UnknownLevel
 from unless.runtime.memory import memory_errors_explained

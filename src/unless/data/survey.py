@@ -9,10 +9,9 @@ import numpy as np
 
 from unless.data.columns.levels import missing_sql, number_sql, text_sql
 from unless.data.dataset import Bools, Counts, Design, Ints
-from unless.data.duck import DuckDBSession
 from unless.data.encode import first_row
 from unless.data.settings import Settings
-from unless.data.source import Field, Source
+from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.errors import DataError, SettingError
 
 # Weights are added up as whole numbers of this many bits at most: the same in any order of the rows.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv, chdtrc, chdtri, fdtrc
 
 from unless.data.dataset import Dataset, Design
-from unless.independence.logistic import Statistic
+from unless.independence.statistics import Statistic
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
 
-Floats = npt.NDArray[np.float64]
+from unless.independence.statistics import NOTHING, Floats, Statistic
+
 Ints = npt.NDArray[np.int64]
 # Weights stay finite where levels are separated, and columns that repeat others stay solvable.
 RIDGE = 1e-2
@@ -60,27 +60,7 @@ class Effect(NamedTuple):
     covariance: Floats
 
 
-class Statistic(NamedTuple):
-    """A statistic that is chi-square with `df` degrees of freedom if the hypothesis is true."""
-
-    value: float
-    df: int
-
-    @property
-    def p(self) -> float:
-        """The chance of a larger one; 1 where nothing was free to differ."""
-        return float(chdtrc(self.df, self.value)) if self.df else 1.0
-
-
-def chances_beyond(statistics: Sequence[Statistic]) -> list[float]:
-    """Return p for each statistic."""
-    values, df = np.array(statistics, dtype=np.float64).reshape(-1, 2).T
-    p_values: list[float] = np.where(df > 0, chdtrc(np.maximum(df, 1), values), 1.0).tolist()
-    return p_values
-
-
 NO_EFFECT = Effect((), np.zeros(0), np.zeros((0, 0)))
-NOTHING = Statistic(0.0, 0)
 
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from unless.independence.tails import tail
+from unless.independence.statistics import tail
 
 if TYPE_CHECKING:
     from unless.kernels.permuting import Margins

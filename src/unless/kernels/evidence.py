@@ -161,14 +161,14 @@ def _write_sizes(n_a, n_b, totals, n_kept, still, n_still, lone, n_lone, table, 
 
 
 @helper
-def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, desk, independent, dependent):
+def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, work, independent, dependent):
     codes, counts = borrowed(columns.codes), borrowed(columns.counts)
     n_used, n_levels, table = columns.n_used, columns.n_levels, borrowed(columns.log_factorials)
-    cells, margins, seen = borrowed(desk.cells), borrowed(desk.margins), borrowed(desk.seen)
-    weights, with_a = borrowed(desk.weights[0]), borrowed(desk.weights[1])
-    totals, sums, still = borrowed(desk.sums[0]), borrowed(desk.sums[1]), borrowed(desk.still)
-    ratios, by_size = borrowed(desk.log_ratios[0]), borrowed(desk.log_ratios[1])
-    kept, ends = borrowed(desk.spare), borrowed(desk.kept_starts)
+    cells, margins, seen = borrowed(work.cells), borrowed(work.margins), borrowed(work.seen)
+    weights, with_a = borrowed(work.weights[0]), borrowed(work.weights[1])
+    totals, sums, still = borrowed(work.sums[0]), borrowed(work.sums[1]), borrowed(work.still)
+    ratios, by_size = borrowed(work.log_ratios[0]), borrowed(work.log_ratios[1])
+    kept, ends = borrowed(work.spare), borrowed(work.kept_starts)
     # Each of K strata is independent with prior 2^(-1/K), so that all of them are with prior 1/2.
     log_prior = -_LOG_2 / (n_strata + n_lone + n_ones)
     prior_odds = math.log(-math.expm1(log_prior)) - log_prior
@@ -212,16 +212,16 @@ def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, des
 
 
 @compiled
-def bayesian(a, others, columns, strata, desk, independent, dependent):
+def bayesian(a, others, columns, strata, work, independent, dependent):
     """Write log Pr(independent) and log Pr(dependent) of a and each other, given what makes the strata."""
     rows, starts, lone = strata.rows, strata.starts, strata.lone
     n_strata, n_lone, n_ones = starts.shape[0] - 1, lone.shape[0], strata.n_ones
-    _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, desk, independent, dependent)
+    _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, work, independent, dependent)
 
 
 @compiled
-def bayesian_refined(variable, a, others, columns, strata, desk, independent, dependent):
+def bayesian_refined(variable, a, others, columns, strata, work, independent, dependent):
     """Do the same given one more variable."""
-    _, n_strata, n_lone, n_ones = refine(variable, columns, strata, desk)
-    rows, starts, lone = desk.rows, desk.starts, desk.lone
-    _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, desk, independent, dependent)
+    _, n_strata, n_lone, n_ones = refine(variable, columns, strata, work)
+    rows, starts, lone = work.rows, work.starts, work.lone
+    _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, work, independent, dependent)

@@ -6,7 +6,7 @@ share the strata, and the rows of a in them.
 
 import numpy as np
 
-from unless.kernels.bitmaps import meet, popcount_and
+from unless.kernels.bits import and_count, popcount_and
 from unless.kernels.compiling import borrowed, compiled, helper, inlined, popcount, trailing_zeros
 from unless.kernels.judging import judge
 
@@ -30,7 +30,7 @@ def _count_pair(node, low, high, n_words):
 
 @inlined
 def _meet_and_count(left, right, both, bitmap, n_words):
-    """Do what `meet` does, and count what is shared with one more, in one run."""
+    """Do what `and_count` does, and count what is shared with one more, in one run."""
     ones, with_bit = _ZERO, _ZERO
     for word in range(n_words):
         shared = left[word] & right[word]
@@ -42,7 +42,7 @@ def _meet_and_count(left, right, both, bitmap, n_words):
 
 @inlined
 def _meet_and_count_pair(left, right, both, low, high, n_words):
-    """Do what `meet` and `_count_pair` do, in one run."""
+    """Do what `and_count` and `_count_pair` do, in one run."""
     ones, with_low, with_high, with_both = _ZERO, _ZERO, _ZERO, _ZERO
     for word in range(n_words):
         shared = left[word] & right[word]
@@ -72,7 +72,7 @@ def _add_other(cell, first_plane, n_bits, node, n_nodes, first, n_words, shift, 
         left = node if rest == 0 else room[depth - 1]
         # Nothing is derived from the lowest.
         is_last = lowest == 0
-        ones = popcount_and(left, plane, n_words) if is_last else meet(left, plane, room[depth], n_words)
+        ones = popcount_and(left, plane, n_words) if is_last else and_count(left, plane, room[depth], n_words)
         cells[cell + bits * n_nodes] += ones << shift
 
 
@@ -132,7 +132,7 @@ def _count_nodes(others, n_others, n_nodes, step, listed, layout, planes, room, 
                         planes, cells,
                     )  # fmt: skip
                     continue
-                ones = meet(left, added, node, n_words)
+                ones = and_count(left, added, node, n_words)
                 for i in range(n_others):
                     cell, b = i * step + place, others[i]
                     cells[cell] += ones << plane

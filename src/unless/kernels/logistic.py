@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.kernels.cholesky import factorise
+from unless.kernels.algebra import factorise
 from unless.kernels.compiling import borrowed, compiled, helper
 from unless.kernels.newton import energies, information, newton, normalise
 

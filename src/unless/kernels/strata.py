@@ -11,7 +11,7 @@ from unless.kernels.compiling import borrowed, compiled, inlined
 _SHORT = 16
 
 
-class Columns(NamedTuple):
+class StrataColumns(NamedTuple):
     """Distinct rows by columns; codes number the levels that occur, without gaps."""
 
     codes: Any  # uint16 (variables, rows)
@@ -21,7 +21,7 @@ class Columns(NamedTuple):
     log_factorials: Any  # float64: of 0, 1, 2, ...
 
 
-class Strata(NamedTuple):
+class RowGroups(NamedTuple):
     """The rows that agree in some variables, grouped. A row alone in its stratum is kept as its count.
 
     Numbers of rows are unsigned: numba looks twice at an index that might be negative.
@@ -33,8 +33,8 @@ class Strata(NamedTuple):
     n_ones: int  # how many more rows are alone, worth one each
 
 
-class Desk(NamedTuple):
-    """Room to work in, owned by the caller."""
+class StrataWorkspace(NamedTuple):
+    """Buffers to work in, owned by the caller."""
 
     rows: Any  # uint32 (rows)
     starts: Any  # uint32 (rows + 1)
@@ -96,12 +96,15 @@ def _split_in_two(first, last, codes, rows, begin, to_rows, spare):
 
 
 @compiled
-def refine(variable, columns, strata, desk):
-    """Write to the desk the strata cut by one more variable; return how many rows, strata, lone and ones."""
+def refine(variable, columns, strata, work):
+    """Write to the workspace the strata cut by one more variable.
+
+    Return how many rows, strata, lone rows and ones there are.
+    """
     codes, counts = borrowed(columns.codes[variable]), borrowed(columns.counts)
     rows, starts, old_lone = borrowed(strata.rows), borrowed(strata.starts), borrowed(strata.lone)
-    to_rows, to_starts, lone = borrowed(desk.rows), borrowed(desk.starts), borrowed(desk.lone)
-    buckets, spare = borrowed(desk.buckets), borrowed(desk.spare)
+    to_rows, to_starts, lone = borrowed(work.rows), borrowed(work.starts), borrowed(work.lone)
+    buckets, spare = borrowed(work.buckets), borrowed(work.spare)
     n_used = columns.n_used[variable]
     n_lone = old_lone.shape[0]
     for i in range(n_lone):
@@ -199,11 +202,11 @@ def clear(n_first, n_second, n_b, cells, margins, seen):
 
 
 @compiled
-def chi_square(pairs, columns, strata, likelihood_ratio, desk, statistics, freedoms, used):
+def chi_square(pairs, columns, strata, likelihood_ratio, work, statistics, freedoms, used):
     """Write for each pair its statistic and degrees of freedom, summed over strata, and the rows they use."""
     codes, counts = borrowed(columns.codes), borrowed(columns.counts)
     rows, starts = borrowed(strata.rows), borrowed(strata.starts)
-    cells, margins, seen = borrowed(desk.cells), borrowed(desk.margins), borrowed(desk.seen)
+    cells, margins, seen = borrowed(work.cells), borrowed(work.margins), borrowed(work.seen)
     for question in range(pairs.shape[0]):
         # Asked from either side, a question has the same answer to the last bit.
         a, b = min(pairs[question, 0], pairs[question, 1]), max(pairs[question, 0], pairs[question, 1])

@@ -19,13 +19,13 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.association import association_order
+from unless.counting.slices import association_order
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, shorten
 from unless.errors import SettingError
-from unless.independence.thresholds import critical_values, minimum_rows
+from unless.independence.power import critical_values, minimum_rows
 from unless.kernels.answers import BAYESIAN, LIKELIHOOD_RATIO, PEARSON, Rules
-from unless.kernels.bitsets import pack_sets
+from unless.kernels.bits import pack_sets
 from unless.runtime.memory import parse_memory
 
 Value = TypeVar("Value")

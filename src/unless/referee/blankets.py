@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from unless.independence.logistic import NOTHING, Statistic
+from unless.independence.statistics import NOTHING, Statistic
 from unless.referee.regressions import Table, Term, chances_with_trends
 
 # Larger blankets cost more than they tell.

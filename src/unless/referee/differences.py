@@ -15,8 +15,8 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.discovery import adjusted_whatever_depends, largest_shift
-from unless.independence.logistic import NOTHING, Statistic, chances_beyond
+from unless.independence.multiplicity import adjusted_whatever_depends, largest_shift
+from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.blankets import MOST_NEIGHBOURS, find_blanket
 from unless.referee.determined import apart, find_determined
 from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem, Side
@@ -245,7 +245,7 @@ class _GroupedPair(PairProblem):
         cost = {term: self.table.n_weights(term) * n_free for term in products}
         if sum(cost.values()) > room:
             tests = self.table.product_scores(end, self.table.fit(end, base), products)
-            products = [term for _, term in sorted(zip(chances_beyond(tests), products, strict=True))]
+            products = [term for _, term in sorted(zip(p_values_of(tests), products, strict=True))]
         for term in products:
             room -= cost[term]
             if room < 0:
@@ -304,7 +304,7 @@ class _Comparison:
                 # What a column does in one group can cancel what it does in another.
                 terms = {(c,) for c in inside} | {(min(c, group), max(c, group)) for c in inside - {group}}
                 products: list[Term] = [(min(c, group), max(c, group)) for c in rest]
-                p_values = chances_beyond(table.product_scores(target, table.fit(target, terms), products))
+                p_values = p_values_of(table.product_scores(target, table.fit(target, terms), products))
                 p, best = min(zip(p_values, rest, strict=True))
                 if p >= ALPHA / len(rest):
                     break

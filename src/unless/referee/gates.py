@@ -11,8 +11,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from unless.independence.discovery import largest_shift
-from unless.independence.logistic import Statistic
+from unless.independence.multiplicity import largest_shift
+from unless.independence.statistics import Statistic
 from unless.referee.interactions import Models, mean_of
 from unless.referee.regressions import Bools, Floats, Table, Term
 

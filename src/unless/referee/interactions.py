@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from unless.independence.logistic import NOTHING, Statistic, chances_beyond
+from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.regressions import Bools, Fit, Table, Term
 
 Triple = tuple[int, int, int]
@@ -82,7 +82,7 @@ class Models:
         for _ in range(MOST_ENRICHED):
             fitted = table.fit(target, terms)
             tests = table.product_scores(target, fitted, tried)
-            ranked = sorted(zip(chances_beyond(tests), [-one.value for one in tests], tried, strict=True))
+            ranked = sorted(zip(p_values_of(tests), [-one.value for one in tests], tried, strict=True))
             # Those that tell nothing now are not asked again.
             tried = [term for p, _, term in ranked if p < TRIED_AGAIN]
             if not ranked or ranked[0][0] >= limit:
@@ -141,7 +141,7 @@ def mean_of(statistics: Iterable[Statistic]) -> Statistic:
 def find_products(models: Models) -> int:
     """Add products to the models, the strongest first; return the number of triples looked at."""
     screened, n_triples = _screened(models)
-    p_values = dict(zip(screened, chances_beyond([models.product_score(t) for t in screened]), strict=True))
+    p_values = dict(zip(screened, p_values_of([models.product_score(t) for t in screened]), strict=True))
     limit = KEPT / max(1, n_triples)
     changed = True
     while changed:
@@ -156,7 +156,7 @@ def find_products(models: Models) -> int:
                 changed = True
         if changed:
             rest = [triple for triple in screened if triple not in models.products]
-            p_values = dict(zip(rest, chances_beyond([models.product_score(t) for t in rest]), strict=True))
+            p_values = dict(zip(rest, p_values_of([models.product_score(t) for t in rest]), strict=True))
     for triple in screened:
         if triple in models.products:
             models.products.remove(triple)
@@ -258,7 +258,7 @@ def regrow(models: Models, alpha: float) -> None:
             if not rest:
                 break
             tests = table.scores(target, table.fit(target, terms), rest)
-            p, _, best = min(zip(chances_beyond(tests), [-one.value for one in tests], rest, strict=True))
+            p, _, best = min(zip(p_values_of(tests), [-one.value for one in tests], rest, strict=True))
             if p >= alpha:
                 break
             models.blankets[target].add(best)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from unless.independence.logistic import Statistic, chances_beyond
+from unless.independence.statistics import Statistic, p_values_of
 from unless.referee.regressions import Bools, Floats, Ints, Table, Term, known_part
 
 # Numbers are corrected one after the other, so many times.
@@ -137,4 +137,4 @@ def _p_of(table: Table, pair: tuple[int, int], residuals: list[tuple[Ints, Float
         if variance > 0:
             tests.append(Statistic(float((slope * total).sum()) ** 2 / variance, 1))
     tests = [table.corrected(one, *pair) for one in tests]
-    return min(1.0, len(tests) * min(chances_beyond(tests)))
+    return min(1.0, len(tests) * min(p_values_of(tests)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import Correction, DesignEffects
-from unless.independence.logistic import NOTHING, Statistic, chances_beyond
+from unless.independence.statistics import NOTHING, Statistic, p_values_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -463,7 +463,7 @@ class Table:
 
 def chances_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
     """Return p for tests with and without an order of the levels: twice the smaller where there are both."""
-    whole, trends = (chances_beyond([one[place] for one in tests]) for place in (0, 1))
+    whole, trends = (p_values_of([one[place] for one in tests]) for place in (0, 1))
     return [
         min(1.0, 2 * min(p, p_trend)) if trend.df else p
         for p, p_trend, (_, trend) in zip(whole, trends, tests, strict=True)

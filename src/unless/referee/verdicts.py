@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.independence.discovery import adjusted
-from unless.independence.logistic import NOTHING, Statistic
+from unless.independence.multiplicity import adjusted
+from unless.independence.statistics import NOTHING, Statistic
 from unless.referee.blankets import find_blanket
 from unless.referee.confidence import DIFFERENCE, gate_confidence, link_confidences
 from unless.referee.gates import MOST_LEVELS, Account, PairProblem, Side, find_gates, side_of

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unless.data.dataset import whole_numbers
-from unless.independence.logistic import Statistic
 from unless.independence.sparse import SparseTest, independence_within_strata
+from unless.independence.statistics import Statistic
 from unless.referee.gates import Side, side_of
 from unless.referee.regressions import Bools, Codes, Ints, Table
 

@@ -1,5 +1,9 @@
-"""A graph whose links are labelled with the contexts in which they hold."""
+"""A graph whose links are labelled with the regions in which they hold.
 
+A region is a part of a domain: for some variables the levels they may have.
+"""
+
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,16 +19,77 @@ from unless.data.domain import Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
-from unless.structures.conditions import FeatureArrays
+from unless.structures.conditions import Box, FeatureArrays, box_of
 from unless.structures.conditions import Literal as Spoken
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph, InstantiatedGraph
+from unless.structures.graph import FeatureSet, Graph, InstantiatedGraph, Names
 from unless.structures.pairs import Edge, n_pairs, pack
-from unless.structures.regions import Region, spoken
-from unless.structures.separation import Names
+from unless.structures.structure import By, Structure, StructureView, check_same, pair_numbers
 
+# What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
+_MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
 # Contexts whose graphs are made at once: so many answers, a byte each.
 _ANSWERS = 2**24
+
+
+def spoken(text: str) -> str:
+    """Write a name or level as it is, in quotes where it would be misread: 'a, b' and ''."""
+    if not _MISLEADING.search(text):
+        return text
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"
+
+
+@dataclass(frozen=True)
+class Region:
+    """All contexts in which each of some variables has one of some levels; without conditions, all there are.
+
+    Conditions are in the order of names, their levels in the order of the domain: equal regions are equal.
+    """
+
+    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, domain: Domain, conditions: Mapping[str, Iterable[object]]) -> "Region":
+        """Name the levels that variables may have; one that may have all says nothing and is left out."""
+        kept = []
+        for name in sorted(conditions):
+            codes = sorted({domain[name].code(label) for label in conditions[name]})
+            if not codes:
+                raise SettingError(f"{name!r} is left no level; give at least one.")
+            if len(codes) < len(domain[name].levels):
+                kept.append((name, tuple(domain[name].levels[code] for code in codes)))
+        return cls(tuple(kept))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables with a condition."""
+        return tuple(name for name, _ in self.conditions)
+
+    def holds(self, domain: Domain, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Tell, for each row of codes, whether it is in here."""
+        inside = np.ones(len(rows), dtype=np.bool_)
+        for name, labels in self.conditions:
+            variable = domain[name]
+            allowed = np.zeros(len(variable.levels), dtype=np.bool_)
+            allowed[[variable.levels.index(label) for label in labels]] = True
+            inside &= allowed[rows[:, domain.index(name)]]
+        return inside
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """Return plain values: the levels of each variable with a condition."""
+        return {name: list(labels) for name, labels in self.conditions}
+
+    def __str__(self) -> str:
+        return " and ".join(
+            f"{spoken(name)} = {spoken(labels[0])}"
+            if len(labels) == 1
+            else f"{spoken(name)} in {{{', '.join(map(spoken, labels))}}}"
+            for name, labels in self.conditions
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(name, ", ".join(map(spoken, labels))) for name, labels in self.conditions]
+        return html_table("Region" if rows else "Region: everywhere", ("variable", "levels"), rows)
 
 
 @dataclass(frozen=True)
@@ -53,7 +118,7 @@ class Link:
         return html_table(" - ".join(map(spoken, self.pair)), ("linked where",), named)
 
 
-class LabelledGraph:
+class LabelledGraph(Structure):
     """A graph for every context, said by its links: each holds everywhere, or in some regions only.
 
     It answers as a `CanonicalModel` does, for contexts that were observed and for those that were not. Its
@@ -62,7 +127,9 @@ class LabelledGraph:
     may matter together.
     """
 
-    domain: Domain
+    kind = "links"
+    _noun = "A labelled graph"
+    _inner = ("interacting", "weighed")
     links: tuple[Link, ...]
     weighed: tuple[Link, ...]
 
@@ -151,6 +218,26 @@ class LabelledGraph:
         spoken = [*self._link_features(), *self._own_features()]
         return FeatureSet.from_arrays(self.domain, FeatureArrays.of(spoken))
 
+    indicators = features
+
+    def graph_given(self, context: Assignment | None = None) -> Graph:
+        """Return `given(context)`."""
+        return self.given(context)
+
+    def view(self, domain: Domain, by: By = "graphs") -> StructureView:
+        """Answer in which regions each pair is linked, or where features hold."""
+        return self.features().view(domain) if by == "features" else _ByLabels(self, domain)
+
+    def scopes_with(self, target: str) -> list[set[str]]:
+        """Return the links with their gates, those that are only weighed too."""
+        scopes = [{*link.pair, *link.gates} for link in (*self.links, *self.weighed)]
+        return [scope for scope in scopes if target in scope]
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """The number of links."""
+        return "n_links", len(self)
+
     def to_networkx(self, context: Assignment | None = None) -> Any:
         """Return `given(context)` as a networkx.Graph."""
         return self.given(context).to_networkx()
@@ -190,9 +277,6 @@ class LabelledGraph:
             return [(place, variable.code(labels[0]), True)]
         return [(place, code, False) for code, label in enumerate(variable.levels) if label not in labels]
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("A labelled graph does not change; make another one.")
-
     def __len__(self) -> int:
         return len(self.links)
 
@@ -207,11 +291,6 @@ class LabelledGraph:
 
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), self.links, self.weighed))
-
-    def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
-        inner = ("interacting", "weighed")
-        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         rows = [(*link.pair, " or ".join(map(str, link.regions)) or "everywhere") for link in self.links]
@@ -255,3 +334,36 @@ def _agrees(region: Region, known: Mapping[str, str]) -> bool:
 def _overlap(one: Region, other: Region) -> bool:
     known = dict(other.conditions)
     return all(set(labels) & set(known.get(name, labels)) for name, labels in one.conditions)
+
+
+class _ByLabels(StructureView):
+    """A labelled graph: each pair in the regions of its link."""
+
+    def __init__(self, graph: LabelledGraph, domain: Domain) -> None:
+        check_same(domain, graph.domain, "structures")
+        # Regions speak of names and labels, so they mean the same in any coding.
+        self._graph = LabelledGraph(domain, graph.links)
+
+    def links(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Tell of each row whether it is in a region of each pair's link."""
+        return self._graph.interacting(rows)
+
+    def boxes(self) -> dict[int, list[Box]]:
+        """Give the levels that the regions of each link leave."""
+        domain, number = self._graph.domain, pair_numbers(len(self._graph.domain))
+        return {
+            int(number[tuple(map(domain.index, link.pair))]): [
+                box_of(_excluded(domain, region), domain.n_levels) for region in link.regions
+            ]
+            for link in self._graph.links
+        }
+
+
+def _excluded(domain: Domain, region: Region) -> list[Spoken]:
+    """Say a region by the levels it leaves out."""
+    return [
+        (domain.index(name), code, False)
+        for name, labels in region.conditions
+        for code, label in enumerate(domain[name].levels)
+        if label not in labels
+    ]

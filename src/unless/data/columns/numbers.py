@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
-from unless.data.source import quoted
+from unless.data.sources.session import DuckDBSession, quoted
 from unless.errors import DataError, SettingError
 
 Floats = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from datetime import datetime
 from math import inf
 
 from unless.data.columns.numbers import LEAST_ROWS, PLAIN, find_numerals, parse_number
-from unless.data.source import quoted
+from unless.data.sources.session import quoted
 
 _DAYS = (
     "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d %b %Y",
