@@ -33,11 +33,9 @@ from unless.data.columns.numbers import (
     parse_number,
 )
 from unless.data.columns.texts import (
-    NO,
     NONE,
     SEPARATORS,
     TICKED,
-    YES,
     answers,
     columns_of_levels,
     formats_of,
@@ -53,7 +51,7 @@ from unless.data.columns.texts import (
 from unless.data.dataset import MOST_ROWS, Counts, Rows
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Kind, listed
 from unless.data.profile import HEAD
-from unless.data.settings import Settings, Shape, bases_of
+from unless.data.settings import NO, YES, Settings, Shape, bases_of
 from unless.data.sources.session import DuckDBSession, Field, Source, nested, quoted
 from unless.errors import DataError, TooLarge, TooManyLevels
 from unless.runtime.memory import check_rows

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unless.data.columns.numbers import format_cuts
-from unless.data.columns.texts import KNOWN_ORDERS, LEAST_ORDERED, NO, NONE, SEPARATORS, YES, name_of_choice
+from unless.data.columns.texts import KNOWN_ORDERS, LEAST_ORDERED, NONE, SEPARATORS, name_of_choice
 from unless.data.domain import Domain, shorten
 from unless.data.labels import sort_labels
-from unless.data.settings import DESIGN, Settings, Shape
+from unless.data.settings import DESIGN, NO, YES, Settings, Shape
 from unless.data.showing import html_table, visible
 from unless.data.sources.session import Source
 from unless.errors import DataError, FileFormatError

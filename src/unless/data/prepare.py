@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unless.data.columns.levels import missing_sql, number_or_null, number_sql
-from unless.data.columns.numbers import Bins, format_cuts, group_sql, n_groups
+from unless.data.columns.numbers import format_cuts, group_sql, n_groups
 from unless.data.columns.texts import (
     BUT_FOR,
     NONE,
@@ -16,7 +16,6 @@ from unless.data.columns.texts import (
     is_tick_box,
     is_ticked,
     joined_levels,
-    stems,
 )
 from unless.data.dataset import Dataset
 from unless.data.domain import listed, shorten
@@ -35,7 +34,16 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.settings import DEFAULT_LEVELS, Missing, Settings, Shape, check_names, make_settings
+from unless.data.settings import (
+    DEFAULT_LEVELS,
+    Bins,
+    Missing,
+    Settings,
+    Shape,
+    check_names,
+    make_settings,
+    stems,
+)
 from unless.data.sources.opening import choose_columns, open_source, row_numbers
 from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.data.sources.sql import with_connection

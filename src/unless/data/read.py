@@ -19,7 +19,6 @@ from unless.data.columns.levels import (
     number_sql,
     order_levels,
 )
-from unless.data.columns.numbers import Bins
 from unless.data.dataset import Bools, Counts, Dataset, Design, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.encode import (
@@ -35,7 +34,7 @@ from unless.data.encode import (
 from unless.data.plan import Plan, check_plan, cut_alike, follow
 from unless.data.prepare import make_plan
 from unless.data.profile import Profile, count_values
-from unless.data.settings import DEFAULT_LEVELS, Missing, Settings, check_names, make_settings
+from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
 from unless.data.sources.opening import choose_columns, open_source, row_numbers
 from unless.data.sources.session import DuckDBSession, Source
 from unless.data.sources.sql import with_connection

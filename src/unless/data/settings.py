@@ -10,8 +10,6 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
-from unless.data.columns.numbers import Bins
-from unless.data.columns.texts import NO, YES, stems
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Domain, shorten
 from unless.data.labels import to_label
 from unless.errors import SettingError, UnknownName
@@ -31,6 +29,12 @@ CHOICES = (
     "category", "ordered", "number", "date", DAY_FIRST, "choices", "count", "weight", "cluster", "strata",
     "identifier", "text", "excluded",
 )  # fmt: skip
+# The levels of a column that says whether something was ticked.
+YES, NO = "yes", "no"
+# Marks between the name that a set of columns shares and what tells them apart.
+MARKS = "_.:- "
+# How columns are cut: a number of groups, ("width", n), or edges.
+Bins = int | tuple[str, int] | Sequence[float]
 T = TypeVar("T")
 
 
@@ -172,6 +176,17 @@ def _design(roles: Mapping[str, str], given: Mapping[str, object]) -> dict[str, 
     if twice is not None:
         raise SettingError(f"{twice!r} cannot be two of weight, cluster and strata; name a column for each.")
     return design
+
+
+def stems(name: str) -> list[str]:
+    """Return what a set of columns with this one may be called: its beginnings before a mark.
+
+    >>> stems("eye color_light blue")
+    ['eye color_light', 'eye color', 'eye']
+    """
+    marks = [position for position, letter in enumerate(name) if letter in MARKS]
+    beginnings = [name[:mark].rstrip(MARKS) for mark in reversed(marks) if name[mark:].strip(MARKS)]
+    return [one for one in dict.fromkeys(beginnings) if one]
 
 
 def bases_of(name: str) -> list[str]:

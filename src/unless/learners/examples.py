@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.columns import numbers as prepared
-from unless.data.columns.texts import stems
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
 from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES
-from unless.data.settings import bases_of
+from unless.data.settings import bases_of, stems
 from unless.data.sources.frames import is_missing
 from unless.data.weighting import (
     as_table,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.labels import to_label
+from unless.data.settings import Bins
 from unless.data.sources.session import DuckDBSession, quoted
 from unless.errors import DataError, SettingError
 
@@ -405,10 +406,6 @@ def limit_of(text: str, written: str) -> tuple[float, bool]:
     """Return the number in a text such as "<5", and whether values are above it."""
     bare = re.sub(rf"^{_LIMIT}", "", text.strip())
     return parse_number(bare, written) or 0.0, text.strip().startswith((">", "≥"))
-
-
-# How columns are cut: a number of groups, ("width", n), or edges.
-Bins = int | tuple[str, int] | Sequence[float]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 from math import inf
 
 from unless.data.columns.numbers import LEAST_ROWS, PLAIN, find_numerals, parse_number
+from unless.data.settings import MARKS, NO, YES
 from unless.data.sources.session import quoted
 
 _DAYS = (
@@ -421,7 +422,6 @@ def _by_grades(name: str, labels: list[str]) -> Order | None:
     return Order(tuple(sorted(labels, key=lambda label: key[label])), BY_GRADES)
 
 
-YES, NO = "yes", "no"
 # The level of a row in which none of the columns of a joined set is ticked.
 NONE = "none"
 # What stands between the answers in a cell, the surest first.
@@ -437,8 +437,6 @@ MOST_CHOICES, LEAST_COVERED = 30, 0.8
 NEARLY_NONE = 0.1
 # Characters of an answer, at most.
 MOST_LETTERS = 80
-# Marks between the name that a set of columns shares and what tells them apart.
-_MARKS = "_.:- "
 _MEANS_NONE = re.compile(r"(none|nothing|no one|nobody|neither|never|no)\b|n/?a$|not applicable")
 TICKED = frozenset({"1", "yes", "y", "true", "t", "x", "checked", "selected", YES})
 _BLANK = frozenset({"0", "no", "n", "false", "f", "unchecked", "not selected", NO})
@@ -556,21 +554,10 @@ def is_blank(label: str) -> bool:
     return label.strip().lower() in _BLANK
 
 
-def stems(name: str) -> list[str]:
-    """Return what a set of columns with this one may be called: its beginnings before a mark.
-
-    >>> stems("eye color_light blue")
-    ['eye color_light', 'eye color', 'eye']
-    """
-    places = [place for place, letter in enumerate(name) if letter in _MARKS]
-    found = [name[:place].rstrip(_MARKS) for place in reversed(places) if name[place:].strip(_MARKS)]
-    return [one for one in dict.fromkeys(found) if one]
-
-
 def joined_levels(name: str, names: Sequence[str]) -> tuple[str, ...]:
     """Name the levels of a joined column: what stands behind the common stem in the names of its columns."""
     stem = name.removesuffix(" (joined)")
-    short = [one[len(stem) :].strip(_MARKS) if one.startswith(stem) else one for one in names]
+    short = [one[len(stem) :].strip(MARKS) if one.startswith(stem) else one for one in names]
     return tuple(short if all(short) and len(set(short)) == len(short) else names)
 
 
