@@ -12,9 +12,9 @@ from twins.naive_objective import random_case
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference import completing
-from unless.inference.completing import Completions, incomplete_rows
+from unless.inference.completing import Completions
 from unless.inference.model import LogLinearModel
-from unless.inference.tables import HOLE
+from unless.inference.tables import HOLE, incomplete_rows
 from unless.structures.graph import Graph
 from unless.weights import fit
 

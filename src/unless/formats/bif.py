@@ -471,7 +471,7 @@ def factorised(model: LogLinearModel, at_most: int = MOST_CELLS) -> Iterator[Con
 def _steps(model: LogLinearModel, scopes: Iterable[Scope]) -> list[tuple[int, Scope]]:
     """Return the variables in the order of their elimination, each with the neighbours it then has."""
     from unless.inference.exact import Conjunctions
-    from unless.kernels.elimination import eliminate
+    from unless.kernels.graphs import eliminate
 
     levels = model.domain.n_levels
     near: list[set[int]] = [set() for _ in range(len(levels))]

@@ -17,8 +17,8 @@ from unless.data.domain import Code
 from unless.data.showing import html_table
 from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.randomness import RandomState, make_rng
-from unless.kernels.elimination import component_labels
 from unless.kernels.gibbs import Mentions, find_start, run_batches, run_rows, settle
+from unless.kernels.graphs import component_labels
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.progress import Look, showing_share, unseen
 from unless.structures.conditions import FeatureArrays

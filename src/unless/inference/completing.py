@@ -5,12 +5,12 @@ row with more gets some that Gibbs sampling draws given what the row shows.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, Rows
+from unless.data.dataset import Rows
 from unless.data.domain import Code, Domain
 from unless.inference.imputation import patterns
 from unless.inference.potentials import sums_of_weights
@@ -18,7 +18,6 @@ from unless.inference.randomness import RandomState, make_rng
 from unless.inference.tables import HOLE, Cells
 from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
-from unless.structures.distinct import distinct_rows
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -37,35 +36,6 @@ FIRST_SWEEPS, SWEEPS = 20, 3
 MOST_AVERAGED, N_AVERAGED = 4_096, 256
 # Rows of which all levels of one column are tried at once, and completions that are averaged over at once.
 _AT_ONCE = 2**16
-
-
-class Incomplete(NamedTuple):
-    """Distinct rows of codes, HOLE where a value is missing; how often each occurs, and what it weighs.
-
-    A row of a survey weighs what its design says, any other 1.
-    """
-
-    cells: Cells
-    counts: Integers
-    weights: Floats
-
-
-def incomplete_rows(data: Dataset) -> Incomplete:
-    """Return the rows of a table that lack a value but show some; those of like codes are put together."""
-    detail = data.detail
-    if detail is None or not detail.missing:
-        none = np.empty((0, data.n_variables), dtype=np.int64)
-        return Incomplete(none, np.empty(0, dtype=np.int64), np.empty(0))
-    cells = detail.rows.astype(np.int64)
-    for name, holes in detail.missing.items():
-        cells[holes, data.domain.index(name)] = HOLE
-    n_holes = (cells == HOLE).sum(axis=1)
-    some = (n_holes > 0) & (n_holes < data.n_variables)
-    distinct, place = distinct_rows(cells[some])
-    counts, weights = np.zeros(len(distinct), dtype=np.int64), np.zeros(len(distinct))
-    np.add.at(counts, place, detail.counts[some])
-    np.add.at(weights, place, (detail.counts if detail.design is None else detail.design.weights)[some])
-    return Incomplete(distinct, counts, weights)
 
 
 class Completions:

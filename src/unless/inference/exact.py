@@ -12,6 +12,7 @@ Planned once per model and laid out once; a question under new evidence only pas
    each clique given the variables it shares with the one above.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -22,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
-from unless.data.domain import Code
+from unless.data.domain import Code, Domain
 from unless.errors import TooLarge
 from unless.inference.randomness import RandomState, make_rng
-from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.kernels.clique_trees import (
     Forest,
     Wiring,
@@ -37,7 +38,7 @@ from unless.kernels.clique_trees import (
     write_meeting_cells,
     write_weights,
 )
-from unless.kernels.elimination import component_labels, eliminate, gate_costs
+from unless.kernels.graphs import component_labels, eliminate, gate_costs
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import LEAST, parse_memory, show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
@@ -72,6 +73,10 @@ ROWS_AT_ONCE = 4_096
 _CELLS_AT_ONCE = 2**23
 # Random numbers drawn at once: bounds their memory, and the time until Ctrl-C is heard.
 NUMBERS_AT_ONCE = 2**20
+# A joint table is enumerated state by state.
+MAX_JOINT = 2**22
+# The most axes that arrays of every version of numpy can have.
+MAX_AXES = 32
 
 
 class Conjunctions(NamedTuple):
@@ -747,6 +752,20 @@ def sample_exact(
         draw(rng.random(some.shape), forest, work, log_sums, log_branch, some)
         look((first + len(some)) / n)
     return rows
+
+
+def check_joint(domain: Domain, variables: list[int]) -> None:
+    """Refuse a joint table that no engine could fill."""
+    # Numbers of this size overflow those of numpy, silently.
+    n_cells = math.prod(domain.n_levels[variables].tolist())
+    if n_cells > MAX_JOINT:
+        size = f"{n_cells:.3g} cells ({show_memory(8 * n_cells)})" if n_cells < 1e300 else "over 1e300 cells"
+        raise TooLarge(
+            f"A joint table of these variables has {size}, more than the {MAX_JOINT:,} that are enumerated; "
+            "ask about fewer variables at once."
+        )
+    if len(variables) > MAX_AXES:
+        raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from unless.errors import SettingError
 from unless.inference.engine import Memory, Method, choose_method, make_engine, sample_codes
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState
-from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.inference.tables import checked_codes
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet, Graph
@@ -153,6 +153,8 @@ class LogLinearModel(Structure):
         propagation) or "auto": exact where its tables fit into `max_memory`, else Gibbs sampling. The answer
         says which way was taken.
         """
+        from unless.inference.exact import check_joint
+
         asked, codes = self._positions(variables), self._codes(evidence)
         check_joint(self.domain, asked)
         how: Settings = {"random_state": random_state, "show_progress": show_progress}

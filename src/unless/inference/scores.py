@@ -10,13 +10,13 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
-from unless.inference.completing import incomplete_rows
 from unless.inference.imputation import hidden_marginals
 from unless.inference.potentials import sums_of_weights
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.inference.tables import (
     HOLE,
     checked_codes,
+    incomplete_rows,
     nothing_to_score,
     read_cells,
     read_incomplete,

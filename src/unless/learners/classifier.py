@@ -129,7 +129,7 @@ class UnlessClassifier(Estimator):
         return estimator.network(data, **how)
 
     def _completed(self, network: "LogLinearModel", data: Dataset) -> tuple[Dataset, Floats]:
-        from unless.inference.completing import incomplete_rows
+        from unless.inference.tables import incomplete_rows
         from unless.weights.fit import ExpectationMaximisation
 
         layout = {"max_memory": self.max_memory}

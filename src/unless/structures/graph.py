@@ -531,7 +531,7 @@ class Cliques:
 
 def find_cliques(packed: Packed, n_nodes: int, at_most: int = MAX_CLIQUES) -> Cliques:
     """Find the maximal cliques of every graph; an isolated node is one."""
-    from unless.kernels.cliques import maximal_cliques
+    from unless.kernels.graphs import maximal_cliques
 
     # A read-only array is another type to the compiler, which would compile everything once more.
     start, bitsets = maximal_cliques(np.require(packed, requirements=["C", "W"]), n_nodes, at_most)

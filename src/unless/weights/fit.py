@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, TooLarge
-from unless.inference.completing import MOST_ROWS, Completions, Incomplete, incomplete_rows
+from unless.inference.completing import MOST_ROWS, Completions
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import make_rng
-from unless.inference.tables import read_incomplete, read_rows
+from unless.inference.tables import Incomplete, incomplete_rows, read_incomplete, read_rows
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.distinct import distinct_rows
