@@ -50,7 +50,7 @@ def test_completions_have_the_probabilities_of_the_model():
         count for row, count in rows_of(data) if set(row) == {None}
     )
     made = Completions(data.domain, cells)
-    chances = made.chances(model)
+    chances = made.probabilities(model)
     for place, row in enumerate(cells.tolist()):
         shown = [None if code == HOLE else code for code in row]
         wanted = completions(data.domain, shown, features, model.weights)

@@ -80,7 +80,7 @@ def read_block(
 ) -> Block:
     """Read what follows the word `probability`."""
     line = tokens.line
-    tokens.expect("(")
+    tokens.require("(")
     names = [word(tokens, "the name of a variable")]
     while tokens.word != ")":
         # Older files have no bar: the first variable is the child there too.
@@ -91,7 +91,7 @@ def read_block(
     if len({*names}) != len(names):
         raise wrong(line, "a table names a variable twice")
     block = Block(tuple(names), line)
-    tokens.expect("{")
+    tokens.require("{")
     while tokens.word != "}":
         if tokens.word == "property":
             skip_property(tokens)
@@ -119,7 +119,7 @@ def _read_entry(tokens: Tokens, block: Block, word: Callable[[Tokens, str], str]
 
 
 def _read_labels(tokens: Tokens, word: Callable[[Tokens, str], str]) -> tuple[str, ...]:
-    tokens.expect("(")
+    tokens.require("(")
     labels = [word(tokens, "a label")]
     while tokens.word != ")":
         if tokens.word == ",":
@@ -197,10 +197,10 @@ def _given_rows(block: Block, child: Variable, parents: list[Variable]) -> Float
         for label, known, parent in zip(labels, codes, parents, strict=True):
             if label not in known:
                 raise wrong(row[1], f"{quote(label)} is not a level of {quote(parent.name)}")
-        place: list[int] = [
+        levels: list[int] = [
             known[label] for label, known, size in zip(labels, codes, sizes, strict=True) if size > 1
         ]
-        by_parents[tuple(place)] = _checked(row, child)
+        by_parents[tuple(levels)] = _checked(row, child)
     if np.isnan(table).any():
         raise wrong(block.line, f"the table of {quote(child.name)} has no row for some labels of its parents")
     return table
@@ -252,7 +252,7 @@ def parse_bif(text: str) -> BayesianNetwork:
     blocks: dict[str, Block] = {}
     while tokens.word:
         line = tokens.line
-        keyword = tokens.expect("network", "variable", "probability")
+        keyword = tokens.require("network", "variable", "probability")
         if keyword == "network":
             _skip_network(tokens)
         elif keyword == "variable":
@@ -283,12 +283,12 @@ def skip_property(tokens: Tokens) -> None:
     """Pass over a remark of some program, up to its semicolon."""
     while tokens.word not in (";", "", "{", "}"):
         tokens.take()
-    tokens.expect(";")
+    tokens.require(";")
 
 
 def _skip_network(tokens: Tokens) -> None:
     word(tokens, "the name of the network")
-    tokens.expect("{")
+    tokens.require("{")
     while tokens.word != "}":
         if tokens.word != "property":
             raise tokens.unexpected("a property or '}'")
@@ -298,7 +298,7 @@ def _skip_network(tokens: Tokens) -> None:
 
 def _variable(tokens: Tokens) -> tuple[Variable, dict[str, str]]:
     name = word(tokens, "the name of a variable")
-    tokens.expect("{")
+    tokens.require("{")
     levels: tuple[str, ...] | None = None
     properties: dict[str, str] = {}
     while tokens.word != "}":
@@ -308,7 +308,7 @@ def _variable(tokens: Tokens) -> tuple[Variable, dict[str, str]]:
             if own := OWN_PROPERTY.match(tokens.text, begin):
                 properties[own[1]] = own[2]
         elif levels is None:
-            tokens.expect("type")
+            tokens.require("type")
             levels = _levels(tokens)
         else:
             raise tokens.unexpected("a property or '}'")
@@ -337,19 +337,19 @@ def _named(variable: Variable, properties: dict[str, str], line: int) -> Variabl
 
 
 def _levels(tokens: Tokens) -> tuple[str, ...]:
-    tokens.expect("discrete")
-    tokens.expect("[")
+    tokens.require("discrete")
+    tokens.require("[")
     line = tokens.line
     size = to_count(word(tokens, "a number of levels"), line, "a number of levels")
-    tokens.expect("]")
-    tokens.expect("{")
+    tokens.require("]")
+    tokens.require("{")
     line, levels = tokens.line, [word(tokens, "a level")]
     while tokens.word != "}":
         if tokens.word == ",":
             tokens.take()
         levels.append(word(tokens, "a level"))
     tokens.take()
-    tokens.expect(";")
+    tokens.require(";")
     if len(levels) != size:
         raise wrong(line, f"there should be {size:,} levels, not {len(levels):,}")
     if len({*levels}) != size or size > MAX_LEVELS:
@@ -360,7 +360,7 @@ def _levels(tokens: Tokens) -> tuple[str, ...]:
 def _network(
     variables: dict[str, Variable], blocks: dict[str, Block], tokens: Tokens, named: dict[str, Variable]
 ) -> BayesianNetwork:
-    place = {name: position for position, name in enumerate(variables)}
+    position_of = {name: position for position, name in enumerate(variables)}
     for name in variables:
         if name not in blocks:
             raise wrong(tokens.line, f"there is no table for variable {quote(name)}")
@@ -369,7 +369,7 @@ def _network(
     for block in blocks.values():
         table = _table_of(block, variables, budget)
         budget -= table.size
-        scope = [place[name] for name in block.names if len(variables[name].levels) > 1]
+        scope = [position_of[name] for name in block.names if len(variables[name].levels) > 1]
         tables.append((tuple(sorted(scope)), table.transpose(np.argsort(scope))))
     parents = {name: blocks[name].names[1:] for name in variables}
     _check_no_cycle(parents, blocks)
@@ -427,8 +427,8 @@ def bif_text(model: LogLinearModel, at_most: int = MOST_CELLS) -> str:
     for variable, name, words in zip(model.domain, names, labels, strict=True):
         lines += _variable_lines(variable, name, words)
     conditionals = {one.child: one for one in factorised(model, at_most)}
-    for place in range(len(model.domain)):
-        lines += _table_lines(conditionals[place], names, labels)
+    for position in range(len(model.domain)):
+        lines += _table_lines(conditionals[position], names, labels)
     return "\n".join([*lines, ""])
 
 
@@ -442,7 +442,7 @@ def factorised(model: LogLinearModel, at_most: int = MOST_CELLS) -> Iterator[Con
     grouped = by_scope(model)
     steps = _steps(model, grouped)
     _check_size(domain, steps, at_most)
-    pending: dict[int, list[tuple[Scope, Floats]]] = {place: [] for place in range(len(sizes))}
+    pending: dict[int, list[tuple[Scope, Floats]]] = {position: [] for position in range(len(sizes))}
     when = {variable: step for step, (variable, _) in enumerate(steps)}
     for scope, features in grouped.items():
         first = min(scope, key=when.__getitem__)

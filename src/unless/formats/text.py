@@ -226,7 +226,7 @@ class Tokens:
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self.text = text
-        self._found: Iterator[re.Match[str]] = pattern.finditer(text)
+        self._matches: Iterator[re.Match[str]] = pattern.finditer(text)
         self.word = ""
         self.offset = 0
         self._line = 1
@@ -234,7 +234,7 @@ class Tokens:
         self._step()
 
     def _step(self) -> None:
-        for match in self._found:
+        for match in self._matches:
             if match[1] is not None:
                 self.word, self.offset = match[1], match.start(1)
                 return
@@ -254,7 +254,7 @@ class Tokens:
         self._step()
         return word
 
-    def expect(self, *words: str) -> str:
+    def require(self, *words: str) -> str:
         """Take the next token, which must be one of these."""
         if self.word not in words:
             raise self.unexpected(" or ".join(map(repr, words)))

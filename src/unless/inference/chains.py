@@ -266,7 +266,7 @@ class Chains:
             self._look = look
             yield
 
-    def expect(self, n_more: int) -> None:
+    def add_to_total(self, n_more: int) -> None:
         """Tell the bar that more sweeps are to come than it knew of."""
         self._n_all += n_more
 
@@ -377,16 +377,16 @@ def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) ->
     mention = np.cumsum(begins) - 1
     only = np.where(arrays.equal[first], arrays.level[first].astype(np.int64), -1)
     sizes = np.where(only < 0, n_levels[variable[first]], 0)
-    place = np.cumsum(sizes) - sizes
+    first_fit = np.cumsum(sizes) - sizes
     fits = np.ones(int(sizes.sum()), dtype=np.bool_)
-    fits[(place[mention] + arrays.level)[~arrays.equal]] = False
+    fits[(first_fit[mention] + arrays.level)[~arrays.equal]] = False
     order = np.argsort(variable[first], kind="stable")
     bounds = np.searchsorted(variable[first][order], np.arange(len(n_levels) + 1))
     return Mentions(
         bounds.astype(np.int64),
         feature[first][order],
         only[order],
-        place[order],
+        first_fit[order],
         fits,
         np.array(weights, dtype=np.float64),
         np.array(n_levels),

@@ -83,16 +83,16 @@ class Completions:
             first[missing, column] = self._rng.choice(known, int(missing.sum()))
         return first.astype(Code)
 
-    def chances(self, model: "LogLinearModel", look: Look = unseen) -> Floats:
+    def probabilities(self, model: "LogLinearModel", look: Look = unseen) -> Floats:
         """Return the probability of each completion given what its row shows; draws of a row count alike."""
         logs = sums_of_weights(self.rows[: self.n_listed], *model.plain, look)
         owner = self.owner[: self.n_listed]
         top = np.full(self.n_rows, -np.inf)
         np.maximum.at(top, owner, logs)
-        chances = np.exp(logs - top[owner])
-        total = np.bincount(owner, chances, self.n_rows)
+        probabilities = np.exp(logs - top[owner])
+        total = np.bincount(owner, probabilities, self.n_rows)
         draws = np.full(len(self.owner) - self.n_listed, 1 / self._n_draws)
-        return np.concatenate([chances / total[owner], draws])
+        return np.concatenate([probabilities / total[owner], draws])
 
     def draw(self, model: "LogLinearModel") -> None:
         """Move the draws on under a model: each missing value is drawn given the rest of its row, in turn."""
@@ -118,8 +118,8 @@ class Completions:
         for level in range(n_levels):
             states[:, column] = level
             logs[:, level] = sums_of_weights(states, arrays, weights)
-        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
-        below = chances.cumsum(axis=1)
+        probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
+        below = probabilities.cumsum(axis=1)
         point = self._rng.random(len(states)) * below[:, -1]
         drawn = np.minimum((below <= point[:, None]).sum(axis=1), n_levels - 1)
         return np.asarray(drawn, dtype=Code)
@@ -136,9 +136,9 @@ def _share_out(n_states: Floats, most_states: int, most_rows: int, most_draws: i
 
 def _listed(holes: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[Integers, Cells]]:
     """Give the chosen rows that lack the same columns, and these columns."""
-    places = np.flatnonzero(chosen)
-    for rows, hidden in patterns(holes[places]):
-        yield places[rows], np.flatnonzero(hidden)
+    positions = np.flatnonzero(chosen)
+    for rows, hidden in patterns(holes[positions]):
+        yield positions[rows], np.flatnonzero(hidden)
 
 
 def _every(cells: Cells, rows: Integers, hidden: Cells, n_levels: Integers) -> tuple[Rows, Integers]:
@@ -175,7 +175,7 @@ def averages(model: "LogLinearModel", cells: Cells, answer: Callable[[Rows], Flo
         if len(group):
             made = Completions(domain, cells[group], most_states=MOST_AVERAGED, n_draws=N_AVERAGED)
             made.draw(model)
-            told = answer(made.rows) * made.chances(model)[:, None]
+            told = answer(made.rows) * made.probabilities(model)[:, None]
             total = np.zeros((len(group), told.shape[1]))
             np.add.at(total, made.owner, told)
             parts.append(total)

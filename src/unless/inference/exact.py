@@ -391,7 +391,7 @@ class ForestBuilder:
             clique.parent + offset if clique.parent >= 0 else -1
             for (_, clique), offset in zip(self.cliques, self.offsets, strict=True)
         )
-        high, low, places = self._places(cells, n_low, n_outer, parent)
+        high, low, meeting = self._meeting_cells(cells, n_low, n_outer, parent)
         named = [
             (variables, outer) for (variables, _), outer in zip(self.cliques, n_outer.tolist(), strict=True)
         ]
@@ -406,7 +406,7 @@ class ForestBuilder:
             parent,
             high,
             low,
-            places,
+            meeting,
             _starts(map(len, inner)),
             inner_variable,
             self.n_levels[inner_variable],
@@ -427,7 +427,7 @@ class ForestBuilder:
         weights = np.concatenate([np.zeros(0), *self.weights])
         return Laid(forest, self._wiring(), weights, (holding, always))
 
-    def _places(
+    def _meeting_cells(
         self, cells: Integers, n_low: Integers, n_outer: Integers, parent: Integers
     ) -> tuple[Integers, Integers, Integers]:
         above = np.where(parent >= 0, parent, 0)
@@ -435,13 +435,20 @@ class ForestBuilder:
         low_sizes = np.where(parent >= 0, n_low[above], 0)
         starts = _starts(np.stack([high_sizes, low_sizes], axis=1).ravel())
         where = starts[:-1].reshape(-1, 2)
-        places = np.zeros(starts[-1], dtype=np.int64)
+        meeting = np.zeros(starts[-1], dtype=np.int64)
         names = [variables for variables, _ in self.cliques]
         variable = _flat(names)
         write_meeting_cells(
-            parent, _starts(map(len, names)), variable, self.n_levels[variable], n_low, n_outer, where, places
+            parent,
+            _starts(map(len, names)),
+            variable,
+            self.n_levels[variable],
+            n_low,
+            n_outer,
+            where,
+            meeting,
         )
-        return where[:, 0].copy(), where[:, 1].copy(), places
+        return where[:, 0].copy(), where[:, 1].copy(), meeting
 
     def _wiring(self) -> Wiring:
         empty = np.zeros(0, dtype=np.int64)
@@ -492,17 +499,17 @@ def lay_out(planner: Planner, top: Branch) -> Laid:
 
 def reachable(planner: Planner, top: Branch) -> list[int]:
     """Return the nodes a branch leads to, children before parents."""
-    found: set[int] = set()
+    reached: set[int] = set()
     waiting = list(top.nodes)
     while waiting:
         node = waiting.pop()
-        if node in found:
+        if node in reached:
             continue
-        found.add(node)
+        reached.add(node)
         plan = planner.nodes[node]
         if isinstance(plan, Split):
             waiting += [child for branch in plan.branches for child in branch.nodes]
-    return sorted(found)
+    return sorted(reached)
 
 
 def _axes(cliques: list[Clique], home: Integers, arrays: Conjunctions, n_variables: int) -> Integers:

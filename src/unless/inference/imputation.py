@@ -101,10 +101,10 @@ class HiddenPart:
         every = tuple(range(1, potentials.ndim))
         with np.errstate(invalid="ignore"):
             potentials -= potentials.max(axis=every, keepdims=True)
-            chances = np.exp(potentials, out=potentials)
-            chances /= chances.sum(axis=every, keepdims=True)
+            probabilities = np.exp(potentials, out=potentials)
+            probabilities /= probabilities.sum(axis=every, keepdims=True)
         return np.concatenate(
-            [chances.sum(axis=tuple(axis for axis in every if axis != one)) for one in every], axis=1
+            [probabilities.sum(axis=tuple(axis for axis in every if axis != one)) for one in every], axis=1
         )
 
     def most_probable(self, rows: Cells, look: Look = unseen) -> Floats:
@@ -315,8 +315,8 @@ def predict(
     show_progress: bool | None = None,
 ) -> npt.NDArray[Any]:
     """Return, for each row, the most probable level of a target; of equals the first."""
-    chances = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
-    best = first_best(chances)
+    probabilities = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
+    best = first_best(probabilities)
     return values(model.domain[target], best.astype(Code))
 
 

@@ -63,7 +63,7 @@ class Distribution(Mapping[Labels, float]):
         return Context((v.name, v.levels[code]) for v, code in zip(self.variables, codes, strict=True))
 
     def __getitem__(self, key: object) -> float:
-        return float(self.probabilities[self._cell(key)])
+        return float(self.probabilities[self._index_of(key)])
 
     def __iter__(self) -> Iterator[Labels]:
         if len(self.variables) == 1:
@@ -73,7 +73,7 @@ class Distribution(Mapping[Labels, float]):
     def __len__(self) -> int:
         return int(self.probabilities.size)
 
-    def _cell(self, key: object) -> tuple[int, ...]:
+    def _index_of(self, key: object) -> tuple[int, ...]:
         if isinstance(key, Mapping):
             unknown = sorted(set(map(str, key)) ^ set(self.names))
             if unknown:

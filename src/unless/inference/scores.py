@@ -124,9 +124,9 @@ def conditional_marginal_log_likelihood(
             part = within(look, number / len(groups), (number + 1) / len(groups))
             found = hidden_marginals(model, cells, group.tolist(), max_memory=max_memory, look=part)
             for position, marginals in zip(group.tolist(), found, strict=True):
-                chances = marginals[np.arange(len(cells)), data.rows[:, position]]
+                probabilities = marginals[np.arange(len(cells)), data.rows[:, position]]
                 with np.errstate(divide="ignore"):
-                    mean = float(np.average(np.log(chances), weights=data.counts))
+                    mean = float(np.average(np.log(probabilities), weights=data.counts))
                 sums[model.domain.names[position]] = mean
     return ConditionalScore(float(sum(sums.values())), sums, data.n_rows)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from unless.data.domain import Domain
 from unless.data.showing import html_table
-from unless.structures.labelled import Region, spoken
+from unless.structures.labelled import Region, quote_label
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ class Gate:
             for side, regions in (("linked", self.linked), ("elsewhere", self.unlinked))
             for region in regions
         ]
-        return html_table(f"Gate: {', '.join(map(spoken, self.names))}", ("side", "where"), rows)
+        return html_table(f"Gate: {', '.join(map(quote_label, self.names))}", ("side", "where"), rows)

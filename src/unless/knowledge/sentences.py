@@ -6,7 +6,7 @@ from unless.data.domain import Domain, Variable
 from unless.data.labels import to_label
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import Contrast, PairEvidence, Trend, rank_ends
-from unless.structures.labelled import Region, spoken
+from unless.structures.labelled import Region, quote_label
 from unless.structures.pairs import Edge
 
 # More columns than this that evidence is given are counted, not named.
@@ -241,7 +241,7 @@ def _both(pair: Edge) -> str:
 
 def _name(text: str) -> str:
     # Cut before it is put in quotes, so that they stay whole.
-    return spoken(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}...")
+    return quote_label(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}...")
 
 
 def _given(given: Sequence[str], once: bool = False) -> str:

@@ -15,7 +15,7 @@ from unless.independence.multiplicity import adapted, adjusted, largest_shift
 from unless.independence.statistics import Statistic
 from unless.learners.linking import Found, Pair, meet
 from unless.learners.parts import Conditions, Floats
-from unless.structures.labelled import LabelledGraph, Link, Region, spoken
+from unless.structures.labelled import LabelledGraph, Link, Region, quote_label
 from unless.structures.pairs import Edge
 
 About = tuple[tuple[int, int], Found]
@@ -59,8 +59,8 @@ class Claim:
             sure = f"V at most {self.at_most:.2g}"
         else:
             sure = f"V = {self.effect:.2g}, q = {self.q:.2g}"
-        by = f" between levels of {spoken(self.gate)}" if self.gate else ""
-        a, b = map(spoken, self.pair)
+        by = f" between levels of {quote_label(self.gate)}" if self.gate else ""
+        a, b = map(quote_label, self.pair)
         return f"{a} - {b} {self.kind}{by}{where} ({self.n_rows:,} rows, {sure})"
 
     def to_dict(self) -> dict[str, Any]:
