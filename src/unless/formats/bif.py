@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable
-from unless.errors import SettingError, TooLarge, UnlessError
+from unless.errors import SettingError, TooLarge
 from unless.formats.gather import MOST_CELLS, Floats, Scope, model_of_tables
 from unless.formats.text import (
     PathLike,
@@ -28,9 +28,11 @@ from unless.formats.text import (
     about,
     quote,
     read_text,
+    refused_in,
     to_count,
     to_number,
     to_potential,
+    valid_unicode,
     write_text,
     wrong,
 )
@@ -330,10 +332,8 @@ def _named(variable: Variable, properties: dict[str, str], line: int) -> Variabl
     if len(levels) != len(variable.levels):
         raise wrong(line, f"unless_levels has {len(levels):,} labels, not {len(variable.levels):,}")
     cuts = tuple(to_number(cut, line, "a cut") for cut in properties.get("cuts", "").split(",") if cut)
-    try:
+    with refused_in(line):
         return Variable(name, levels, kind, properties.get("ordered") == "true", cuts)
-    except UnlessError as error:
-        raise wrong(line, str(error).rstrip(".")) from None
 
 
 def _levels(tokens: Tokens) -> tuple[str, ...]:
@@ -569,7 +569,5 @@ def _distinct(words: Iterable[tuple[str | None, str, str]]) -> list[str]:
 
 
 def _encoded(word: str) -> str:
-    try:
+    with valid_unicode():
         return percent_encoded(word, safe="")
-    except UnicodeEncodeError:
-        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None

@@ -13,12 +13,13 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from unless.data.domain import Domain, Kind, Variable
-from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.errors import FileFormatError, SettingError
 from unless.formats.text import (
     PathLike,
     about,
     quote,
     read_content,
+    refused_in,
     to_count,
     to_number,
     to_text,
@@ -175,10 +176,8 @@ class _GraphParser:
         levels = (
             tuple(self._json(self.data["levels"], list[str])) if "levels" in self.data else UNKNOWN_LEVELS
         )
-        try:
+        with refused_in(self.line):
             self.parsed.variables[name] = Variable(name, levels, kind)
-        except UnlessError as error:
-            raise wrong(self.line, str(error).rstrip(".")) from None
         self.names[key] = name
 
     def _close_edge(self) -> None:

@@ -315,7 +315,7 @@ class Chains:
         arrays = self.arrays
         known = np.full(len(self.n_levels), -1)
         known[list(self.evidence)] = list(self.evidence.values())
-        feature = np.repeat(np.arange(len(self.weights)), np.diff(arrays.start))
+        feature = arrays.owner
         code = known[arrays.variable]
         broken = (code >= 0) & ((code == arrays.level) != arrays.equal)
         alive = np.ones(len(self.weights), dtype=np.bool_)
@@ -369,7 +369,7 @@ class Chains:
 
 def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) -> Mentions:
     """List, for each variable, the features that speak of it and the levels that fit them."""
-    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
+    feature = arrays.owner
     variable = arrays.variable.astype(np.int64)
     begins = np.ones(len(variable), dtype=np.bool_)
     begins[1:] = (feature[1:] != feature[:-1]) | (variable[1:] != variable[:-1])

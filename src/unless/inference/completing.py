@@ -152,8 +152,7 @@ def _every(cells: Cells, rows: Integers, hidden: Cells, n_levels: Integers) -> t
 
 def _about(arrays: FeatureArrays, weights: Floats, column: int) -> tuple[FeatureArrays, Floats]:
     """Return the features that speak of a column, and their weights."""
-    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
-    told = np.bincount(feature, arrays.variable == column, len(weights)) > 0
+    told = arrays.with_any(arrays.variable == column)
     return arrays.take(told), weights[told]
 
 

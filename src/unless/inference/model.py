@@ -44,18 +44,15 @@ def eliminate_infinite_weights(
     certain = np.isposinf(weights)
     if not certain.any():
         return arrays, weights
-    sizes = np.diff(arrays.start)
-    inside = np.repeat(certain, sizes)
     excluded = {
         (variable, level)
-        for variable, said, equal in zip(*(array[inside].tolist() for array in arrays[1:]), strict=True)
+        for variable, said, equal in zip(*(array.tolist() for array in arrays.take(certain)[1:]), strict=True)
         for level in (range(int(n_levels[variable])) if equal else (said,))
         if (level == said) != equal
     }
     listed = np.array(sorted(excluded), dtype=np.int64).reshape(-1, 2)
-    start = np.append(0, np.cumsum(sizes[~certain])).astype(np.int64)
-    others = FeatureArrays(start, arrays.variable[~inside], arrays.level[~inside], arrays.equal[~inside])
-    joined = FeatureArrays.joined([others, FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])])
+    single = FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])
+    joined = FeatureArrays.joined([arrays.take(~certain), single])
     return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
 
 

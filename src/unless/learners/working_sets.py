@@ -18,7 +18,7 @@ from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
 from unless.learners.generation import Generated, Integers
 from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.memory import parse_memory, show_memory
-from unless.weights.optimise import Minimum, Objective, Point, StopRules, minimise, owlqn
+from unless.weights.optimise import Objective, Point, StopRules, minimise, owlqn
 from unless.weights.priors import Prior
 
 Floats = npt.NDArray[np.float64]
@@ -161,7 +161,7 @@ class WorkingSets:
         with conditionals.threads():
             if to_the_end and conditionals.work <= _CHEAP_PASS:
                 limits = StopRules(tolerance, max_iterations)
-                found: Minimum | Point = minimise(objective, start.weights, limits)
+                found: Point = minimise(objective, start.weights, limits)
             else:
                 objective.precondition(start.weights)
                 found = owlqn(objective, start.weights, tolerance, max_iterations)

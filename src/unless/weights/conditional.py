@@ -163,7 +163,7 @@ def fit_conditional(
     domain = data.domain.select(names)
     n_levels = tuple(int(n) for n in domain.n_levels)
     limit = parse_memory(max_memory)
-    singles = Design(columns, n_levels, tuple((position,) for position in range(len(names))))
+    singles = ConditionalDesign(columns, n_levels, tuple((position,) for position in range(len(names))))
     _check(singles, counts, limit)
     folds = _folds(whole)
     judged = _judge_priors(singles, counts, folds, step)
@@ -171,7 +171,7 @@ def fit_conditional(
     layout, tried = singles, [Tried(0, *one) for one in judged]
     wanted = {tuple(sorted(map(names.index, pair))) for pair in proposed}
     pairs = _promising(singles, counts, weights, wanted)
-    with_pairs = Design(columns, n_levels, (*singles.terms, *pairs))
+    with_pairs = ConditionalDesign(columns, n_levels, (*singles.terms, *pairs))
     if pairs and counts.shape[1] > 1 and with_pairs.need(counts.shape[1]) <= limit:
         more = _judge_priors(with_pairs, counts, folds, step)
         tried += [Tried(len(pairs), *one) for one in more]
@@ -206,7 +206,7 @@ def _folds(counts: Floats) -> list[Floats]:
     return [drawn[:, :, fold].astype(np.float64) for fold in range(N_FOLDS)]
 
 
-def _check(layout: "Design", counts: Floats, limit: int) -> None:
+def _check(layout: "ConditionalDesign", counts: Floats, limit: int) -> None:
     need = layout.need(counts.shape[1])
     if need > limit:
         raise TooLarge(
@@ -216,7 +216,9 @@ def _check(layout: "Design", counts: Floats, limit: int) -> None:
         )
 
 
-def _promising(singles: "Design", counts: Floats, weights: Floats, proposed: set[Term]) -> tuple[Term, ...]:
+def _promising(
+    singles: "ConditionalDesign", counts: Floats, weights: Floats, proposed: set[Term]
+) -> tuple[Term, ...]:
     """Return the pairs of columns that single columns leave something unexplained of, and those proposed."""
     loss = ConditionalLoss(*singles.design, counts)
     logs = loss.log_probabilities(weights)
@@ -235,7 +237,9 @@ def _promising(singles: "Design", counts: Floats, weights: Floats, proposed: set
     return tuple(sorted(passed[:MOST_PAIRS]))
 
 
-def _unexplained(layout: "Design", pair: Term, excess: Floats, spread: Floats) -> tuple[float, float]:
+def _unexplained(
+    layout: "ConditionalDesign", pair: Term, excess: Floats, spread: Floats
+) -> tuple[float, float]:
     """Test what a pair of columns leaves unexplained: p, and minus the statistic by degree of freedom."""
     from scipy.special import chdtrc
 
@@ -331,7 +335,7 @@ class ConditionalLoss:
 
 
 @dataclass(frozen=True)
-class Design:
+class ConditionalDesign:
     """Terms over the distinct rows of a table without its target."""
 
     columns: Integers
@@ -406,7 +410,7 @@ class Design:
 
 
 def _judge_priors(
-    layout: Design, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
+    layout: ConditionalDesign, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
 ) -> list[tuple[float, float]]:
     """Return, for each prior tried, the mean log-likelihood of the rows of each fold given the others."""
     n_judged = max(1.0, float(np.sum(folds)))
@@ -425,7 +429,9 @@ def _judge_priors(
     return judged
 
 
-def _final(layout: Design, counts: Floats, judged: Sequence[tuple[float, float]]) -> tuple[float, Floats]:
+def _final(
+    layout: ConditionalDesign, counts: Floats, judged: Sequence[tuple[float, float]]
+) -> tuple[float, Floats]:
     """Fit all rows under the best prior."""
     sd = max(judged, key=lambda one: one[1])[0]
     loss = ConditionalLoss(*layout.design, counts)

@@ -302,11 +302,12 @@ class _QuasiNewtonPair(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Weights, the largest component of the subgradient there, and the iterations taken."""
+    """Weights, the largest component of the subgradient there, the iterations taken, and why no more were."""
 
     weights: Floats
     norm: float
     n_iterations: int
+    stopped_by: StoppedBy = "rounding"
 
 
 def owlqn(
@@ -548,21 +549,12 @@ class StopRules(NamedTuple):
     relative_tolerance: float | None = None
 
 
-class Minimum(NamedTuple):
-    """Weights, the largest component of the subgradient there, the iterations taken, and why no more were."""
-
-    weights: Floats
-    norm: float
-    n_iterations: int
-    stopped_by: StoppedBy
-
-
-def minimise(objective: Objective, start: Floats, limits: StopRules) -> Minimum:
+def minimise(objective: Objective, start: Floats, limits: StopRules) -> Point:
     """Minimise until no component of the subgradient exceeds the tolerance."""
     tolerance, max_iterations, relative_tolerance = limits
     if relative_tolerance is not None:
         point = owlqn(objective, start, tolerance, max_iterations, relative_tolerance, LIBRAS_MEMORY)
-        return Minimum(*point, _why(point, limits))
+        return point._replace(stopped_by=_why(point, limits))
     objective.precondition(start)
     weights, n_iterations = start, 0
     newton_is_cheap = objective.hessian_is_cheap or objective.hessian_is_guide
@@ -579,7 +571,7 @@ def minimise(objective: Objective, start: Floats, limits: StopRules) -> Minimum:
         if point.norm <= tolerance or n_iterations >= max_iterations:
             break
     point = point._replace(n_iterations=n_iterations)
-    return Minimum(*point, _why(point, limits))
+    return point._replace(stopped_by=_why(point, limits))
 
 
 def _why(point: Point, limits: StopRules) -> StoppedBy:
