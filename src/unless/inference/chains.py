@@ -205,6 +205,11 @@ class CellLayout(NamedTuple):
     pivot: int
     variables: tuple[int, ...]
 
+    @property
+    def cells(self) -> tuple[Integers, Integers, int]:
+        """What the kernels need to know of the cells."""
+        return self.offsets, self.strides, self.pivot
+
     @classmethod
     def of(cls, n_levels: Integers, variables: Sequence[int] = (), pivot: int = -1) -> "CellLayout":
         """Ask about every variable by itself, and about some of them together."""
@@ -298,8 +303,7 @@ class Chains:
         """Let a chain go on, adding up the cells that are asked about in batches (batches, cells)."""
         given = (self.free, start.codes, start.unmet, self.mentions, self.n_sweeps)
         for some in self.pieces(len(sums), self.n_sweeps):
-            cells = (asked.offsets, asked.strides, asked.pivot, sums[some], squares[some])
-            run_batches(*given, *cells, start.random)
+            run_batches(*given, *asked.cells, sums[some], squares[some], start.random)
 
     def run_chains(self, starts: Sequence[Start], asked: CellLayout) -> Trace:
         """Burn all chains in and add up what is asked about."""

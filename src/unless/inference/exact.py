@@ -209,7 +209,7 @@ def restrict(part: Component, gate: int, level: int) -> tuple[Conjunctions, Floa
     sizes = np.bincount(feature[stays], minlength=len(start) - 1)[kept]
     # Variables after the gate move down by one.
     moved = variable[stays] - (variable[stays] > gate)
-    arrays = Conjunctions(_offsets(sizes), moved, levels[stays], equal[stays])
+    arrays = Conjunctions(_starts(sizes), moved, levels[stays], equal[stays])
     return arrays, part.weights[kept], np.delete(part.variables, gate)
 
 
@@ -233,7 +233,7 @@ def split_parts(arrays: Conjunctions, weights: Floats, variables: Integers) -> l
         features = order[bounds[root] : bounds[root + 1]]
         where = _ranges(starts[:-1][features], sizes[told][features])
         chosen = Conjunctions(
-            _offsets(sizes[told][features]),
+            _starts(sizes[told][features]),
             position[arrays.variable[where]],
             arrays.level[where],
             arrays.equal[where],
@@ -249,10 +249,6 @@ def _candidates(part: Component) -> Integers:
     others = np.repeat((sizes - 1) * (sizes - 2), sizes)
     links = np.bincount(part.arrays.variable, weights=others, minlength=n_variables)
     return np.sort(np.argsort(-links, kind="stable")[:MAX_CANDIDATES])
-
-
-def _offsets(sizes: Integers) -> Integers:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def _ranges(starts: Integers, sizes: Integers) -> Integers:
@@ -533,7 +529,7 @@ def _ints(values: object) -> Integers:
 
 
 def _starts(sizes: object) -> Integers:
-    return np.append(0, np.cumsum(_ints(sizes)))
+    return np.append(0, np.cumsum(sizes if isinstance(sizes, np.ndarray) else _ints(sizes)))
 
 
 def _flat(groups: object) -> Integers:

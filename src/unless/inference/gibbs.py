@@ -103,22 +103,9 @@ def search(walk: Chains, asked: CellLayout) -> Modes:
     sums = np.zeros((len(states), asked.n_cells))
     random = walk.seed()
     for some in walk.pieces(len(states), _N_COOLING + _N_AFTER + walk.n_sweeps):
-        search_modes(
-            walk.free,
-            states[some],
-            fixed[some],
-            hots[some],
-            ends[some],
-            _N_COOLING,
-            _N_AFTER,
-            walk.n_sweeps,
-            walk.mentions,
-            asked.offsets,
-            asked.strides,
-            asked.pivot,
-            sums[some],
-            random,
-        )
+        starts = (states[some], fixed[some], hots[some], ends[some])
+        lengths = (_N_COOLING, _N_AFTER, walk.n_sweeps)
+        search_modes(walk.free, *starts, *lengths, walk.mentions, *asked.cells, sums[some], random)
     return Modes(states, sums / walk.n_sweeps, hot)
 
 
@@ -232,7 +219,7 @@ def witness(walk: Chains, codes: Integers) -> Witness:
         sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
         for _ in walk.pieces(1, _N_NEAR):
             given = (walk.free[place:], near.codes, near.unmet, walk.mentions, _N_NEAR)
-            run_batches(*given, asked.offsets, asked.strides, asked.pivot, sums, squares, near.random)
+            run_batches(*given, *asked.cells, sums, squares, near.random)
         log_share += float(np.log(sums[0, asked.offsets[variable] + center[variable]] / _N_NEAR))
         # A chain that left the mode measured more than the mode.
         radius = max(radius, int((near.codes != center).sum()))

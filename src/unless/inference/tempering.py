@@ -167,30 +167,12 @@ class Tempering:
         return rows.reshape(-1, rows.shape[2])
 
     def _call(self, one: Ensemble, n_rounds: int, sums: Floats, squares: Floats, rows: Rows) -> None:
-        run_tempered(
-            self.walk.free,
-            one.states,
-            one.unmet,
-            one.at,
-            one.was_hot,
-            self.walk.mentions,
-            self.walk.is_hard,
-            *self.ladder,
-            self.shifts,
-            n_rounds,
-            one.n_done,
-            self.asked.offsets,
-            self.asked.strides,
-            self.asked.pivot,
-            sums,
-            squares,
-            rows,
-            one.up,
-            one.down,
-            one.rejected,
-            one.counts,
-            one.random,
-        )
+        replicas = (one.states, one.unmet, one.at, one.was_hot)
+        law = (self.walk.mentions, self.walk.is_hard, *self.ladder, self.shifts)
+        answers = (*self.asked.cells, sums, squares, rows)
+        exchanges = (one.up, one.down, one.rejected, one.counts)
+        times = (n_rounds, one.n_done)
+        run_tempered(self.walk.free, *replicas, *law, *times, *answers, *exchanges, one.random)
         one.n_done += n_rounds * len(sums)
 
     def _make_ladder(self, strengths: Floats) -> Ladder:

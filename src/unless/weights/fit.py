@@ -91,13 +91,15 @@ def _sentence(features: FeatureSet, number: int, why: str) -> str:
 def choose_prior(
     features: FeatureSet,
     data: Dataset,
-    priors: str | Iterable[Prior],
+    priors: Prior | str | Iterable[Prior] | None,
     validation: object,
     random_state: Any,
     layout: dict[str, Any],
     settings: dict[str, Any],
 ) -> tuple[Candidate, ...]:
-    """Judge every prior by the (pseudo-)log-likelihood per row of rows it was not fitted to."""
+    """Judge several priors by the (pseudo-)log-likelihood per row of rows they were not fitted to."""
+    if priors is None or isinstance(priors, Prior):
+        return (Candidate(priors or NO_PRIOR, math.nan),)
     tried = priors_to_try(priors)
     scores, n_rows = np.zeros(len(tried)), 0
     splits = _splits(data, validation, random_state)
@@ -338,7 +340,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=BAR_DELAY) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
-        tried = _judged(features, table, prior, (validation, random_state), layout, settings)
+        tried = choose_prior(features, table, prior, validation, random_state, layout, settings)
         best = max(tried, key=lambda one: one.score).prior
         if holes is not None:
             # Without a prior the weights of complete rows alone may be infinite.
@@ -407,19 +409,6 @@ def _laid_out(features: FeatureSet, data: Dataset, layout: Settings, bar: Bar) -
     # How many there will be shows only at the end.
     bar.begin("iterations", None, counted=False)
     return loss
-
-
-def _judged(
-    features: FeatureSet,
-    data: Dataset,
-    prior: Prior | str | Iterable[Prior] | None,
-    judging: tuple[object, Any],
-    layout: Settings,
-    settings: Settings,
-) -> tuple[Candidate, ...]:
-    if prior is None or isinstance(prior, Prior):
-        return (Candidate(prior or NO_PRIOR, math.nan),)
-    return choose_prior(features, data, prior, *judging, layout, settings)
 
 
 def _checked_jobs(n_jobs: int | None) -> int | None:
