@@ -129,7 +129,7 @@ class UnlessClassifier(Estimator):
         return estimator.network(data, **how)
 
     def _completed(self, network: "LogLinearModel", data: Dataset) -> tuple[Dataset, Floats]:
-        from unless.inference.completing import incomplete_rows
+        from unless.inference.tables import incomplete_rows
         from unless.weights.fit import ExpectationMaximisation
 
         layout = {"max_memory": self.max_memory}
@@ -167,7 +167,7 @@ class UnlessClassifier(Estimator):
         cells = read_features(features, X, type(self).__name__, self.show_progress)
         order = [features.index(name) for name in self.conditional_.domain.names]
         blocks = [
-            self.conditional_.chances(cells[begin : begin + BLOCK, order])
+            self.conditional_.probabilities(cells[begin : begin + BLOCK, order])
             for begin in range(0, max(1, len(cells)), BLOCK)
         ]
         found = np.concatenate(blocks)
@@ -185,7 +185,7 @@ class UnlessClassifier(Estimator):
         whole[:, [domain.index(name) for name in self._features().names]] = cells
         order = [domain.index(name) for name in names]
         return averages(
-            network, whole, lambda rows: self.conditional_.chances(rows[:, order].astype(np.int64))
+            network, whole, lambda rows: self.conditional_.probabilities(rows[:, order].astype(np.int64))
         )
 
     def predict_log_proba(self, X: object) -> Floats:

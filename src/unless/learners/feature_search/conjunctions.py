@@ -357,7 +357,7 @@ class WorkingSets:
                 )
             else:
                 objective.precondition(start.weights)
-                weights, norm, n_iterations = owlqn(objective, start.weights, tolerance, max_iterations)
+                weights, norm, n_iterations, _ = owlqn(objective, start.weights, tolerance, max_iterations)
         is_in = weights != 0
         return Weighed(start.features[is_in], weights[is_in]), n_iterations, norm
 

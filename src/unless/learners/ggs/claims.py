@@ -26,7 +26,7 @@ from unless.referee.regressions import Table
 from unless.referee.wide import WideTester
 from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.progress import Bar
-from unless.structures.labelled import LabelledGraph, Link, Region, spoken
+from unless.structures.labelled import LabelledGraph, Link, Region, quote_label
 from unless.structures.pairs import Edge
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
@@ -330,8 +330,8 @@ class Claim:
             sure = f"V at most {self.at_most:.2g}"
         else:
             sure = f"V = {self.effect:.2g}, q = {self.q:.2g}"
-        by = f" between levels of {spoken(self.gate)}" if self.gate else ""
-        a, b = map(spoken, self.pair)
+        by = f" between levels of {quote_label(self.gate)}" if self.gate else ""
+        a, b = map(quote_label, self.pair)
         return f"{a} - {b} {self.kind}{by}{where} ({self.n_rows:,} rows, {sure})"
 
     def to_dict(self) -> dict[str, Any]:
