@@ -155,7 +155,7 @@ def _expected_potential(
     arrays, weights = model.plain
     # What may happen at all has been seen to; no sum meets an infinity here.
     weights = np.where(np.isneginf(weights), 0.0, weights)
-    chances = np.zeros(len(weights))
+    probabilities = np.zeros(len(weights))
     plain, rows, n_done = [], [], 0
     for number, fits in enumerate(_fits(truth, model, arrays, codes)):
         if not weights[number]:
@@ -165,7 +165,7 @@ def _expected_potential(
             rows.append(truth.exact.codes({v: int(np.argmax(fit)) for v, fit in fits.items()}))
         elif all(fit.any() for fit in fits.values()):
             _, table = truth.exact.joint(list(fits), {})
-            chances[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
+            probabilities[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
             n_done += 1
             look(n_done / len(weights))
     total = truth.exact.posteriors(truth.exact.codes({}), marginals=False)[0][0]
@@ -173,8 +173,8 @@ def _expected_potential(
         some = np.stack(rows[low : low + _AT_ONCE])
         part = within(look, (n_done + low) / len(weights), (n_done + low + len(some)) / len(weights))
         logs, _ = truth.exact.posteriors(some, marginals=False, look=part)
-        chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
-    return float(dot(chances, weights))
+        probabilities[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
+    return float(dot(probabilities, weights))
 
 
 def _allows_what_is_forbidden(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]) -> bool:
@@ -244,15 +244,11 @@ def _codes(truth: Domain, net: Domain) -> list[Integers]:
         raise SettingError(
             f"Only one of the two models has a variable {strange!r}; compare models of the same."
         )
-    return [
-        np.array([_code(net, variable.name, label) for label in variable.levels], dtype=np.int64)
-        for variable in truth
-    ]
-
-
-def _code(domain: Domain, name: str, label: str) -> int:
-    levels = domain[name].levels
-    return levels.index(label) if label in levels else -1
+    codes = []
+    for variable in truth:
+        code_of = {label: code for code, label in enumerate(net[variable.name].levels)}
+        codes.append(np.array([code_of.get(label, -1) for label in variable.levels], dtype=np.int64))
+    return codes
 
 
 def _potentials(net: LogLinearModel, codes: list[Integers], truth: Domain, rows: Rows) -> Floats:

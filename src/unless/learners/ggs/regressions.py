@@ -389,7 +389,7 @@ class NeighbourTests:
         return Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
 
     def _count_with_target(self, stratum: Stratum, variables: list[int]) -> tuple[Floats, dict[int, Ints]]:
-        """Count the levels of variables by level of the target; say where the free levels of each are."""
+        """Count the levels of variables by level of the target, and find their free levels."""
         table = self.table
         which = table.codes[self.target][stratum.rows].astype(np.int64)
         counts, free = table.count_levels(stratum.rows, which, int(table.n_levels[self.target]), variables)
