@@ -30,7 +30,7 @@ def learn(name: str, settings: dict[str, Any], tables: dict[str, unless.Dataset]
     """Learn, weigh, score; each step with its CPU time."""
     from unless.learners.feature_search import TOLERANCE, FeatureLearner
     from unless.learners.registry import learner_named
-    from unless.structures.featuring import features_of
+    from unless.structures.structure import features_of
     from unless.weights.priors import parse_prior
 
     if "prior" in settings:

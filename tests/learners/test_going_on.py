@@ -11,7 +11,7 @@ import pytest
 import unless
 from strategies import chained_columns
 from unless.errors import SettingError, TooLarge, UnlessWarning
-from unless.learners import base, climbing, feature_search, grow_shrink
+from unless.learners import base, feature_search, gsmn, ibmap
 from unless.learners.feature_search import conjunctions, trees
 from unless.learners.feature_search.conjunctions import HalvingSearch, WorkingSets
 from unless.runtime import checkpoints
@@ -27,15 +27,15 @@ MAKE = {
 }
 # What does the work that must not be done again.
 WORK = {
-    "GSMN*": [(grow_shrink, "grow"), (grow_shrink, "shrink")],
-    "IBMAPHC": [(climbing, "scores_of_additions"), (climbing, "scores_beside")],
+    "GSMN*": [(gsmn, "grow"), (gsmn, "shrink")],
+    "IBMAPHC": [(ibmap, "scores_of_additions"), (ibmap, "scores_beside")],
     # Trees grow in several threads; a stop may find another one half done.
     "DTSL": [(feature_search, "prior_path")],
     "GSSL": [(WorkingSets, "log_likelihood"), (conjunctions, "minimise")],
     "GSSL once": [(WorkingSets, "log_likelihood"), (conjunctions, "minimise")],
 }
 # Steps between which work may be stopped though nothing was kept of the last ones.
-STEPS = {"GSMN*": (grow_shrink, "grow"), "IBMAPHC": (climbing, "_run"), "GSSL": (WorkingSets, "fit")}
+STEPS = {"GSMN*": (gsmn, "grow"), "IBMAPHC": (ibmap, "_run"), "GSSL": (WorkingSets, "fit")}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def small_steps(monkeypatch):
     # All that can be kept is kept.
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_TIMES_LONGER", 0)
-    monkeypatch.setattr(climbing, "_AT_ONCE", 1)
+    monkeypatch.setattr(ibmap, "_AT_ONCE", 1)
     monkeypatch.setattr(conjunctions, "_LOOK_AT_ONCE", 100)
 
 

@@ -18,11 +18,10 @@ from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
-from unless.inference.interactions import domain_of, side_of
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.conditions import Box
-from unless.structures.interactions import Bools, By, ByContexts, Recoding, Side, check_same, row_keys
 from unless.structures.pairs import Edge, n_pairs, pair_names
+from unless.structures.structure import Bools, By, Recoding, StructureView, as_structure, check_same, row_keys
 
 Contexts = Dataset | Iterable[Mapping[str, object]] | None
 # Up to so many contexts are gone through one by one; beyond, the partial contexts of features are counted.
@@ -31,12 +30,12 @@ MAX_CONTEXTS = 2**20
 _ANSWERS = 2**26
 _PRODUCT = 2**20
 _MAX_BLOCK, _MIN_BLOCK = 2**16, 64
+_Sides = tuple[StructureView, StructureView]
 # What is left of a pair is counted cell by cell once it has no more cells than this.
 MAX_CELLS = 2**14
 # A step is a condition of a partial context that is looked at: half a minute of them, at most.
 MAX_STEPS = 2**25
 _Boxes = frozenset[Box]
-_Sides = tuple[Side, Side]
 # Rows, and what each is worth; None: one each.
 _Block = tuple[Rows, Counts | None]
 # Contexts in which a pair interacts in the first, in the second, in both.
@@ -176,9 +175,10 @@ def compare_structures(
     """
     if by not in ("graphs", "features"):
         raise SettingError(f"by={by!r} is not known; use 'graphs' or 'features'.")
-    domain = domain_of(a)
-    check_same(domain, domain_of(b), "structures")
-    sides = side_of(a, by, domain), side_of(b, by, domain)
+    first, second = as_structure(a), as_structure(b)
+    domain = first.domain
+    check_same(domain, second.domain, "structures")
+    sides = first.view(domain, by), second.view(domain, by)
     if contexts is None and weighted:
         raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
     with progress("Comparing", show_progress, after=BAR_DELAY) as bar:
@@ -198,13 +198,13 @@ def compare_structures(
 def _in_all(domain: Domain, sides: _Sides, bar: Bar) -> tuple[list[_Counts], int, int]:
     """Count in all contexts that both sides answer for; return how many these are, and how many others."""
     n_contexts = prod(domain.n_levels.tolist())
-    known = [side.contexts for side in sides if isinstance(side, ByContexts)]
+    known = [side.contexts for side in sides if side.contexts is not None]
     if known:
         rows = known[0][_answered(known[0], sides)]
         return _in_rows(_blocks(rows), sides, bar, len(rows)), len(rows), n_contexts - len(rows)
     if n_contexts <= MAX_CONTEXTS:
         return _in_rows(_all_blocks(domain, n_contexts), sides, bar, n_contexts), n_contexts, 0
-    first, second = (side.boxes() for side in sides if not isinstance(side, ByContexts))
+    first, second = (side.boxes() for side in sides)
     counter, counts = ContextCounter(domain.n_levels.tolist()), []
     bar.begin("pairs", counter.n_pairs)
     for pair in range(counter.n_pairs):
@@ -378,7 +378,7 @@ def _block_size(n_variables: int) -> int:
 def _answered(rows: Rows, sides: _Sides) -> Bools:
     answered = np.ones(len(rows), dtype=np.bool_)
     for side in sides:
-        if isinstance(side, ByContexts):
+        if side.contexts is not None:
             known = set(row_keys(side.contexts))
             answered &= np.fromiter((key in known for key in row_keys(rows)), np.bool_, len(rows))
     return answered

@@ -20,6 +20,7 @@ from unless.learners.registry import learner_named
 from unless.learners.settings import check_memory, learned, setting
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, progress
+from unless.structures.structure import Structure
 from unless.weights.conditional import HOLE, ConditionalModel, Tried, fit_conditional
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class UnlessClassifier(Estimator):
         self.network_ = None
         if "network" in results:
             from unless.inference.model import LogLinearModel
-            from unless.structures.featuring import features_of
+            from unless.structures.structure import features_of
 
             self.network_ = LogLinearModel(features_of(self.structure_), results["network"])
 
@@ -300,9 +301,9 @@ def _check_target(target: object) -> None:
         raise SettingError(f"target={target!r} must be the name of a column, or None.")
 
 
-def joined_pairs(structure: Any, target: str) -> set[tuple[str, str]]:
+def joined_pairs(structure: Structure, target: str) -> set[tuple[str, str]]:
     """Return the pairs of columns that a structure joins with a target: in a gate, a clique or a feature."""
-    scopes = structure._scopes_with(target)
+    scopes = structure.scopes_with(target)
     return {pair for scope in scopes for pair in combinations(sorted(scope - {target}), 2)}
 
 

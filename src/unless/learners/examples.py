@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data import cutting
-from unless.data.arrays import is_missing
 from unless.data.choices import stems
 from unless.data.cutting import find_cuts as plan_cuts
 from unless.data.dataset import Dataset, Detail, Rows
@@ -19,6 +18,7 @@ from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES
 from unless.data.settings import bases_of
+from unless.data.sources.frames import is_missing
 from unless.data.weighting import (
     as_table,
     columns_of,

@@ -17,26 +17,32 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import shorten
-from unless.data.duck import DuckDBSession, connect_to_file
-from unless.data.files import TableFile, database_kind, find_files, prepare
-from unless.data.frames import ArrowStream
 from unless.data.labels import is_number, to_label
 from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
-from unless.data.source import Field, Form, Source, form_of, outer_names
+from unless.data.sources.frames import ArrowStream
+from unless.data.sources.session import (
+    DuckDBSession,
+    Field,
+    Form,
+    Source,
+    TableFile,
+    aliased,
+    connect_to_file,
+    form_of,
+    table_names,
+    typed_fields,
+)
 from unless.errors import DataError, SettingError, UnlessError
 from unless.runtime.interrupts import interruptible
-from unless.runtime.memory import check_columns
-
-if TYPE_CHECKING:
-    import sqlite3
 
 # About how many values are in memory at once between a database and the spool.
 _BATCH = 200_000
@@ -45,6 +51,8 @@ _LEAST, _MOST = 2_000, 100_000
 # Seconds a query is given to end after Ctrl-C.
 _GRACE = 0.5
 _SPOOLED = "spool.given"
+# What messages call a query, and what to do about one that fails.
+_QUERY = "The query", "correct the query"
 _EXAMPLE = 'unless.read("select ...", connection=...)'
 
 
@@ -120,10 +128,8 @@ def _is_sqlalchemy(thing: object) -> bool:
 
 def open_query(query: Query, session: DuckDBSession, how: Settings) -> Source:
     """Ask a query and keep its rows in the spool."""
-    session.title, session.advice = "The query", "correct the query"
+    session.title, session.advice = _QUERY
     connection = query.connection
-    if isinstance(connection, str | os.PathLike):
-        return _open_file_by_query(query.text, connection, session, how)
     session.stage("asking the database")
     if _is_sqlalchemy(connection):
         return _open_sqlalchemy(query.text, connection, session, how)
@@ -136,20 +142,13 @@ def open_query(query: Query, session: DuckDBSession, how: Settings) -> Source:
 # --- files -----------------------------------------------------------------------------------------------
 
 
-def _open_file_by_query(
-    text: str, path: str | os.PathLike[str], session: DuckDBSession, how: Settings
-) -> Source:
-    found = find_files(path)
-    if len(found) > 1:
-        raise SettingError(
-            f"A query is asked of one database, and {str(path)!r} matches {len(found):,} files."
-        )
-    file = prepare(found[0], session)
-    if file.format != "database":
-        raise DataError(
-            f"{file.title} is neither a SQLite nor a DuckDB database, so no query can be asked of it."
-        )
-    return open_database(file, session, how, text)
+def database_kind(path: Path) -> Literal["sqlite", "duckdb", ""]:
+    """Return which database a file is of, by its first bytes."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    if start == b"SQLite format 3\0":
+        return "sqlite"
+    return "duckdb" if start[8:12] == b"DUCK" else ""
 
 
 def open_database(file: TableFile, session: DuckDBSession, how: Settings, text: str | None = None) -> Source:
@@ -158,39 +157,32 @@ def open_database(file: TableFile, session: DuckDBSession, how: Settings, text: 
     kind = database_kind(file.path)
     if kind == "":
         raise DataError(f"{file.title} is neither a SQLite nor a DuckDB database; check that it is whole.")
-    opening = _sqlite_file if kind == "sqlite" else _duckdb_file
-    with opening(file, session) as connection:
+    with closing(_connect(file, kind, session)) as connection:
         if text is None:
             session.title = file.title
             text = _only_table(file, _tables(connection, kind, file.title))
-        if kind == "sqlite":
-            return _open_dbapi(text, connection, session, how)
-        return _open_duckdb(text, connection, session, how)
+        else:
+            session.title, session.advice = _QUERY
+        return (_open_dbapi if kind == "sqlite" else _open_duckdb)(text, connection, session, how)
 
 
-@contextmanager
-def _sqlite_file(file: TableFile, session: DuckDBSession) -> "Iterator[sqlite3.Connection]":  # noqa: ARG001
-    import sqlite3
+def _connect(file: TableFile, kind: str, session: DuckDBSession) -> Any:
+    if kind == "sqlite":
+        import sqlite3
 
-    with closing(sqlite3.connect(f"{file.path.as_uri()}?mode=ro", uri=True)) as connection:
+        connection = sqlite3.connect(f"{file.path.as_uri()}?mode=ro", uri=True)
         # A file may come from anybody: its own functions and views are not trusted.
         connection.execute("pragma trusted_schema = off")
-        yield connection
-
-
-@contextmanager
-def _duckdb_file(file: TableFile, session: DuckDBSession) -> Iterator[Any]:
+        return connection
     import duckdb
 
     try:
-        connection = connect_to_file(file.path, session)
+        return connect_to_file(file.path, session)
     except duckdb.Error as error:
         raise DataError(
             f"{file.title} cannot be opened ({first_line(error)}); close the program that holds it, or give "
             "its own connection with connection=."
         ) from None
-    with closing(connection):
-        yield connection
 
 
 def _tables(connection: Any, kind: str, title: str) -> list[tuple[str, ...]]:
@@ -288,11 +280,11 @@ def _open_duckdb(text: str, connection: Any, session: DuckDBSession, how: Settin
 def _ask_duckdb(_connection: Any, _text: str) -> Any:
     # DuckDB looks for tables that it does not know among the variables here, so there are nearly none.
     with _refusing():
-        return _heard(lambda: _connection.sql(_text), _connection.interrupt)
+        return _interruptible(lambda: _connection.sql(_text), _connection.interrupt)
 
 
-def _heard(work: Callable[[], Any], interrupt: Callable[[], object] | None) -> Any:
-    """Let DuckDB work beside the main thread, which hears Ctrl-C."""
+def _interruptible(work: Callable[[], Any], interrupt: Callable[[], object] | None) -> Any:
+    """Let DuckDB work beside the main thread, which receives Ctrl-C."""
     return interruptible(work, stop=interrupt or (lambda: None), grace=_GRACE, daemon=interrupt is None)
 
 
@@ -313,10 +305,15 @@ def open_relation(
         if find_spec("pyarrow") is not None:
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
             # A query that sorts or groups is at work before the first rows come.
-            stream = _heard(lambda: reader(_batch_size(len(types))), interrupt)
-    made = [_of_duckdb(one) for one in types]
+            stream = _interruptible(lambda: reader(_batch_size(len(types))), interrupt)
+    casts = {position: str(one) for position, one in enumerate(types) if one.id in ("hugeint", "uhugeint")}
+    levels = {
+        position: tuple(dict(one.children)["values"])
+        for position, one in enumerate(types)
+        if one.id == "enum"
+    }
     with _closing(None if stream is relation else stream):
-        return _spool_stream(stream, names, made, session, how, interrupt)
+        return _spool_stream(stream, names, session, how, casts, levels, interrupt)
 
 
 @contextmanager
@@ -330,20 +327,6 @@ def _closing(stream: Any) -> Iterator[None]:
         raise
     with suppress(Exception):
         stream.close()
-
-
-@dataclass(frozen=True)
-class _Made:
-    """What a column is to be in the spool, where that is more than its Arrow type says."""
-
-    type: str | None = None
-    levels: tuple[str, ...] | None = None
-
-
-def _of_duckdb(kind: Any) -> _Made:
-    if kind.id == "enum":
-        return _Made(None, tuple(dict(kind.children)["values"]))
-    return _Made(str(kind) if kind.id in ("hugeint", "uhugeint") else None)
 
 
 def _open_dbapi(text: str, connection: Any, session: DuckDBSession, how: Settings) -> Source:
@@ -381,18 +364,15 @@ def _open_adbc(cursor: Any, session: DuckDBSession, how: Settings) -> Source:
         stream = cursor.fetch_record_batch() if is_arrow else cursor.fetch_arrow()
     schema = getattr(stream, "schema", None)
     if schema is None:
-        names = [one[0] for one in cursor.description or ()]
-        return _spool_stream(stream, _names(names, how), [_Made()] * len(names), session, how)
+        names = _names([one[0] for one in cursor.description or ()], how)
+        return _spool_stream(stream, names, session, how)
     if not len(schema):
         raise _no_rows()
-    made = [_of_arrow(one.type) for one in schema]
-    with _closing(stream):
-        return _spool_stream(stream, _names(schema.names, how), made, session, how)
-
-
-def _of_arrow(kind: Any) -> _Made:
     # PostgreSQL's numbers of any length come as text.
-    return _Made("DOUBLE" if getattr(kind, "type_name", None) == "numeric" else None)
+    is_numeric = [getattr(one.type, "type_name", None) == "numeric" for one in schema]
+    casts = {position: "DOUBLE" for position, cast in enumerate(is_numeric) if cast}
+    with _closing(stream):
+        return _spool_stream(stream, _names(schema.names, how), session, how, casts)
 
 
 def _open_sqlalchemy(text: Any, connection: Any, session: DuckDBSession, how: Settings) -> Source:
@@ -405,7 +385,7 @@ def _open_sqlalchemy(text: Any, connection: Any, session: DuckDBSession, how: Se
         _check_reads(text)
     with _refusing():
         if hasattr(connection, "get_bind"):
-            # A session.
+            # A session of SQLAlchemy.
             opened, owned = connection.connection(), False
         elif hasattr(connection, "exec_driver_sql"):
             opened, owned = connection, False
@@ -445,37 +425,33 @@ def _ask_sqlalchemy(connection: Any, text: Any) -> Any:
 def _spool_stream(
     stream: Any,
     names: tuple[str, ...],
-    made: Sequence[_Made],
     session: DuckDBSession,
     how: Settings,
+    casts: Mapping[int, str] | None = None,
+    levels: Mapping[int, tuple[str, ...]] | None = None,
     interrupt: Callable[[], object] | None = None,
 ) -> Source:
-    """Copy Arrow batches to the spool."""
+    """Copy Arrow batches to the spool; `casts` and `levels` say more of some columns than Arrow does."""
     session.attach_spool()
     session.register("stream", ArrowStream(stream))
-    aliases = ", ".join(f"c{place}" for place in range(len(names)))
     types = [row[1] for row in session.rows("describe stream")]
-    wanted = [place for place, name in enumerate(names) if how.wants(name)]
     # Whole numbers beyond 64 bits come as decimals.
-    casts = [made[place].type or re.sub(r"^DECIMAL\(\d+,0\)$", "HUGEINT", types[place]) for place in wanted]
+    made = [re.sub(r"^DECIMAL\(\d+,0\)$", "HUGEINT", one) for one in types]
+    for position, cast in (casts or {}).items():
+        made[position] = cast
+    wanted = [position for position, name in enumerate(names) if how.wants(name)]
     selected = ", ".join(
-        f"c{place}" if cast == types[place] else f"try_cast(c{place} as {cast}) as c{place}"
-        for place, cast in zip(wanted, casts, strict=True)
+        f"c{one}" if made[one] == types[one] else f"try_cast(c{one} as {made[one]}) as c{one}"
+        for one in wanted
     )
     with session.interrupting(interrupt):
-        session.run(
-            f"create table {_SPOOLED} as select {selected or '1 as none'} from stream as t({aliases})"
-        )
-    fields = []
-    for place, cast in zip(wanted, casts, strict=True):
-        form, kind = form_of(cast)
-        levels = made[place].levels
-        if levels is None:
-            fields.append(Field(names[place], f"c{place}", form, kind))
-        else:
-            fields.append(Field(names[place], f"c{place}", "text", "category", levels=levels))
+        rows = f"select {selected or '1 as none'} from {aliased('stream', len(names))}"
+        session.run(f"create table {_SPOOLED} as {rows}")
+    fields = typed_fields(names, made)
+    for position, declared in (levels or {}).items():
+        fields[position] = Field(names[position], f"c{position}", "text", "category", levels=declared)
     session.lock()
-    return Source(session.title, _SPOOLED, names, tuple(fields))
+    return Source(session.title, _SPOOLED, names, tuple(fields[position] for position in wanted))
 
 
 def _batch_size(n_columns: int) -> int:
@@ -483,9 +459,7 @@ def _batch_size(n_columns: int) -> int:
 
 
 def _names(columns: Sequence[object], how: Settings) -> tuple[str, ...]:
-    names = outer_names(columns, "the query", "name one of them otherwise with AS")
-    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
-    return names
+    return table_names(columns, "the query", how, "name one of them otherwise with AS")
 
 
 def _spool_rows(

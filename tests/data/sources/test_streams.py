@@ -185,15 +185,15 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
 
 
 def test_a_file_removed_before_it_is_looked_into(tmp_path, monkeypatch):
-    from unless.data import files
+    from unless.data.sources import opening
 
     path = write(tmp_path / "t.csv", TEXT)
-    check = files._check_readable
+    check = opening._check_readable
 
     def meanwhile(*arguments):
         check(*arguments)
         path.unlink()
 
-    monkeypatch.setattr(files, "_check_readable", meanwhile)
+    monkeypatch.setattr(opening, "_check_readable", meanwhile)
     with pytest.raises(DataError, match=r"'t.csv' was removed while it was read"):
         read(path)

@@ -1,27 +1,178 @@
-"""One locked-down DuckDB connection for one reading, with a temporary folder that goes with it."""
+"""The database that a table is read into: what a file format is given, and what it returns.
 
+A format is a function `open_...(file: TableFile, session: DuckDBSession, how: Settings) -> Source`. A session
+is one locked-down DuckDB connection for one reading, with a temporary folder that is removed with it; a
+source is one relation of that database and the fields it holds, whatever kind of table it came from.
+"""
+
+import errno
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, local
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.source import quoted
+from unless.data.domain import Kind, shorten
+from unless.data.settings import Settings
 from unless.errors import DataError, TooLarge, UnlessError
+from unless.runtime.child import ChildFailed, run_in_child
 from unless.runtime.files import TemporaryFolder
 from unless.runtime.interrupts import interruptible
-from unless.runtime.memory import show_memory, threads_that_fit
+from unless.runtime.memory import check_columns, show_memory, threads_that_fit
 from unless.runtime.progress import Bar
+from unless.runtime.streams import room_in, too_large, writing_temporary
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+# How the values of a field are written when they leave the database as text.
+Form = Literal[
+    "words",  # text of a file without types: spaces around it are layout, and some words mean "missing"
+    "text",
+    "integer",
+    "float",
+    "decimal",
+    "boolean",
+    "moment",
+    "plain",  # any other type: its text is its label
+    "json",
+    "code",  # positions into `labels`, -1 where missing
+    "unusable",
+]
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file ready to be opened: its path, what messages call it, its ending and its format."""
+
+    path: Path
+    title: str
+    suffix: str
+    format: str
+    compression: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a source: its name outside, its name inside, and how to read its values."""
+
+    name: str
+    column: str
+    form: Form
+    kind: Kind | None = None
+    labels: tuple[str, ...] = ()
+    levels: tuple[str, ...] | None = None
+    levels_are_ordered: bool = True
+    # Whether the table itself says that the order of the levels means something.
+    is_ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation the database can read as often as needed.
+
+    `names` are all columns of the table; `fields` may leave out those nobody asked for. `repair` gives the
+    same table from a cleaned copy, or says in one sentence what is wrong with it.
+    """
+
+    title: str
+    relation: str
+    names: tuple[str, ...]
+    fields: tuple[Field, ...]
+    nameless: bool = False
+    notes: tuple[str, ...] = ()
+    repair: Callable[[], "Source"] | None = None
+    # How many rows of the table a row of the relation stands for, and which of them is the first.
+    times: str = "1"
+    row_number: str = "row_number() over ()"
+    # Arrays and frames the database reads without a copy: they must live as long as the relation.
+    keep_alive: tuple[object, ...] = field(default=(), repr=False)
+
+    def field(self, name: str) -> Field:
+        """Return the field of this name, which is known to be there."""
+        return next(one for one in self.fields if one.name == name)
+
+
+def form_of(duck_type: str) -> tuple[Form, Kind | None]:
+    """Say how a type of the database is read, and which kind of variable it makes."""
+    base = duck_type.partition("(")[0].strip('"').upper()
+    if duck_type.endswith("]") or base in {"STRUCT", "MAP", "UNION", "VARIANT", "BLOB", "BIT", "GEOMETRY"}:
+        return "unusable", None
+    if base.endswith(("INT", "INTEGER")):
+        return "integer", "integer"
+    if base.startswith("TIMESTAMP"):
+        return "moment", "text"
+    known: dict[str, tuple[Form, Kind | None]] = {
+        "FLOAT": ("float", "float"),
+        "DOUBLE": ("float", "float"),
+        "DECIMAL": ("decimal", "float"),
+        "BOOLEAN": ("boolean", "boolean"),
+        "VARCHAR": ("text", "text"),
+        "ENUM": ("text", "text"),
+        "JSON": ("json", None),
+    }
+    return known.get(base, ("plain", "text"))
+
+
+def nested(name: str) -> DataError:
+    """Say that a column holds more than one value in a cell."""
+    return DataError(
+        f"Column {name!r} holds lists, records or bytes; give one plain value in each cell, or leave it out "
+        "with exclude=."
+    )
+
+
+def aliased(relation: str, n_columns: int) -> str:
+    """Name the columns of a relation by position: the database folds case, so the real names may clash."""
+    return f"{relation} as t({', '.join(column_names(n_columns))})"
+
+
+def column_names(n_columns: int) -> list[str]:
+    """Return the inner names c0, c1, ..."""
+    return [f"c{position}" for position in range(n_columns)]
+
+
+def quoted(text: str) -> str:
+    """Write a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def typed_fields(names: Sequence[str], types: Sequence[str]) -> list[Field]:
+    """Return the fields of columns c0, c1, ... by their types in the database."""
+    return [
+        Field(name, f"c{position}", *form_of(kind))
+        for position, (name, kind) in enumerate(zip(names, types, strict=True))
+    ]
+
+
+def check_width(names: Sequence[str], how: Settings) -> None:
+    """Refuse a table with more columns than can be counted."""
+    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+
+
+def table_names(
+    names: Iterable[object], title: str, how: Settings, hint: str = "rename one of them"
+) -> tuple[str, ...]:
+    """Turn the names of a table into distinct texts; a column without a name is called by its number."""
+    given = [str(name).strip() for name in names]
+    named = tuple(name or f"column {number}" for number, name in enumerate(given, start=1))
+    if len(set(named)) == len(named):
+        check_width(named, how)
+        return named
+    seen: set[str] = set()
+    twice = sorted({name for name in named if name in seen or seen.add(name)})  # type: ignore[func-returns-value]
+    if len(twice) == 1:
+        raise DataError(f"Column name {twice[0]!r} appears more than once in {title}; {hint}.")
+    raise DataError(f"Column names {shorten(twice)} appear more than once in {title}; {hint}.")
+
 
 Made = TypeVar("Made")
 # The rest is for what is pulled out while the database still holds it: a fifth of what `check_rows` allows.
@@ -37,7 +188,7 @@ _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
 # values it lists, so what it may take is twice what it needs.
 SMALL_BYTES, SMALL_COLUMNS = 2**20, 32
 _SMALL_MEMORY = 2**28
-_bench = local()
+_small_databases = local()
 
 
 class DuckDBSession:
@@ -48,7 +199,7 @@ class DuckDBSession:
         self.bar = Bar() if bar is None else bar
 
     def __enter__(self) -> Self:
-        self._n_places = 0
+        self._n_paths = 0
         self.title = "The table"
         self._stage, self._is_counted = "opening", False
         self._lock, self._is_asked, self._is_left = Lock(), False, False
@@ -88,7 +239,7 @@ class DuckDBSession:
         with self._lock:
             self._is_left = True
             if self._is_asked:
-                # A query that did not hear Ctrl-C closes the door behind it.
+                # A query that does not stop at Ctrl-C closes the session when it ends.
                 return
         self._close()
 
@@ -105,17 +256,58 @@ class DuckDBSession:
         self._stage, self._is_counted = name, n_steps is not None
         self.bar.begin(name, n_steps, counted=self._is_counted)
 
-    def place(self, suffix: str) -> Path:
+    def temporary_path(self, suffix: str) -> Path:
         """Return a new path inside the temporary folder."""
-        self._n_places += 1
-        return self.folder / f"{self._n_places}{suffix}"
+        self._n_paths += 1
+        return self.folder / f"{self._n_paths}{suffix}"
 
     def attach_spool(self) -> None:
         """Attach a database file in the temporary folder, `spool`, for rows that can be fetched only once.
 
         Tables in a file are compressed, and do not count against the memory of the database.
         """
-        self.connection.execute(f"attach {quoted(str(self.place('.duckdb')))} as spool")
+        self.connection.execute(f"attach {quoted(str(self.temporary_path('.duckdb')))} as spool")
+
+    def write_in_child(
+        self,
+        work: str,
+        arguments: dict[str, Any],
+        *,
+        stage: str,
+        suffix: str = "",
+        packages: tuple[str, ...] = (),
+        memory: int,
+        seconds: float,
+        way_out: str,
+    ) -> tuple[Path, Any]:
+        """Let a child process write a temporary file; return its path and what the child answers.
+
+        Whatever the child fails of becomes one sentence that ends with the way out.
+        """
+        target, title, folder = self.temporary_path(suffix), arguments["title"], self.folder
+        self.stage(stage)
+        try:
+            with writing_temporary(folder):
+                return target, run_in_child(
+                    work,
+                    {**arguments, "target": str(target)},
+                    packages=packages,
+                    memory=memory,
+                    seconds=seconds,
+                    n_bytes=room_in(folder),
+                    look=lambda: self.bar.share(-1.0),
+                )
+        except ChildFailed as failure:
+            if failure.want == "nothing":
+                raise DataError(f"{title} is damaged: it cannot be opened; {way_out}") from None
+            raise DataError(
+                f"{title} takes more {failure.want} to open than a file of its size may; {way_out}"
+            ) from None
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                # The bound on what a child may write is the room on the disk.
+                raise too_large(f"what {title} holds", folder) from None
+            raise DataError(f"{title} cannot be opened ({error.strerror}); {way_out}") from None
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object] | None) -> Iterator[None]:
@@ -173,7 +365,7 @@ class DuckDBSession:
         """Let the database read an object in place."""
         may_take = DATABASE_SHARE * self.max_memory
         if "connection" not in vars(self) and may_take >= _SMALL_MEMORY and _is_small(table):
-            self.connection, self._is_locked = _beside_others(), True
+            self.connection, self._is_locked = _connect_to_small(), True
         with self._in_one_sentence():
             self.connection.register(name, table)
 
@@ -288,7 +480,7 @@ def _is_small(table: object) -> bool:
     return len(columns) == len(table) and sum(column.nbytes for column in columns) <= SMALL_BYTES
 
 
-def _beside_others() -> "DuckDBPyConnection":
+def _connect_to_small() -> "DuckDBPyConnection":
     """Connect to a database that stays, where nothing can be read but what is registered.
 
     It takes some 20 ms to make one, most of what reading a small table would take. Each thread has its own,
@@ -297,15 +489,15 @@ def _beside_others() -> "DuckDBPyConnection":
     """
     import duckdb
 
-    if not hasattr(_bench, "database"):
+    if not hasattr(_small_databases, "database"):
         alone = {"threads": "1", "temp_directory": "", "memory_limit": f"{_SMALL_MEMORY // 2**20}MiB"}
         database = duckdb.connect(":memory:", config=_OFFLINE | alone)
         _without_async_threads(database)
         database.execute("set global TimeZone = 'UTC'")
         # Cannot be taken back, nor does it let any path be allowed again.
         database.execute("set enable_external_access = false")
-        _bench.database = database
-    made: DuckDBPyConnection = _bench.database.cursor()
+        _small_databases.database = database
+    made: DuckDBPyConnection = _small_databases.database.cursor()
     _keep_quiet(made, is_watched=False)
     return made
 

@@ -17,7 +17,7 @@ import pytest
 
 from data.tables import kinds_of, levels_of
 from unless import learn, prepare, read
-from unless.data import sql
+from unless.data.sources import sql
 from unless.errors import DataError, SettingError
 
 TYPES = """

@@ -12,7 +12,7 @@ import pytest
 
 from studies.faults import hostile
 from unless import read
-from unless.data import files, sheets, unpacking
+from unless.data.sources import excel, session, unpacking
 from unless.errors import TooLarge, UnlessError
 
 MADE = {one.name: one for one in hostile.HOSTILE}
@@ -132,7 +132,7 @@ def test_cells_without_references_are_counted(tmp_path):
 
 
 def test_the_number_of_a_column():
-    assert [sheets.number_of(letters) for letters in (b"A", b"Z", b"AA", b"XFD")] == [1, 26, 27, 16_384]
+    assert [excel.number_of(letters) for letters in (b"A", b"Z", b"AA", b"XFD")] == [1, 26, 27, 16_384]
 
 
 def test_a_zstandard_file_is_measured_by_its_blocks():
@@ -151,7 +151,7 @@ def test_a_full_disk_is_said_as_such(tmp_path, monkeypatch, number):
     def full(*_args, **_named):
         raise OSError(number, "full")
 
-    monkeypatch.setattr(files, "run_in_child", full)
+    monkeypatch.setattr(session, "run_in_child", full)
     with pytest.raises(TooLarge, match=r"no space for .* in the folder for temporary files .*; set TMPDIR"):
         read(tmp_path / "t.csv.gz")
 

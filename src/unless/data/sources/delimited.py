@@ -11,12 +11,18 @@ from itertools import dropwhile, islice
 from pathlib import Path
 from typing import IO
 
-from unless.data.duck import DuckDBSession
-from unless.data.files import TableFile, copy_all
 from unless.data.settings import Settings, made_up_names
-from unless.data.source import Field, Source, column_names, outer_names, quoted
+from unless.data.sources.session import (
+    DuckDBSession,
+    Field,
+    Source,
+    TableFile,
+    check_width,
+    column_names,
+    quoted,
+    table_names,
+)
 from unless.errors import DataError
-from unless.runtime.memory import check_columns
 
 # In order of preference where several would do.
 _DELIMITERS = (",", "\t", ";", "|", " ", ":")
@@ -39,10 +45,10 @@ def open_delimited(files: Sequence[TableFile], session: DuckDBSession, how: Sett
     _check_same(headers, readable, how)
     if how.header:
         hint = "rename one of them, or pass header=False if the first line is data"
-        names = outer_names(headers[0], first.title, hint)
+        names = table_names(headers[0], first.title, how, hint)
     else:
         names = made_up_names(len(headers[0]), how)
-    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+        check_width(names, how)
     return _source(readable, names, delimiter, session, how)
 
 
@@ -86,10 +92,13 @@ def _as_utf8(file: TableFile, session: DuckDBSession, how: Settings) -> TableFil
             )
     if encoding in (None, "utf-8"):
         return file
-    target = session.place(file.suffix)
+    target = session.temporary_path(file.suffix)
     try:
         with _text(file, encoding, session) as stream, target.open("w", encoding="utf-8", newline="") as out:
-            copy_all(stream, out, session, lambda: -1.0, f"reading {encoding}")
+            session.stage(f"reading {encoding}")
+            while block := stream.read(2**20):
+                out.write(block)
+                session.bar.share(-1.0)
     except UnicodeError:
         raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
     return replace(file, path=target, compression="")
@@ -98,7 +107,7 @@ def _as_utf8(file: TableFile, session: DuckDBSession, how: Settings) -> TableFil
 def _find_delimiter(file: TableFile, session: DuckDBSession) -> str:
     if file.suffix in (".tsv", ".tab"):
         return "\t"
-    with _reading(file, session, n_lines=_HEAD) as stream:
+    with _opened(file, session, n_lines=_HEAD) as stream:
         sample = stream.read(_SAMPLE)
     lines = sample.splitlines(keepends=True)
     if len(sample) == _SAMPLE and len(lines) > 2:
@@ -121,7 +130,7 @@ def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
 
 
 def _first_record(file: TableFile, delimiter: str, session: DuckDBSession) -> list[str]:
-    with _reading(file, session, n_lines=_HEAD) as stream:
+    with _opened(file, session, n_lines=_HEAD) as stream:
         try:
             lines = islice(lines_of(stream, file.title), _BLANK)
             record = next((one for one in csv.reader(lines, delimiter=delimiter) if one), None)
@@ -142,7 +151,7 @@ def _refuse_title(
     """Refuse a file that begins with a title: one cell above lines that have several."""
     if not header[0] or any(header[1:]):
         return
-    with _reading(file, session, n_lines=_HEAD) as stream:
+    with _opened(file, session, n_lines=_HEAD) as stream:
         lines = list(islice(lines_of(stream, file.title), _HEAD))
     for delimiter in delimiters:
         try:
@@ -160,8 +169,8 @@ def _refuse_title(
 
 def _rewritten(file: TableFile, delimiter: str, width: int, session: DuckDBSession) -> TableFile:
     """Copy a file that DuckDB refused, field by field, or name the line that no reader could take."""
-    target = session.place(".csv")
-    with _reading(file, session) as stream, target.open("w", encoding="utf-8", newline="") as out:
+    target = session.temporary_path(".csv")
+    with _opened(file, session) as stream, target.open("w", encoding="utf-8", newline="") as out:
         reader = csv.reader(lines_of(stream, file.title), delimiter=delimiter, strict=True)
         writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
         start = 1
@@ -215,7 +224,7 @@ def _ragged(title: str, line: int, found: int, width: int) -> str:
 
 
 @contextmanager
-def _reading(file: TableFile, session: DuckDBSession, n_lines: int | None = None) -> Iterator[IO[str]]:
+def _opened(file: TableFile, session: DuckDBSession, n_lines: int | None = None) -> Iterator[IO[str]]:
     with _text(file, "utf-8-sig", session, n_lines) as stream:
         try:
             yield stream
@@ -239,7 +248,7 @@ def _text(
 
 def _zstandard(path: Path, session: DuckDBSession, n_lines: int | None) -> Iterator[IO[str]]:
     # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes makes a line one field.
-    lines = session.place(".txt")
+    lines = session.temporary_path(".txt")
     session.run(
         f"copy (select line from read_csv([{quoted(str(path))}], auto_detect = false, header = false, "
         "delim = chr(1), quote = '', escape = '', strict_mode = false, columns = {'line': 'VARCHAR'})"

@@ -115,13 +115,13 @@ def test_two_codes_of_one_label_are_one_level(tmp_path):
 
 
 def test_chunks_make_one_table(tmp_path, monkeypatch, answers):
-    from unless.data import labelled_rows
+    from unless.data.sources import labelled
 
     # In this process, where the bound on memory is left alone.
-    monkeypatch.setattr(labelled_rows, "allow_memory", lambda _: None)
+    monkeypatch.setattr(labelled, "allow_memory", lambda _: None)
     path = spss(tmp_path / "t.sav", pd.concat([answers] * 10), variable_value_labels={"q": AGREE})
     told = [
-        labelled_rows.write_rows(str(path), str(tmp_path / f"{memory}.csv"), ".sav", "t", memory, None)
+        labelled.write_rows(str(path), str(tmp_path / f"{memory}.csv"), ".sav", "t", memory, None)
         for memory in (1, 2**30)
     ]
     assert told == [{"n_rows": 600}] * 2

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from unless import read
-from unless.data import duck
-from unless.data.duck import DuckDBSession
+from unless.data.sources.session import SMALL_COLUMNS, DuckDBSession
 from unless.errors import DataError
 from unless.runtime.progress import progress
 
@@ -34,7 +33,7 @@ def press_ctrl_c():
 
 def test_ctrl_c_during_a_query_is_heard_and_nothing_stays(press_ctrl_c):
     with DuckDBSession(2**26) as session:
-        session.place(".csv").write_text("x")
+        session.temporary_path(".csv").write_text("x")
         press_ctrl_c()
         with pytest.raises(KeyboardInterrupt):
             session.run(LONG)
@@ -63,7 +62,7 @@ def test_a_query_that_does_not_hear_closes_the_door_behind_it(press_ctrl_c, monk
             closed.set()
 
     closed = threading.Event()
-    monkeypatch.setattr("unless.data.duck._GRACE", 0.1)
+    monkeypatch.setattr("unless.data.sources.session._GRACE", 0.1)
     with DuckDBSession(2**26) as session:
         session.connection = Deaf(session.connection)
         press_ctrl_c()
@@ -94,7 +93,7 @@ def test_how_far_a_query_is_is_shown_after_a_while(capsys):
 
 def test_the_folder_goes_with_the_session():
     with DuckDBSession(2**26) as session:
-        session.place(".csv").write_text("x")
+        session.temporary_path(".csv").write_text("x")
         folder = session.folder
     assert not folder.exists()
 
@@ -107,7 +106,7 @@ SMALL = {
         "c": [True, False, True, True],
     },
     "one row": {"a": np.array([3], dtype=np.uint8), "b": ["only"]},
-    "wide": {f"c{place}": RNG.permutation(64) / 7 for place in range(duck.SMALL_COLUMNS)},
+    "wide": {f"c{place}": RNG.permutation(64) / 7 for place in range(SMALL_COLUMNS)},
     "long": {"a": RNG.integers(0, 200, 2**16), "b": RNG.integers(0, 200, 2**16)},
     "moments": {
         "a": np.array(["2026-03-29T02:30", "2026-10-25"], dtype="datetime64[s]"),
@@ -119,12 +118,14 @@ SMALL = {
 @pytest.mark.parametrize("table", SMALL.values(), ids=SMALL)
 def test_small_tables_are_read_as_large_ones_are(table, monkeypatch):
     monkeypatch.setattr(
-        "unless.data.duck.DuckDBSession.folder", property(lambda _: pytest.fail("a database made"))
+        "unless.data.sources.session.DuckDBSession.folder", property(lambda _: pytest.fail("a database made"))
     )
     data = read(table, missing="level", max_levels=2000)
     monkeypatch.undo()
-    monkeypatch.setattr("unless.data.duck.SMALL_BYTES", -1)
-    monkeypatch.setattr("unless.data.duck._beside_others", lambda: pytest.fail("not one of its own"))
+    monkeypatch.setattr("unless.data.sources.session.SMALL_BYTES", -1)
+    monkeypatch.setattr(
+        "unless.data.sources.session._connect_to_small", lambda: pytest.fail("not one of its own")
+    )
     alone = read(table, missing="level", max_levels=2000)
     assert data == alone
     assert data.notes == alone.notes
@@ -161,7 +162,7 @@ def test_small_tables_leave_nothing_to_the_next_and_have_no_way_out(tmp_path):
 
 
 def test_the_database_of_small_tables_has_no_threads_and_survives_a_fork(monkeypatch):
-    monkeypatch.setattr("unless.data.duck._bench", threading.local())
+    monkeypatch.setattr("unless.data.sources.session._small_databases", threading.local())
     threads = Path("/proc/self/task")
     before = set(threads.iterdir())
     with DuckDBSession(2**30) as session:

@@ -1,6 +1,11 @@
-"""NumPy arrays and plain Python tables, column by column, as arrays the database reads in place."""
+"""Tables in memory: DataFrames and Arrow tables of any library, NumPy arrays, and plain Python tables.
+
+Columns become arrays that the database reads without a copy: numbers as they are, all else as codes with
+labels. No library of frames is imported here; they are known by what they offer.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from numbers import Integral, Real
@@ -10,12 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Kind
-from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
+from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings, made_up_names
-from unless.data.source import Field, Source, nested, outer_names
+from unless.data.sources.session import (
+    DuckDBSession,
+    Field,
+    Source,
+    aliased,
+    nested,
+    table_names,
+    typed_fields,
+)
 from unless.errors import DataError
-from unless.runtime.memory import check_columns
 
 Array = npt.NDArray[Any]
 
@@ -65,17 +77,16 @@ def open_columns(
     columns: Mapping[Any, Any], session: DuckDBSession, how: Settings, *, nameless: bool = False
 ) -> Source:
     """Open a dictionary of columns."""
-    names = outer_names(columns, "the table")
-    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    names = table_names(columns, "the table", how)
     encoded = [
         encode(name, f"c{position}", values, numeric=name in how.numeric)
         for position, (name, values) in enumerate(zip(names, columns.values(), strict=True))
         if how.wants(name)
     ]
-    return register(encoded, names, session, nameless=nameless)
+    return _register(encoded, names, session, nameless=nameless)
 
 
-def register(
+def _register(
     encoded: Sequence[tuple[Field, Array]],
     names: tuple[str, ...],
     session: DuckDBSession,
@@ -83,7 +94,7 @@ def register(
     *,
     nameless: bool = False,
 ) -> Source:
-    """Hand encoded columns of equal length to the database, and what stands `beside` them."""
+    """Register encoded columns of equal length with the database, and other arrays `beside` them."""
     lengths = {len(array) for _, array in encoded}
     if len(lengths) > 1:
         first, other = next((a, b) for a, b in pairwise(encoded) if len(a[1]) != len(b[1]))
@@ -91,15 +102,12 @@ def register(
             f"Column {first[0].name!r} has {len(first[1]):,} values and {other[0].name!r} {len(other[1]):,}; "
             "give columns of equal length."
         )
-    held = {field.column: array for field, array in encoded}
-    if not held:
-        # The chosen columns do not exist; the names are still needed to say so.
-        held = {"c0": np.zeros(0)}
-    held |= beside or {}
-    session.register("given", held)
-    return Source(
-        "The table", "given", names, tuple(field for field, _ in encoded), nameless=nameless, held=(held,)
-    )
+    # Where the chosen columns do not exist, the names are still needed to say so.
+    arrays = {field.column: array for field, array in encoded} or {"c0": np.zeros(0)}
+    arrays |= beside or {}
+    session.register("given", arrays)
+    fields = tuple(field for field, _ in encoded)
+    return Source("The table", "given", names, fields, nameless=nameless, keep_alive=(arrays,))
 
 
 def encode(name: str, column: str, values: Any, *, numeric: bool = False) -> tuple[Field, Array]:
@@ -168,10 +176,10 @@ def _numbers_again(
 
 def kind_of(values: Iterable[object]) -> Kind:
     """Name the kind of a column by the values it holds."""
-    found: set[Kind] = {_kind(value) for value in values}
-    if found == {"integer", "float"}:
+    kinds: set[Kind] = {_kind(value) for value in values}
+    if kinds == {"integer", "float"}:
         return "float"
-    return found.pop() if len(found) == 1 else "text"
+    return kinds.pop() if len(kinds) == 1 else "text"
 
 
 def _kind(value: object) -> Kind:
@@ -188,18 +196,18 @@ def _kind(value: object) -> Kind:
 def factorize(name: str, values: Iterable[Any]) -> tuple[Array, list[Any]]:
     """Give the distinct values of a column of objects a number each, -1 where there is none."""
     # 1, 1.0 and True are one key to Python but three labels to a person.
-    places: dict[tuple[type, Any], int] = {}
+    numbers: dict[tuple[type, Any], int] = {}
     try:
         codes = np.fromiter(
             (
-                -1 if is_missing(value) else places.setdefault((type(value), value), len(places))
+                -1 if is_missing(value) else numbers.setdefault((type(value), value), len(numbers))
                 for value in values
             ),
             dtype=np.int32,
         )
     except TypeError:
         raise nested(name) from None
-    return codes, [value for _, value in places]
+    return codes, [value for _, value in numbers]
 
 
 def is_missing(value: Any) -> bool:
@@ -209,3 +217,144 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return bool(value != value)  # noqa: PLR0124 (only NaN differs from itself)
     return isinstance(value, datetime | np.datetime64) and bool(value != value)  # noqa: PLR0124
+
+
+def open_frame(frame: Any, session: DuckDBSession, how: Settings) -> Source | None:
+    """Open a DataFrame or Arrow object; None if it is neither."""
+    import narwhals.dependencies as known
+
+    if known.is_polars_lazyframe(frame):
+        frame = frame.collect()
+    if known.is_dask_dataframe(frame):
+        return _open_dask(frame, session, how)
+    if known.is_pandas_like_dataframe(frame):
+        return _open_pandas(frame, session, how)
+    if known.is_polars_dataframe(frame) or known.is_pyarrow_table(frame):
+        return _open_arrow(frame, session, how)
+    if known.is_into_series(frame):
+        raise DataError("The table has a single column, so there is nothing to relate; give two or more.")
+    if hasattr(frame, "__arrow_c_stream__"):
+        return _open_stream(frame, session, how)
+    return None
+
+
+def _open_pandas(frame: Any, session: DuckDBSession, how: Settings) -> Source:
+    names = table_names(frame.columns, "the DataFrame", how)
+    encoded = [
+        # By position: a name may be a number or anything else.
+        _encode_series(name, f"c{position}", frame.iloc[:, position], name in how.numeric)
+        for position, name in enumerate(names)
+        if how.wants(name)
+    ]
+    return _register(encoded, names, session)
+
+
+def _open_dask(frame: Any, session: DuckDBSession, how: Settings) -> Source:
+    """Collapse a table on its cluster and open its distinct rows, with their numbers and first rows."""
+    names = table_names(frame.columns, "the DataFrame", how)
+    wanted = [position for position, name in enumerate(names) if how.wants(name)]
+    if not wanted:
+        return _register([], names, session)
+    # What is cut or merged here may become few rows; anything else is as many here as it was there.
+    limit = None if how.bins or how.rare else how.max_memory
+    found = collapse_partitions(frame[[frame.columns[position] for position in wanted]], limit)
+    encoded = [
+        _encode_series(
+            names[position], f"c{position}", found.frame.iloc[:, order], names[position] in how.numeric
+        )
+        for order, position in enumerate(wanted)
+    ]
+    beside = {"times": found.times, "row_number": found.places}
+    return replace(_register(encoded, names, session, beside), times="times", row_number="row_number")
+
+
+def _encode_series(name: str, column: str, series: Any, numeric: bool) -> tuple[Field, Array]:
+    import narwhals as nw
+
+    dtype = series.dtype
+    if getattr(dtype, "categories", None) is not None:
+        return _encode_category(name, column, series, numeric=numeric)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+        return encode_numbers(name, column, series.to_numpy())
+    if getattr(dtype, "kind", "O") in "iuf":
+        # Nullable numbers: only those with holes have to become floats.
+        if series.isna().any() and not _is_huge(series):
+            field, array = encode_numbers(name, column, series.to_numpy(dtype=np.float64, na_value=np.nan))
+            kind = "float" if dtype.kind == "f" else "integer"
+            return Field(name, column, field.form, kind), array  # type: ignore[arg-type]
+        if not series.isna().any():
+            return encode_numbers(name, column, series.to_numpy(dtype=f"{dtype.kind}8"))
+    try:
+        codes, distinct = nw.get_native_namespace(nw.from_native(series, series_only=True)).factorize(series)
+    except TypeError:
+        return Field(name, column, "unusable"), np.zeros(len(series))
+    return encode_codes(name, column, np.asarray(codes), list(distinct), numeric=numeric)
+
+
+def _is_huge(series: Any) -> bool:
+    """Tell whether a column of integers holds some that no float holds."""
+    return series.dtype.kind in "iu" and bool((series.abs() >= 2**53).any())
+
+
+def _encode_category(name: str, column: str, series: Any, *, numeric: bool) -> tuple[Field, Array]:
+    labels = tuple(to_label(value) for value in series.dtype.categories)
+    codes = np.asarray(series.cat.codes)
+    if numeric:
+        return Field(name, column, "words"), np.array([*labels, None], dtype=object)[codes]
+    levels = tuple(dict.fromkeys(labels))
+    said = bool(series.dtype.ordered)
+    return Field(name, column, "code", "category", labels, levels, is_ordered=said), codes
+
+
+class ArrowStream:
+    """Shows an object to the database as Arrow only, whatever else it is."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def _open_arrow(table: Any, session: DuckDBSession, how: Settings) -> Source:
+    columns = table.columns if hasattr(table, "get_columns") else table.column_names
+    names = table_names(columns, "the table", how)
+    stream = ArrowStream(table)
+    session.register("given", stream)
+    source = _given(names, session)
+    fields = [_with_declared(one, table, position) for position, one in enumerate(source.fields)]
+    return replace(source, fields=tuple(fields), keep_alive=(stream, table))
+
+
+def _open_stream(table: Any, session: DuckDBSession, how: Settings) -> Source:
+    """Copy what may be readable only once into the database, where it can spill to disk."""
+    session.register("stream", ArrowStream(table))
+    names = table_names([row[0] for row in session.rows("describe stream")], "the table", how)
+    session.run("create temp table given as select * from stream")
+    return _given(names, session)
+
+
+def _given(names: tuple[str, ...], session: DuckDBSession) -> Source:
+    fields = typed_fields(names, [row[1] for row in session.rows("describe given")])
+    return Source("The table", aliased("given", len(names)), names, tuple(fields))
+
+
+def _with_declared(field: Field, table: Any, position: int) -> Field:
+    """Add the levels that a column declares, whether they are in order, and whether that order is a scale.
+
+    A polars Categorical and an Arrow dictionary that is not marked as ordered list their values as they
+    came: the values may be levels, but their order says nothing.
+    """
+    if hasattr(table, "get_columns"):
+        kind = table.dtypes[position]
+        if type(kind).__name__ != "Enum":
+            return field
+        return replace(field, kind="category", levels=tuple(kind.categories))
+    kind = table.schema.field(position).type
+    if not hasattr(kind, "dictionary") and not hasattr(kind, "index_type"):
+        return field
+    chunks = table.column(position).chunks
+    values = (value for chunk in chunks for value in chunk.dictionary.to_pylist() if value is not None)
+    levels = tuple(dict.fromkeys(map(to_label, values)))
+    ordered = bool(kind.ordered)
+    return replace(field, kind="category", levels=levels, levels_are_ordered=ordered, is_ordered=ordered)

@@ -4,12 +4,17 @@
 
 from collections.abc import Sequence
 
-from unless.data.duck import DuckDBSession
-from unless.data.files import TableFile
 from unless.data.settings import Settings
-from unless.data.source import Field, Source, aliased, form_of, outer_names, quoted
+from unless.data.sources.session import (
+    DuckDBSession,
+    Source,
+    TableFile,
+    aliased,
+    quoted,
+    table_names,
+    typed_fields,
+)
 from unless.errors import DataError, TooLarge
-from unless.runtime.memory import check_columns
 
 
 def open_parquet(files: Sequence[TableFile], session: DuckDBSession, how: Settings) -> Source:
@@ -22,11 +27,11 @@ def open_parquet(files: Sequence[TableFile], session: DuckDBSession, how: Settin
             raise DataError(
                 f"{one.title} and {first.title} have different columns or types; read them one by one."
             )
-    names = outer_names([name for name, _ in schemas[0]], first.title)
-    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
+    names = table_names([name for name, _ in schemas[0]], first.title, how)
     paths = ", ".join(quoted(str(one.path)) for one in files)
     relation = aliased(f"read_parquet([{paths}], {_PARQUET})", len(names))
-    return Source(first.title, relation, names, _fields(names, [kind for _, kind in schemas[0]]))
+    fields = typed_fields(names, [kind for _, kind in schemas[0]])
+    return Source(first.title, relation, names, tuple(fields))
 
 
 # Old writers leave text unmarked; folder names are no columns.
@@ -43,11 +48,9 @@ def _parquet_schema(file: TableFile, session: DuckDBSession) -> list[tuple[str, 
     # DuckDB renames a second "a" (or "A") silently, so the names are taken from the file itself.
     names = _top_level(tree)
     types = [row[1] for row in described]
-    return (
-        list(zip(names, types, strict=True))
-        if len(names) == len(types)
-        else [(r[0], r[1]) for r in described]
-    )
+    if len(names) != len(types):
+        names = [row[0] for row in described]
+    return list(zip(names, types, strict=True))
 
 
 def _top_level(tree: list[tuple[str, int]]) -> list[str]:
@@ -91,9 +94,9 @@ def open_json(files: Sequence[TableFile], session: DuckDBSession, how: Settings)
                 f"{first.title} holds no rows; give JSON objects, one in a line or in an array."
             ) from None
         raise
-    names = outer_names([row[0] for row in described], first.title)
-    check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
-    return Source(first.title, aliased(read, len(names)), names, _fields(names, ["JSON"] * len(names)))
+    names = table_names([row[0] for row in described], first.title, how)
+    fields = typed_fields(names, ["JSON"] * len(names))
+    return Source(first.title, aliased(read, len(names)), names, tuple(fields))
 
 
 def _check_depth(file: TableFile) -> None:
@@ -119,10 +122,3 @@ def _check_depth(file: TableFile) -> None:
                     f"{file.title} has more than {_DEEPEST:,} brackets open inside one another; give JSON "
                     "objects, one in a line or in an array."
                 )
-
-
-def _fields(names: Sequence[str], types: Sequence[str]) -> tuple[Field, ...]:
-    return tuple(
-        Field(name, f"c{position}", *form_of(kind))
-        for position, (name, kind) in enumerate(zip(names, types, strict=True))
-    )

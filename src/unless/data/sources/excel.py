@@ -1,9 +1,9 @@
-"""Spreadsheets become CSV here, in a child process: what a file claims is checked before it is believed.
+"""Spreadsheets, through python-calamine where it is installed: one sheet, its first row as header.
 
-A few bytes can say that a sheet has 17 billion cells, and the reader, python-calamine, would allocate them.
-So a sheet is first looked through in small blocks: how many bytes it unpacks to, how many cells it has, and
-how far they reach. The reader then gets the memory that such a sheet needs. Nothing is imported that takes
-long.
+A child process writes the sheet as CSV, and checks before that what the file claims: a few bytes can say that
+a sheet has 17 billion cells, and the reader would allocate them. So a sheet is first looked through in small
+blocks: how many bytes it unpacks to, how many cells it has, and how far they reach. The reader then gets the
+memory that such a sheet needs. The child imports this file, so nothing is imported here that takes long.
 """
 
 import csv
@@ -11,14 +11,20 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unless.data.labels import to_label
-from unless.data.unpacking import check_list
+from unless.data.sources.unpacking import check_list
 from unless.errors import DataError, MissingExtra
 from unless.runtime.child import allow_memory
 from unless.runtime.memory import show_memory
+
+if TYPE_CHECKING:
+    from unless.data.settings import Settings
+    from unless.data.sources.session import DuckDBSession, Source, TableFile
 
 # Sheets are XML, which packs well, though seldom to a fiftieth.
 SMALL, RATIO = 2**24, 100
@@ -33,12 +39,54 @@ _LONGEST_TEXT = 2**20
 _PER_CELL, _PER_SPANNED, _PER_BYTE, _ALONE = 112, 32, 1, 64 * 2**20
 _BLOCK = 2**19
 _SAVE = "save the sheet as CSV and name that."
-# How much of the names of sheets is told.
+# How much of the names of sheets the child reports.
 _LONGEST_NAME, _MOST_NAMES = 100, 100
 
 
-def write_sheet(source: str, target: str, suffix: str, title: str, sheet: str | int | None) -> dict[str, Any]:
-    """Write a sheet as CSV: the one asked for, else the first with a table; tell its name and all names."""
+def open_excel(file: "TableFile", session: "DuckDBSession", how: "Settings") -> "Source":
+    """Let a child process write one sheet as CSV, and open that."""
+    # Not at the top: the child needs neither, and starts in a third of the time.
+    from unless.data.domain import shorten
+    from unless.data.sources.delimited import open_delimited
+
+    if find_spec("python_calamine") is None:
+        raise needs_calamine(file.title)
+    target, report = session.write_in_child(
+        "unless.data.sources.excel:write_sheet",
+        {"source": str(file.path), "suffix": file.suffix, "title": file.title, "wanted": how.sheet},
+        stage="reading the sheet",
+        suffix=".csv",
+        packages=("python_calamine",),
+        memory=how.max_memory,
+        # Three times what a sheet of numbers takes.
+        seconds=4 + file.path.stat().st_size / 2**20,
+        way_out=_SAVE,
+    )
+    names, index = report["names"], report["index"]
+    if index is None and how.sheet is not None:
+        rest = shorten([name for name in names if name != str(how.sheet)], 50)
+        raise DataError(f"Sheet {how.sheet!r} of {file.title} is empty; name another one of {rest}.")
+    if index is None and report["n_sheets"] > 1:
+        raise DataError(
+            f"All {report['n_sheets']:,} sheets of {file.title} are empty; put the table in one of them."
+        )
+    if index is None:
+        raise DataError(f"The first sheet of {file.title} is empty; put the table there.")
+    plain = replace(how, delimiter=",", encoding=None)
+    source = open_delimited([replace(file, path=target, suffix=".csv")], session, plain)
+    others = [name for number, name in enumerate(names) if number != index]
+    if not others or how.sheet is not None:
+        # Who named the sheet knows which was read.
+        return replace(source, repair=None)
+    word = "another sheet is" if len(others) == 1 else "other sheets are"
+    note = f"Read sheet {report['read']!r}; {word} {shorten(others, 20)} (choose with sheet=)."
+    return replace(source, notes=(note,), repair=None)
+
+
+def write_sheet(
+    source: str, target: str, suffix: str, title: str, wanted: str | int | None
+) -> dict[str, Any]:
+    """Write a sheet as CSV: the one asked for, else the first with a table; return its name and all names."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -47,61 +95,62 @@ def write_sheet(source: str, target: str, suffix: str, title: str, sheet: str | 
         try:
             with CalamineWorkbook.from_path(source) as book:
                 names = [str(name) for name in book.sheet_names]
-                place = _write_some(book, _places(book, names, sheet, title), target, checked)
+                index = _write_some(book, _candidates(book, names, wanted, title), target, checked)
         except DataError:
             raise
         except (CalamineError, ValueError) as error:
             raise damaged(title, error) from None
     # The report of a child has a bound.
     shown = [name[:_LONGEST_NAME] for name in names[:_MOST_NAMES]]
-    name = names[place][:_LONGEST_NAME] if place is not None else ""
-    return {"read": name, "place": place, "names": shown, "n_sheets": len(names)}
+    name = names[index][:_LONGEST_NAME] if index is not None else ""
+    return {"read": name, "index": index, "names": shown, "n_sheets": len(names)}
 
 
-def _places(book: Any, names: list[str], sheet: str | int | None, title: str) -> list[int]:
+def _candidates(book: Any, names: list[str], wanted: str | int | None, title: str) -> list[int]:
     """Return the numbers of the sheets to look at, from 0."""
-    if sheet is None:
+    if wanted is None:
         listed = [
-            place
-            for place, one in enumerate(book.sheets_metadata)
+            index
+            for index, one in enumerate(book.sheets_metadata)
             if str(one.typ).endswith("WorkSheet") and str(one.visible).endswith("Visible")
         ]
         # What is hidden, or a chart, is read only where there is nothing else.
         return listed or list(range(len(names)))
-    if isinstance(sheet, str):
-        alike = [
-            place for place, name in enumerate(names) if name.strip().casefold() == sheet.strip().casefold()
-        ]
-        if sheet in names or len(alike) == 1:
-            return [names.index(sheet)] if sheet in names else alike
-    if str(sheet).isascii() and str(sheet).isdigit() and 1 <= int(sheet) <= len(names):
-        return [int(sheet) - 1]
+    if isinstance(wanted, str):
+        if wanted in names:
+            return [names.index(wanted)]
+        key = wanted.strip().casefold()
+        alike = [index for index, name in enumerate(names) if name.strip().casefold() == key]
+        if len(alike) == 1:
+            return alike
+    if str(wanted).isascii() and str(wanted).isdigit() and 1 <= int(wanted) <= len(names):
+        return [int(wanted) - 1]
     listed_names = ", ".join(repr(name[:_LONGEST_NAME]) for name in names[:_MOST_NAMES])
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    raise DataError(f"{title} has no sheet {sheet!r}; its sheets are {listed_names}{more}.")
+    raise DataError(f"{title} has no sheet {wanted!r}; its sheets are {listed_names}{more}.")
 
 
-def _write_some(book: Any, places: list[int], target: str, checked: "_Checked") -> int | None:
+def _write_some(book: Any, candidates: list[int], target: str, checked: "_Checked") -> int | None:
     """Write the first of these sheets that has a table, else the first that is not empty; return which."""
     filled: int | None = None
-    for place in places:
-        n_rows, n_lines = _write_one(book, place, target, checked)
-        if n_lines >= 2 or (n_rows and len(places) == 1):
-            return place
+    for index in candidates:
+        n_rows, n_lines = _write_one(book, index, target, checked)
+        if n_lines >= 2 or (n_rows and len(candidates) == 1):
+            return index
         if n_rows and filled is None:
-            filled = place
+            filled = index
     if filled is not None:
         _write_one(book, filled, target, checked)
     return filled
 
 
-def _write_one(book: Any, place: int, target: str, checked: "_Checked") -> tuple[int, int]:
+def _write_one(book: Any, index: int, target: str, checked: "_Checked") -> tuple[int, int]:
     """Write a sheet; return how many rows are not empty, and how many have two cells or more."""
     n_rows = n_lines = 0
-    checked.allow(place)
+    checked.allow(index)
     with Path(target).open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
-        for row in book.get_sheet_by_index(place).iter_rows():
+        for row in book.get_sheet_by_index(index).iter_rows():
             n_filled = sum(cell != "" for cell in row)
             if n_filled:
                 writer.writerow([to_label(cell) for cell in row])
@@ -152,7 +201,7 @@ def checked_book(source: Path, suffix: str, title: str) -> "Iterator[_Checked]":
 class _Checked:
     """A spreadsheet that needs no further look."""
 
-    def allow(self, place: int) -> None:
+    def allow(self, index: int) -> None:
         """Allow the memory that a sheet needs, or refuse it."""
 
 
@@ -208,8 +257,8 @@ class _CheckedArchive(_Checked):
         if "content.xml" in self._names:
             # The reader opens all sheets at once.
             spans = _ods_spans(self._counted.blocks("content.xml"))
-            for place, span in enumerate(spans):
-                span.check(_called(place, title))
+            for index, span in enumerate(spans):
+                span.check(_called(index, title))
             self._allow(*spans)
         elif "xl/workbook.bin" in self._names or suffix == ".xlsb":
             # Binary: its cells are not looked at, and the bound on memory must do.
@@ -227,25 +276,25 @@ class _CheckedArchive(_Checked):
         n_cells, area = (sum(getattr(span, name) for span in spans) for name in ("n_cells", "area"))
         allow_memory(_ALONE + _PER_CELL * n_cells + _PER_SPANNED * area + _PER_BYTE * self._counted.n_bytes)
 
-    def allow(self, place: int) -> None:
+    def allow(self, index: int) -> None:
         """Look through a sheet, and allow the memory that it needs."""
         if self._members is None:
             return
         span = _Span()
-        for name in self._members[place] if place < len(self._members) else _all_sheets(self._names):
+        for name in self._members[index] if index < len(self._members) else _all_sheets(self._names):
             _xlsx_span(self._counted.blocks(name), span)
-        span.check(_called(place, self.title))
+        span.check(_called(index, self.title))
         self._allow(span)
 
 
-def _called(place: int, title: str) -> str:
-    return f"The first sheet of {title}" if place == 0 else f"Sheet {place + 1} of {title}"
+def _called(index: int, title: str) -> str:
+    return f"The first sheet of {title}" if index == 0 else f"Sheet {index + 1} of {title}"
 
 
 def _sheet_members(names: set[str], counted: _Counted) -> list[list[str]]:
     """Return the member that holds each sheet; all that may, where that is not plain."""
-    places = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
-    book, rels = (b"".join(counted.blocks(name)) if name in names else b"" for name in places)
+    members = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
+    book, rels = (b"".join(counted.blocks(name)) if name in names else b"" for name in members)
     targets: dict[bytes, str] = {}
     for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):
         target = re.search(rb"\bTarget=[\"']([^\"']+)", link)
@@ -278,8 +327,8 @@ class _Span:
     def check(self, called: str) -> None:
         """Refuse a sheet that reaches further than any, or much further than it has cells."""
         if self.n_rows > _LAST_ROW or self.n_columns > _LAST_COLUMN:
-            place, last = ("row", _LAST_ROW) if self.n_rows > _LAST_ROW else ("column", _LAST_COLUMN)
-            raise DataError(f"{called} has a cell beyond {place} {last:,}, where spreadsheets end; {_SAVE}")
+            index, last = ("row", _LAST_ROW) if self.n_rows > _LAST_ROW else ("column", _LAST_COLUMN)
+            raise DataError(f"{called} has a cell beyond {index} {last:,}, where spreadsheets end; {_SAVE}")
         if self.area > _SPARE_CELLS + _SPAN * self.n_cells:
             raise DataError(
                 f"{called} spans {self.n_rows:,} rows and {self.n_columns:,} columns with "

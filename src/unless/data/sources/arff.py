@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import IO
 
-from unless.data.delimited import lines_of, open_delimited
 from unless.data.domain import shorten
-from unless.data.duck import DuckDBSession
-from unless.data.files import TableFile
 from unless.data.settings import Settings
-from unless.data.source import Source
+from unless.data.sources.delimited import lines_of, open_delimited
+from unless.data.sources.session import DuckDBSession, Source, TableFile
 from unless.errors import DataError, TooLarge, UnknownLevel
 
 # Far more than can be counted together.
@@ -30,7 +28,7 @@ class _Attribute:
 
 def open_arff(file: TableFile, session: DuckDBSession, how: Settings) -> Source:
     """Rewrite an ARFF file as CSV, open that, and add the declared levels."""
-    target = session.place(".csv")
+    target = session.temporary_path(".csv")
     try:
         with (
             file.path.open(encoding=how.encoding or "utf-8-sig") as stream,

@@ -1,8 +1,9 @@
-"""Files of Stata and SPSS become CSV here, in a child process, with a JSON file that tells of their columns.
+"""Files of Stata and SPSS, through pyreadstat where it is installed: labels of values are levels.
 
-The reader, pyreadstat, is a C library. Rows are read in chunks that fit into the memory; user-missing codes
-come as missing. A column with value labels is written twice: its values, and the number of the label of each.
-Nothing is imported that takes long.
+A child process writes the rows as CSV and, beside it, a JSON file that describes the columns: pyreadstat is a
+C library. Rows are read in chunks that fit into the memory; user-missing codes come as missing. A column with
+value labels is written twice: its values, and the number of the label of each. The child imports this file,
+so nothing is imported here that takes long.
 """
 
 import csv
@@ -11,18 +12,102 @@ import os
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unless.data.labels import to_label
 from unless.errors import DataError, MissingExtra
 from unless.runtime.child import allow_memory
+from unless.runtime.memory import show_memory
+
+if TYPE_CHECKING:
+    from unless.data.settings import Settings
+    from unless.data.sources.session import DuckDBSession, Source, TableFile
 
 READERS = {".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por"}
 # What a cell takes as an object of Python, besides the characters of a text.
 _PER_CELL = 64
 # Values without a label that are told apart; with more, a column is one of numbers.
 _MOST_UNLABELLED = 64
+_TYPES = {"integer": "BIGINT", "float": "DOUBLE", "date": "DATE", "moment": "TIMESTAMP", "text": "VARCHAR"}
+# Labels and names; an interview of 10,000 questions has some MiB.
+_MOST_ABOUT = 2**26
+# Address space of Python, numpy and pyreadstat.
+_ALONE = 2**27
+_SAVE = "save it as CSV and name that."
+
+
+def open_labelled(file: "TableFile", session: "DuckDBSession", how: "Settings") -> "Source":
+    """Let a child process write the rows as CSV, and open that with the labels of its values."""
+    # Not at the top: the child needs none of it, and starts in a third of the time.
+    from unless.data.domain import shorten
+    from unless.data.sources.session import Field, Source, quoted, table_names, typed_fields
+
+    if find_spec("pyreadstat") is None:
+        raise needs_pyreadstat(file.title)
+    target, _ = session.write_in_child(
+        "unless.data.sources.labelled:write_rows",
+        {
+            "source": str(file.path),
+            "suffix": file.suffix if file.suffix in READERS else _ending(file.path),
+            "title": file.title,
+            "memory": how.max_memory,
+            "encoding": how.encoding,
+        },
+        stage="reading the file",
+        suffix=".csv",
+        packages=("pyreadstat", "numpy", "narwhals"),
+        memory=how.max_memory + _ALONE,
+        # Packed rows become more; a large file is begun again for every chunk.
+        seconds=20 + 20 * file.path.stat().st_size / 2**20,
+        way_out=_SAVE,
+    )
+    about = _about(Path(f"{target}.json"), file.title)
+    columns = about["columns"]
+    names = table_names(about["names"], file.title, how)
+    fields = typed_fields(names, [_TYPES[one["kind"]] for one in columns])
+    types: list[str] = []
+    partly: list[str] = []
+    for position, (name, one) in enumerate(zip(names, columns, strict=True)):
+        types.append(f"'c{position}': '{_TYPES[one['kind']]}'")
+        if one["has_labels"]:
+            types.append(f"'p{position}': 'INTEGER'")
+        if one["is_labelled"]:
+            labels = tuple(one["labels"])
+            levels = tuple(dict.fromkeys(labels[code] for code in one["order"]))
+            made = Field(name, f"p{position}", "code", "category", labels, levels, is_ordered=one["ordered"])
+            fields[position] = made
+        elif one["has_labels"] and one["n_labelled"]:
+            partly.append(name)
+    relation = (
+        f"read_csv([{quoted(str(target))}], auto_detect = false, header = false, delim = ',', quote = '\"', "
+        f"escape = '\"', nullstr = '', columns = {{{', '.join(types)}}}) as t"
+    )
+    verb = (
+        "has labels for some of its values, and is"
+        if len(partly) == 1
+        else "have labels for some values, and are"
+    )
+    notes = (f"{shorten(partly)} {verb} read without them.",) if partly else ()
+    wanted = tuple(field for field in fields if how.wants(field.name))
+    return Source(file.title, relation, names, wanted, notes=notes)
+
+
+def _ending(path: Path) -> str:
+    """Return the ending that suits a file whose name has none of them, by its first bytes."""
+    with path.open("rb") as stream:
+        return ".dta" if stream.read(7) == b"<stata_" else ".sav"
+
+
+def _about(path: Path, title: str) -> dict[str, Any]:
+    """Read what the child wrote of the columns."""
+    if path.stat().st_size > _MOST_ABOUT:
+        raise DataError(f"{title} has more than {show_memory(_MOST_ABOUT)} of names and labels; {_SAVE}")
+    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if not about["names"]:
+        raise DataError(f"{title} has no columns; give a table with columns and rows.")
+    return about
 
 
 def needs_pyreadstat(title: str) -> MissingExtra:
@@ -54,8 +139,8 @@ def write_rows(
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OverflowError, ValueError) as error:
         why = " ".join(str(error).split()).rstrip(".")[:100]
         raise DataError(f"{title} is damaged or of another format ({why}); save it again.") from None
-    told = {"names": names, "columns": [one.told() for one in columns], "n_rows": n_rows}
-    Path(f"{target}.json").write_text(json.dumps(told), encoding="utf-8")
+    about_all = {"names": names, "columns": [one.to_dict() for one in columns], "n_rows": n_rows}
+    Path(f"{target}.json").write_text(json.dumps(about_all), encoding="utf-8")
     return {"n_rows": n_rows}
 
 
@@ -98,14 +183,14 @@ class _Labels:
         is_text = about.readstat_variable_types.get(name) == "string"
         missing = (about.missing_ranges or {}).get(name) or []
         # Codes of Stata for missing values are letters, which no number is.
-        kept = {
+        labels = {
             value: " ".join(str(label).split()) or to_label(value)
             for value, label in given.items()
             if isinstance(value, str) == is_text and not _is_missing(value, missing)
         }
-        self.places = {value: place for place, value in enumerate(sorted(kept))}
-        self.labels = [kept[value] for value in self.places]
-        self.n_given = len(kept)
+        self.codes = {value: code for code, value in enumerate(sorted(labels))}
+        self.labels = [labels[value] for value in self.codes]
+        self.n_given = len(labels)
         self.ordered = about.variable_measure.get(name) == "ordinal"
         self.kinds: set[str] = set()
         self.seen: set[int] = set()
@@ -122,25 +207,25 @@ class _Labels:
         if not self.n_given:
             return [written]
         codes = [
-            -1 if text is None else self._place(value) for value, text in zip(values, written, strict=True)
+            -1 if text is None else self._code(value) for value, text in zip(values, written, strict=True)
         ]
         self.seen.update(codes)
         return [written, codes]
 
-    def _place(self, value: Any) -> int:
-        place = self.places.get(value)
-        if place is None:
-            if len(self.places) - self.n_given >= _MOST_UNLABELLED:
+    def _code(self, value: Any) -> int:
+        code = self.codes.get(value)
+        if code is None:
+            if len(self.codes) - self.n_given >= _MOST_UNLABELLED:
                 return -2
-            place = self.places[value] = len(self.labels)
+            code = self.codes[value] = len(self.labels)
             self.labels.append(to_label(value))
-        return place
+        return code
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return what is known of the column now that all its values were seen."""
-        n_labelled = sum(0 <= place < self.n_given for place in self.seen)
+        n_labelled = sum(0 <= code < self.n_given for code in self.seen)
         n_others = len(self.labels) - self.n_given
-        order = [place for _, place in sorted(self.places.items())]
+        order = [code for _, code in sorted(self.codes.items())]
         return {
             "kind": next(iter(self.kinds)) if len(self.kinds) == 1 else _wider(self.kinds),
             "has_labels": bool(self.n_given),
