@@ -473,14 +473,6 @@ def successive_halving(
         rung += 1
 
 
-def n_on_rungs(n_settings: int, share: int = SHARE) -> list[int]:
-    """Return how many settings get to each rung."""
-    there = [n_settings]
-    while there[-1] > share:
-        there.append(-(-there[-1] // share))
-    return there
-
-
 class HalvingSearch:
     """Numbers of draws, pruning and priors, judged by the pseudo-log-likelihood of unseen rows."""
 
@@ -511,9 +503,11 @@ class HalvingSearch:
         `tried` then has a record of each; what did not fit the memory allowed has no score.
         """
         n_candidates = len(self.candidates)
-        # Each rung allows twice the work of the one before.
-        work = (n_there << rung for rung, n_there in enumerate(n_on_rungs(n_candidates)))
-        self.bar.begin("choosing", sum(work))
+        # Each rung has a share of the candidates and allows twice the work of the one before.
+        on_rungs = [n_candidates]
+        while on_rungs[-1] > SHARE:
+            on_rungs.append(-(-on_rungs[-1] // SHARE))
+        self.bar.begin("choosing", sum(n_there << rung for rung, n_there in enumerate(on_rungs)))
         best, scores, rungs = successive_halving(n_candidates, self._advance)
         if best not in self.weighed:
             raise TooLarge(
