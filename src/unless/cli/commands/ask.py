@@ -4,8 +4,10 @@ from typing import Any
 
 import click
 
-from unless.cli.options import QUOTING, Written, assignment, gathered
-from unless.cli.reading import matching_options
+from unless.cli.files import open_record, table_of, with_database
+from unless.cli.options import QUOTING, context_option, gathered, matching_options
+from unless.cli.output import say, say_json, say_notes
+from unless.data.showing import visible
 
 
 @click.command(
@@ -51,13 +53,7 @@ from unless.cli.reading import matching_options
 @click.option(
     "--given", "-g", metavar="NAME", multiple=True, help="Hold this column fixed; repeat it for more."
 )
-@click.option(
-    "--context",
-    "-c",
-    type=Written("NAME=LABEL", assignment),
-    multiple=True,
-    help="Ask only where NAME is LABEL; repeat it to narrow the context.",
-)
+@context_option("Ask only where NAME is LABEL; repeat it to narrow the context.")
 @click.option(
     "--table",
     metavar="FILE",
@@ -75,21 +71,17 @@ def command(
     context: tuple[tuple[str, str], ...],
     table: tuple[str, ...],
     as_json: bool,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Ask whether the columns A and B of MODEL go together, given others or in a context.
 
     MODEL, or a table, may be a pipe, or - for standard input.
     """
-    from unless.cli.display import say, say_json
-    from unless.cli.models import open_record
-    from unless.cli.reading import say_notes, table_of, with_database
-    from unless.cli.wording import visible
     from unless.knowledge.asking import ask
 
-    table = with_database(table, reading)
+    table = with_database(table, options)
     record = open_record(model)
-    data = table_of(record, table, reading, model)
+    data = table_of(record, table, options, model)
     if data is None:
         raise click.UsageError("This model keeps no rows; name the table as well: --table FILE")
     if table:

@@ -6,8 +6,11 @@ from typing import Any
 
 import click
 
-from unless.cli.options import QUOTING
-from unless.cli.reading import preparing_options
+from unless.cli.failures import in_options
+from unless.cli.files import check_output, found_files, source_of, with_database
+from unless.cli.options import QUOTING, preparing_options, settings_of
+from unless.cli.output import busy, count, note, say, say_json
+from unless.data.showing import visible
 
 
 @click.command(
@@ -47,11 +50,6 @@ from unless.cli.reading import preparing_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: Any) -> None:
     """Show what would be done with each column of a table, in one FILE or several with the same columns."""
-    from unless.cli.display import busy, note, say, say_json
-    from unless.cli.failures import in_options
-    from unless.cli.reading import found_files, settings_of, source_of, with_database
-    from unless.cli.wording import count, visible
-    from unless.cli.writing import check_output
     from unless.data.prepare import prepare
 
     files = with_database(files, options, required=True)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from unless.cli.files import check_output
+from unless.cli.output import count, say, say_json
+
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
 
@@ -42,7 +45,6 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 @click.option("--json", "as_json", is_flag=True, help="List as JSON.")
 def command(name: str | None, output: str | None, counts: bool, as_json: bool, **made: Any) -> None:
     """List the bundled tables, or write the one called NAME as CSV."""
-    from unless.cli.writing import check_output
     from unless.runtime.files import replacing
 
     sizes = {option: value for option, value in made.items() if value is not None}
@@ -97,8 +99,6 @@ def _write(data: "Dataset", stream: TextIO, counts: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from unless.cli.display import say, say_json
-    from unless.cli.wording import count
     from unless.datasets import catalogue
 
     described = catalogue().values()

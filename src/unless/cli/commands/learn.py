@@ -9,8 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import QUOTING, Written, assignment, gathered, jobs, names, pair, stacked
-from unless.cli.reading import reading_options
+from unless.cli.files import check_output, found_files, read_files, read_like, with_database
+from unless.cli.options import (
+    QUOTING,
+    Written,
+    assignment,
+    gathered,
+    jobs_option,
+    names,
+    pair,
+    quiet_option,
+    reading_options,
+    stacked,
+    target_option,
+)
+from unless.cli.output import (
+    LEGEND,
+    busy,
+    count,
+    document,
+    either,
+    note,
+    say,
+    say_json,
+    say_plan,
+    say_statements,
+    summary,
+)
+from unless.data.showing import visible
 from unless.learners.learning import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
@@ -86,7 +112,7 @@ learning_options = stacked(
         type=click.Path(),
         help="Judge settings by this table, where the learner tries several (a share of the rows).",
     ),
-    click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1)."),
+    jobs_option,
     click.option(
         "--work-dir",
         metavar="FOLDER",
@@ -171,11 +197,11 @@ def _value(text: str) -> Any:
 )
 @reading_options
 @learning_options
-@click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
+@target_option
 @click.option(
     "--no-rows", is_flag=True, help="Leave the rows of the table out of MODEL; its statements are kept."
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
+@quiet_option
 @click.option(
     "--json",
     "as_json",
@@ -196,10 +222,6 @@ def command(
     Reads CSV, TSV, Parquet, JSON lines, ARFF, Excel, SQLite, DuckDB, Stata and SPSS, also compressed; FILE
     may be a pipe, or - for standard input.
     """
-    from unless.cli.display import busy, note, say_json
-    from unless.cli.reading import found_files, read_files, say_plan, with_database
-    from unless.cli.wording import visible
-    from unless.cli.writing import check_output
     from unless.learners.files import save
 
     files = with_database(files, options, required=True)
@@ -222,7 +244,7 @@ def command(
         plan = None if data.plan is None else data.plan.to_dict()
         say_json({"model": output, "plan": plan, **_document(learner)})
     elif not quiet:
-        _tell(learner)
+        _say_learned(learner)
         note(f"\nSaved. See more of it with: unless show {visible(quote(output))}")
         if no_rows:
             note(WITHOUT_ROWS)
@@ -246,7 +268,6 @@ def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
 
 def _refuse_unknown(learner: "type[Estimator]", given: Iterable[str]) -> None:
     """Refuse an option that the learner has no use for, and name the learners that have."""
-    from unless.cli.wording import either
     from unless.learners.registry import LEARNERS
 
     options = {one.name: one.opts[0] for one in click.get_current_context().command.params}
@@ -268,7 +289,6 @@ def _check_rows(learner: "Estimator") -> None:
 
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
-    from unless.cli.reading import read_like
     from unless.learners.registry import learner_named
     from unless.learners.selection import FeatureLearner
 
@@ -282,7 +302,6 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
 
 
 def _document(learner: "Estimator") -> dict[str, Any]:
-    from unless.cli.telling import document
     from unless.learners.base import make_record
 
     record = make_record(learner, rows=False, statements=False)
@@ -290,10 +309,7 @@ def _document(learner: "Estimator") -> dict[str, Any]:
     return document(learner.statements_, record.domain, learner.data_.n_rows, {}, about)
 
 
-def _tell(learner: "Estimator") -> None:
-    from unless.cli.display import say
-    from unless.cli.telling import LEGEND, say_statements, summary
-    from unless.cli.wording import count
+def _say_learned(learner: "Estimator") -> None:
 
     data, structure = learner.data_, learner.structure_
     columns = count(data.n_variables, "column")

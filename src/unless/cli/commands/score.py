@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import Written, names
-from unless.cli.reading import matching_options
+from unless.cli.files import read_like, with_database
+from unless.cli.options import Written, matching_options, names
+from unless.cli.output import MEASURES, count, note, number, say, say_json, say_notes, say_table
+from unless.data.showing import visible
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -60,9 +62,6 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
 
     MODEL or FILE may be a pipe, or - for standard input.
     """
-    from unless.cli.display import note, number, say_json
-    from unless.cli.reading import read_like, say_notes, with_database
-    from unless.cli.wording import count
     from unless.formats.catalogue import read_model
     from unless.inference.completing import incomplete_rows
 
@@ -85,7 +84,7 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
         }
         say_json({"format": "unless-score", "version": 1, **document})
     else:
-        _tell(value, shares if by_variable else {}, measure, n_rows)
+        _say_score(value, shares if by_variable else {}, measure, n_rows)
 
 
 def _measure(options: dict[str, Any], by_variable: bool) -> str:
@@ -125,10 +124,7 @@ def _score(
     return net.score(data, max_memory=max_memory), {}
 
 
-def _tell(value: float, shares: dict[str, float], measure: str, n_rows: int) -> None:
-    from unless.cli.display import note, say, say_table
-    from unless.cli.models import MEASURES
-    from unless.cli.wording import count, visible
+def _say_score(value: float, shares: dict[str, float], measure: str, n_rows: int) -> None:
 
     say(f"{MEASURES[measure]} per row: {value:.6f} ({count(n_rows, 'row')})")
     if value == float("-inf"):

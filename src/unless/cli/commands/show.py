@@ -1,11 +1,38 @@
 """`unless show`: what a saved model says, everywhere or in a context."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import QUOTING, Written, assignment, gathered
-from unless.cli.reading import matching_options
+from unless.cli.files import open_record, table_of, with_database
+from unless.cli.options import QUOTING, context_option, gathered, matching_options, target_option
+from unless.cli.output import (
+    LEGEND,
+    context_text,
+    cost_of,
+    count,
+    document,
+    edge_text,
+    of,
+    say,
+    say_json,
+    say_notes,
+    say_statements,
+    say_states,
+    say_table,
+    size_of,
+    size_text,
+    variables,
+)
+from unless.data.showing import visible
+from unless.errors import FileFormatError, UnlessError
+
+if TYPE_CHECKING:
+    from unless.data.dataset import Dataset
+    from unless.formats.record import Record
+    from unless.knowledge.statements import Statements
+    from unless.structures.pairs import Edge
 
 
 @click.command(
@@ -82,14 +109,8 @@ from unless.cli.reading import matching_options
 )
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
-@click.option(
-    "--context",
-    "-c",
-    type=Written("NAME=LABEL", assignment),
-    multiple=True,
-    help="Read the findings where NAME is LABEL; repeat it to narrow the context.",
-)
-@click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
+@context_option("Read the findings where NAME is LABEL; repeat it to narrow the context.")
+@target_option
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @matching_options
 def command(
@@ -98,7 +119,7 @@ def command(
     context: tuple[tuple[str, str], ...],
     target: str | None,
     as_json: bool,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Say what is linked in MODEL, and when, everywhere or in a context.
 
@@ -106,17 +127,14 @@ def command(
     keeps neither statements nor rows is shown as the pairs that it links. MODEL or FILE may be a pipe, or
     - for standard input.
     """
-    from unless.cli.models import open_record, statements_of
-    from unless.cli.reading import say_notes, table_of, with_database
-
     # The record and not the learner: showing needs no kernels.
-    files = with_database(files, reading)
+    files = with_database(files, options)
     record = open_record(model)
     where = gathered("--context", context)
-    data = table_of(record, files, reading, model)
+    data = table_of(record, files, options, model)
     if files and data is not None:
         say_notes(data)
-    statements = statements_of(record, model, data if files else None)
+    statements = _statements_of(record, model, data if files else None)
     if statements is None:
         if target is not None:
             raise click.UsageError("--target needs rows, and this model keeps none; name the table as well")
@@ -129,8 +147,6 @@ def command(
 
 
 def _show_statements(record: Any, statements: Any, data: Any, context: dict[str, str], as_json: bool) -> None:
-    from unless.cli.display import say_json
-    from unless.cli.telling import document
     from unless.structures.structure import observed
 
     held = record.domain.encode(context)
@@ -148,24 +164,20 @@ def _show_statements(record: Any, statements: Any, data: Any, context: dict[str,
         say_json(document(statements, record.domain, n_rows, labels, about))
         return
     whole = n_rows if data is None else data.n_rows
-    _tell(statements, record, (n_rows, whole), labels)
+    _say_all(statements, record, (n_rows, whole), labels)
 
 
 def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
-    from unless.cli.display import say_json
-    from unless.cli.plain import say_structure, structure_document
-
     if as_json:
         about = record.learner, record.settings, record.results
-        say_json(structure_document(record.structure, context, *about))
+        say_json(_structure_document(record.structure, context, *about))
         return
-    say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
+    _say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
 
-def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]) -> None:
-    from unless.cli.display import say
-    from unless.cli.telling import LEGEND, context_text, say_statements, say_states
-    from unless.cli.wording import count, of, visible
+def _say_all(
+    statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]
+) -> None:
     from unless.data.drawing import SURVEY
 
     part, whole = rows
@@ -188,13 +200,104 @@ def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], con
 
 
 def _size(structure: Any) -> str:
-    from unless.cli.models import size_text, told
-    from unless.cli.wording import count
 
     if structure.kind == "links":
         # Its links are proposals; what is said of them follows.
         return count(len(structure.domain), "column")
     if structure.kind != "contexts":
-        return size_text(told(structure))
+        return size_text(size_of(structure))
     columns, contexts = count(len(structure.domain), "column"), count(len(structure), "context")
     return f"{columns}, {contexts}, {count(structure.n_graphs, 'different graph')}"
+
+
+def _statements_of(record: "Record", path: str, data: "Dataset | None" = None) -> "Statements | None":
+    """Return what a file says: as kept, or of the table given; None where it keeps neither words nor rows."""
+    from unless.knowledge.explaining import explain_as_learned
+    from unless.knowledge.keeping import read_statements
+
+    if data is None and record.statements is not None:
+        try:
+            return read_statements(record.statements, record.domain)
+        except UnlessError as error:
+            raise FileFormatError(f"{path!r} is damaged: {str(error).rstrip('.')}.") from None
+    table = record.table if data is None else data
+    return None if table is None else explain_as_learned(record.structure, table, record.settings)
+
+
+def _say_structure(structure: Any, context: Mapping[str, str], title: str = "") -> None:
+    """Print the pairs a structure links, or refuse a context before anything is printed."""
+    from unless.structures.pairs import n_pairs
+
+    links = _links(structure, context)
+    if title:
+        say(title)
+    columns = count(len(structure.domain), "column")
+    pairs = of(len(links), n_pairs(len(structure.domain)), "pair")
+    headers: tuple[str, ...] = ("Pair",)
+    where = f" where {context_text(context)}" if context else ""
+    if structure.kind == "graph":
+        say(f"A graph over {columns}: {pairs} linked, everywhere.")
+        rows: list[tuple[str, ...]] = [(edge_text(edge),) for edge in sorted(links)]
+    elif structure.kind == "links":
+        say(f"A graph with gates over {columns}{where}: {pairs} linked.")
+        headers = ("Pair", "Linked")
+        rows = [(edge_text(edge), visible(_region_text(structure, edge))) for edge in sorted(links)]
+    else:
+        features = count(structure.indicators().n_compatible(context), "feature")
+        say(f"{features} over {columns}{where}: {pairs} together in a feature.")
+        headers = ("Pair", "Features with both")
+        ranked = sorted(links, key=lambda edge: (-links[edge], edge))
+        rows = [(edge_text(edge), f"{links[edge]:,}") for edge in ranked]
+    if rows:
+        say()
+        say_table(headers, rows, numbers=() if structure.kind == "links" else (1,))
+
+
+def _structure_document(
+    structure: Any,
+    context: Mapping[str, str],
+    learner: str | None,
+    settings: Mapping[str, Any],
+    results: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Make the JSON that `unless show --help` describes for structures without contexts."""
+    links = _links(structure, context)
+    common = {
+        "version": 1,
+        "learner": learner,
+        "settings": dict(settings),
+        "results": cost_of(results),
+        "variables": variables(structure.domain),
+    }
+    if structure.kind == "graph":
+        return {"format": "unless-graph", **common, "links": [{"pair": list(edge)} for edge in sorted(links)]}
+    if structure.kind == "links":
+        linked = [
+            {"pair": list(edge), "regions": [region.to_dict() for region in structure.regions(*edge)]}
+            for edge in sorted(links)
+        ]
+        return {"format": "unless-labelled-graph", **common, "context": dict(context), "links": linked}
+    return {
+        "format": "unless-features",
+        **common,
+        "context": dict(context),
+        "n_features": structure.indicators().n_compatible(context),
+        "links": [{"pair": list(edge), "n_features": links[edge]} for edge in sorted(links)],
+    }
+
+
+def _links(structure: Any, context: Mapping[str, str]) -> "dict[Edge, int]":
+    if structure.kind == "links":
+        return dict.fromkeys(structure.given(context).edges, 1)
+    if structure.kind == "graph":
+        if context:
+            raise click.UsageError("a graph is the same in every context; leave out --context")
+        return dict.fromkeys(structure.edges, 1)
+    counts: dict[Edge, int] = structure.indicators().pair_counts(context)
+    return counts
+
+
+def _region_text(graph: Any, edge: "Edge") -> str:
+    if graph.has_edge(*edge):
+        return "everywhere"
+    return " or ".join(f"where {region}" for region in graph.regions(*edge))
