@@ -289,8 +289,8 @@ def _check_rows(learner: "Estimator") -> None:
 
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
+    from unless.learners.feature_search import FeatureLearner
     from unless.learners.registry import learner_named
-    from unless.learners.selection import FeatureLearner
 
     if options["validation"] is None:
         return {}

@@ -101,8 +101,7 @@ def _write(
     from unless.formats.text import ending_of, take
     from unless.learners.base import Estimator
     from unless.learners.files import load
-    from unless.report.build import Source
-    from unless.report.writing import write_report
+    from unless.report.writing import Provenance, write_report
 
     taken = take(model)
     learned = load(taken) if ending_of(taken) == ".unless" else open_record(taken).structure
@@ -119,4 +118,5 @@ def _write(
         learned.report(output, data=data, network=net, **about)
         return
     # A model's own rows come without a word on how they were read.
-    write_report(structure, data, output, network=net, source=None if files else Source(), **about)
+    source = None if files else Provenance()
+    write_report(structure, data, output, network=net, source=source, **about)
