@@ -125,7 +125,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         cluster_column=cluster_column,
         strata_column=strata_column,
     )
-    source = with_connection(source, connection)
+    if connection is not None:
+        source = with_connection(source, connection)
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (

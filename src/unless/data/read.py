@@ -154,7 +154,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         cluster_column=cluster_column,
         strata_column=strata_column,
     )
-    source = with_connection(source, connection)
+    if connection is not None:
+        source = with_connection(source, connection)
     if isinstance(source, Dataset):
         return _read_again(source, how)
     if plan is None or isinstance(plan, Beside):

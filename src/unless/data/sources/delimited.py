@@ -242,7 +242,8 @@ def _text(
         path, encoding = session.temporary_path(".txt"), "utf-8-sig"
         session.run(
             f"copy (select line from read_csv([{quoted(str(file.path))}], auto_detect = false, "
-            "header = false, delim = chr(1), quote = '', escape = '', strict_mode = false, columns = {'line': 'VARCHAR'})"
+            "header = false, delim = chr(1), quote = '', escape = '', strict_mode = false, "
+            "columns = {'line': 'VARCHAR'})"
             f"{'' if n_lines is None else f' limit {n_lines}'}) "
             f"to {quoted(str(path))} (format csv, header false, quote '', escape '', delim chr(1))"
         )

@@ -381,7 +381,7 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
     hidden = set(row_numbers(source))
     shown = [name for name in source.names if name not in hidden]
     asked = shown if how.columns is None else how.columns
-    aside = {how.count_column, *_aside(how)}
+    aside = {how.count_column, *_design_columns(how)}
     names = tuple(name for name in asked if name not in aside)
     if len(names) < 2:
         have = f"one column, {names[0]!r}," if names else "no column"
@@ -393,7 +393,7 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
     return fields, count
 
 
-def _aside(how: Settings) -> list[str]:
+def _design_columns(how: Settings) -> list[str]:
     """Return the columns that say how rows were drawn; strata that are named in columns= are related, too."""
     return [name for says, name in how.design.items() if says != "strata" or name not in (how.columns or ())]
 
