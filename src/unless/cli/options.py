@@ -14,6 +14,11 @@ QUOTING = (
 )
 
 
+def epilog_of(documentation: str | None) -> str:
+    """Return what the help of a command ends with: the docstring of its file, without the first line."""
+    return (documentation or "").partition("\n")[2].replace("\\b", "\b").replace("{QUOTING}", QUOTING)
+
+
 # Generic only in newer versions of click.
 class Written(click.ParamType):  # type: ignore[type-arg]
     """A text read by a function that raises ValueError, with a sentence, when it cannot."""

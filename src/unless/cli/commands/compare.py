@@ -1,6 +1,42 @@
-"""`unless compare`: which links differ between two tables, or between the groups of one."""
+r"""`unless compare`: which links differ between two tables, or between the groups of one.
 
-# ruff: noqa: S608 (a query in an example is not run)
+A link is gained, lost, stronger or weaker only where a test of the difference shows it, corrected for the
+number of pairs; of all other pairs no difference is shown, which does not mean that there is none. Models
+that keep their rows are compared by them. Two models without rows, or with --table, are compared as
+structures: that is no test, and says nothing of what chance would do.
+
+{QUOTING}
+
+\b
+Examples:
+  unless compare 2023.csv 2024.csv
+  unless compare survey.csv --by Region
+  unless compare --database shop.db --sql "select * from orders" --by city
+  unless compare 2023.unless 2024.unless --json
+  unless compare ggs.unless csgs.unless --table survey.csv
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-changes", 2
+  is_test           whether differences were tested; else the document
+                    has first, second and structures: in how many
+                    contexts, or rows, each pair is linked in both (tp),
+                    in the second (fp), in the first (fn), nowhere (tn)
+  sides             name and n_rows of what is compared
+  settings          fdr, effect, correction, and by
+  notes             what was left out
+  pairs             one for each pair, those that differ first:
+    kind            "gained", "lost", "stronger", "weaker", "other" or
+                    "not shown"
+    pair            two names, sorted
+    where           the first and the second in words, or null
+    given           the columns held fixed
+    statistic, df, p, q   the test that both are alike
+    limit           the largest difference of V not ruled out (95 %)
+    more_rows       that would rule out `effect`, about, or null
+    first, second   the link there, as `unless show --json` has it
+    sentence        all of this in English
+"""
 
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -9,7 +45,7 @@ import click
 from click.core import ParameterSource
 
 from unless.cli.files import open_record, read_files, read_like, with_database
-from unless.cli.options import MATCHING, QUOTING, reading_options
+from unless.cli.options import MATCHING, epilog_of, reading_options
 from unless.cli.output import busy, count, say, say_json
 from unless.data.showing import visible
 from unless.errors import SettingError
@@ -24,44 +60,7 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     short_help="Say which links differ between two tables, or between the groups of one.",
-    epilog=f"""
-    A link is gained, lost, stronger or weaker only where a test of the difference shows it, corrected for the
-    number of pairs; of all other pairs no difference is shown, which does not mean that there is none. Models
-    that keep their rows are compared by them. Two models without rows, or with --table, are compared as
-    structures: that is no test, and says nothing of what chance would do.
-
-    {QUOTING}
-
-    \b
-    Examples:
-      unless compare 2023.csv 2024.csv
-      unless compare survey.csv --by Region
-      unless compare --database shop.db --sql "select * from orders" --by city
-      unless compare 2023.unless 2024.unless --json
-      unless compare ggs.unless csgs.unless --table survey.csv
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-changes", 2
-      is_test           whether differences were tested; else the document
-                        has first, second and structures: in how many
-                        contexts, or rows, each pair is linked in both (tp),
-                        in the second (fp), in the first (fn), nowhere (tn)
-      sides             name and n_rows of what is compared
-      settings          fdr, effect, correction, and by
-      notes             what was left out
-      pairs             one for each pair, those that differ first:
-        kind            "gained", "lost", "stronger", "weaker", "other" or
-                        "not shown"
-        pair            two names, sorted
-        where           the first and the second in words, or null
-        given           the columns held fixed
-        statistic, df, p, q   the test that both are alike
-        limit           the largest difference of V not ruled out (95 %)
-        more_rows       that would rule out `effect`, about, or null
-        first, second   the link there, as `unless show --json` has it
-        sentence        all of this in English
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("files", metavar="A B | TABLE", nargs=-1, type=click.Path())
 @click.option("--by", metavar="NAME", help="Compare the groups that this column of a table makes.")

@@ -1,4 +1,26 @@
-"""`unless convert`: a model or a graph in another format."""
+r"""`unless convert`: a model or a graph in another format.
+
+Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json and
+.bif, which gets a directed network with the same joint distribution. Graphs: .graphml and .unless; of a
+model, .graphml gets the graph alone. Names have no place in .mn and .uai: they lie beside, in a file that
+ends in .names.json.
+
+\b
+Examples:
+  unless convert fitted.unless fitted.mn
+  unless convert network.bif network.uai
+  unless convert fitted.unless fitted.bif
+  unless convert learned.unless graph.graphml
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-conversion", 1
+  input, output     the two files
+  names             the file that holds the names, or null
+  kind              what was written: "model", "graph", "features"
+                    or "contexts" (a graph for each context)
+  n_variables, and n_features, n_edges or n_contexts
+"""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -6,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import GRAPHS, MODELS, NAMELESS, check_model_output, open_record
+from unless.cli.options import epilog_of
 from unless.cli.output import note, say, say_json, size_of, size_text
 from unless.data.showing import visible
 from unless.errors import SettingError
@@ -18,28 +41,7 @@ if TYPE_CHECKING:
 @click.command(
     "convert",
     short_help="Write a model or a graph in another format.",
-    epilog="""
-    Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json and
-    .bif, which gets a directed network with the same joint distribution. Graphs: .graphml and .unless; of a
-    model, .graphml gets the graph alone. Names have no place in .mn and .uai: they lie beside, in a file that
-    ends in .names.json.
-
-    \b
-    Examples:
-      unless convert fitted.unless fitted.mn
-      unless convert network.bif network.uai
-      unless convert fitted.unless fitted.bif
-      unless convert learned.unless graph.graphml
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-conversion", 1
-      input, output     the two files
-      names             the file that holds the names, or null
-      kind              what was written: "model", "graph", "features"
-                        or "contexts" (a graph for each context)
-      n_variables, and n_features, n_edges or n_contexts
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())

@@ -1,4 +1,11 @@
-"""`unless datasets`: the bundled tables and the generator, listed or written as CSV."""
+r"""`unless datasets`: the bundled tables and the generator, listed or written as CSV.
+
+\b
+Examples:
+  unless datasets
+  unless datasets ucb_admissions -o berkeley.csv
+  unless datasets csi --variables 6 --rows 1000 --seed 0 -o made.csv
+"""
 
 import csv
 import io
@@ -9,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from unless.cli.files import check_output
+from unless.cli.options import epilog_of
 from unless.cli.output import count, say, say_json
 
 if TYPE_CHECKING:
@@ -25,13 +33,7 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 @click.command(
     "datasets",
     short_help="List the bundled tables, or write one as CSV.",
-    epilog="""
-    \b
-    Examples:
-      unless datasets
-      unless datasets ucb_admissions -o berkeley.csv
-      unless datasets csi --variables 6 --rows 1000 --seed 0 -o made.csv
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here and not to stdout.")

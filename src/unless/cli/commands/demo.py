@@ -1,10 +1,19 @@
-"""`unless demo`: what the library finds in two tables everybody can check."""
+r"""`unless demo`: what the library finds in two tables everybody can check.
+
+\b
+Examples:
+  unless demo
+  unless demo --data titanic
+  unless demo --json
+  unless demo --report report.html
+"""
 
 from typing import Any
 
 import click
 
 from unless.cli.files import check_output
+from unless.cli.options import epilog_of
 from unless.cli.output import LEGEND, busy, count, document, note, say, say_json, say_statements
 
 TABLES = ("ucb_admissions", "titanic")
@@ -13,14 +22,7 @@ TABLES = ("ucb_admissions", "titanic")
 @click.command(
     "demo",
     short_help="Learn from two small tables and say what is linked, and when.",
-    epilog="""
-    \b
-    Examples:
-      unless demo
-      unless demo --data titanic
-      unless demo --json
-      unless demo --report report.html
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.option("--data", type=click.Choice(TABLES), help="Only this table.")
 @click.option(

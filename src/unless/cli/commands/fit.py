@@ -1,4 +1,42 @@
-"""`unless fit`: weights for a structure, so that it can be asked, sampled and scored."""
+r"""`unless fit`: weights for a structure, so that it can be asked, sampled and scored.
+
+Weights are found by penalised pseudo-likelihood, or by likelihood where exact inference is cheap.
+STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
+.bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
+.data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
+lies beside the table. Rows with missing values are used for what they show, by EM; --missing and
+--incomplete do something else with them. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced
+only when all went well.
+
+\b
+Examples:
+  unless fit learned.unless table.csv -o fitted.unless
+  unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
+  unless fit network.mn train.data -o fitted.uai --json
+  unless fit learned.unless table.csv -o fitted.unless --validate --validation 0.2
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-fit", 1
+  model             the file that was written
+  n_variables, n_features, n_nonzero   the size of the model, and how
+                    many of its weights are not zero
+  n_rows            how many rows it was fitted to
+  incomplete        null, or how rows with missing values were used:
+                    n_complete, n_incomplete, n_rounds of EM, n_drawn,
+                    the different rows completed by draws, and change,
+                    what the last round changed
+  prior             sd and l1; an sd of null means none
+  candidates        null, or the priors that were tried: sd, l1 and
+                    per_row, the score of rows they had not seen
+  converged, message   whether the optimum was reached, in words
+  stopped_by        "tolerance", "max_iterations" or "rounding"
+  n_iterations, n_evaluations   what it took
+  measure           "pseudo_log_likelihood" or "log_likelihood"
+  objective         minus the measure, penalised and summed over rows
+  gradient_norm, tolerance   how flat it is there, and had to be
+  per_row           the measure without the prior, per row
+"""
 
 import math
 from dataclasses import asdict
@@ -8,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import MODELS, check_model_output, found_files, open_record, read_like, with_database
-from unless.cli.options import Written, jobs_option, matching_options, quiet_option, seed_option
+from unless.cli.options import Written, epilog_of, jobs_option, matching_options, quiet_option, seed_option
 from unless.cli.output import MEASURES, busy, count, note, number, say, say_json, say_notes
 from unless.data.showing import visible
 from unless.errors import SettingError, TooLarge
@@ -49,44 +87,7 @@ def _judge(text: str) -> int | float | str:
 @click.command(
     "fit",
     short_help="Fit weights to a structure, so that it can be asked, sampled and scored.",
-    epilog="""
-    Weights are found by penalised pseudo-likelihood, or by likelihood where exact inference is cheap.
-    STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
-    .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
-    .data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
-    lies beside the table. Rows with missing values are used for what they show, by EM; --missing and
-    --incomplete do something else with them. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced
-    only when all went well.
-
-    \b
-    Examples:
-      unless fit learned.unless table.csv -o fitted.unless
-      unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
-      unless fit network.mn train.data -o fitted.uai --json
-      unless fit learned.unless table.csv -o fitted.unless --validate --validation 0.2
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-fit", 1
-      model             the file that was written
-      n_variables, n_features, n_nonzero   the size of the model, and how
-                        many of its weights are not zero
-      n_rows            how many rows it was fitted to
-      incomplete        null, or how rows with missing values were used:
-                        n_complete, n_incomplete, n_rounds of EM, n_drawn,
-                        the different rows completed by draws, and change,
-                        what the last round changed
-      prior             sd and l1; an sd of null means none
-      candidates        null, or the priors that were tried: sd, l1 and
-                        per_row, the score of rows they had not seen
-      converged, message   whether the optimum was reached, in words
-      stopped_by        "tolerance", "max_iterations" or "rounding"
-      n_iterations, n_evaluations   what it took
-      measure           "pseudo_log_likelihood" or "log_likelihood"
-      objective         minus the measure, penalised and summed over rows
-      gradient_norm, tolerance   how flat it is there, and had to be
-      per_row           the measure without the prior, per row
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("structure", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())

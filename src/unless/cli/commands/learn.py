@@ -1,6 +1,30 @@
-"""`unless learn`: from a table on disk to a saved model."""
+r"""`unless learn`: from a table on disk to a saved model.
 
-# ruff: noqa: S608 (a query in an example is not run)
+{QUOTING}
+
+MODEL keeps the statements with their evidence, and the distinct rows of the table with their counts: what
+is asked of it later needs no table. A new file with rows is readable by its owner alone; --no-rows
+leaves rows out.
+
+Any table will do: numbers are cut into groups, identifiers and free text left out, rows with missing
+values left out or missing made a level. What is done with each column is told on stderr, unless all are
+plain categories; `unless check` shows it alone, and options change it. The summary goes to stdout. The
+output is replaced only when all went well.
+
+\b
+Examples:
+  unless learn table.csv -o model.unless
+  unless learn survey.csv -o model.unless --as zip=category --exclude name
+  unless learn survey.csv -o model.unless --missing level --bins age=4
+  unless learn counts.csv -o model.unless --count-column Freq
+  unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
+  unless learn table.csv -o model.unless --target income
+  unless learn table.csv -o model.unless --no-rows
+  unless learn book.xlsx -o model.unless --sheet answers
+  unless learn --database shop.db --sql "select * from orders" -o model.unless
+  zcat table.csv.gz | unless learn - -o model.unless
+  unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
+"""
 
 import json
 from collections.abc import Iterable
@@ -11,9 +35,9 @@ import click
 
 from unless.cli.files import check_output, found_files, read_files, read_like, with_database
 from unless.cli.options import (
-    QUOTING,
     Written,
     assignment,
+    epilog_of,
     gathered,
     jobs_option,
     names,
@@ -159,32 +183,7 @@ def _value(text: str) -> Any:
 @click.command(
     "learn",
     short_help="Learn from a table and keep what was learned in a file.",
-    epilog=f"""
-    {QUOTING}
-
-    MODEL keeps the statements with their evidence, and the distinct rows of the table with their counts: what
-    is asked of it later needs no table. A new file with rows is readable by its owner alone; --no-rows
-    leaves rows out.
-
-    Any table will do: numbers are cut into groups, identifiers and free text left out, rows with missing
-    values left out or missing made a level. What is done with each column is told on stderr, unless all are
-    plain categories; `unless check` shows it alone, and options change it. The summary goes to stdout. The
-    output is replaced only when all went well.
-
-    \b
-    Examples:
-      unless learn table.csv -o model.unless
-      unless learn survey.csv -o model.unless --as zip=category --exclude name
-      unless learn survey.csv -o model.unless --missing level --bins age=4
-      unless learn counts.csv -o model.unless --count-column Freq
-      unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
-      unless learn table.csv -o model.unless --target income
-      unless learn table.csv -o model.unless --no-rows
-      unless learn book.xlsx -o model.unless --sheet answers
-      unless learn --database shop.db --sql "select * from orders" -o model.unless
-      zcat table.csv.gz | unless learn - -o model.unless
-      unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(

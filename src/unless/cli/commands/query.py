@@ -1,10 +1,36 @@
-"""`unless query`: ask a model how probable something is, or what is most probable."""
+r"""`unless query`: ask a model how probable something is, or what is most probable.
+
+{QUOTING}
+
+\b
+Examples:
+  unless query fitted.unless Admit
+  unless query fitted.unless Admit Gender --given Dept=A
+  unless query fitted.unless --map --given Admit=Admitted
+  unless query network.bif Rain --method belief --json
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-answer", 1
+  given             what was given, {} for nothing
+  method            "exact", "gibbs" or "belief"
+  details           what an approximate method tells of its run
+  variables         name and levels, in the order asked
+  cells             one for each combination of levels, the last
+                    variable changing fastest:
+    labels          one for each variable
+    probability, error   error is the standard error of "gibbs", else
+                    null; "exact" has none, that of "belief" is unknown
+  with --map instead of variables and cells:
+    assignment      name and label of each variable
+    probability, log_probability   of the whole assignment
+"""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import QUOTING, gathered, given_option, memory_option, seed_option
+from unless.cli.options import epilog_of, gathered, given_option, memory_option, seed_option
 from unless.cli.output import context_text, number, probability_text, say, say_json, say_table
 from unless.data.showing import visible
 
@@ -21,32 +47,7 @@ MOST_ROWS = 50
 @click.command(
     "query",
     short_help="Ask a model how probable something is, or what is most probable.",
-    epilog=f"""
-    {QUOTING}
-
-    \b
-    Examples:
-      unless query fitted.unless Admit
-      unless query fitted.unless Admit Gender --given Dept=A
-      unless query fitted.unless --map --given Admit=Admitted
-      unless query network.bif Rain --method belief --json
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-answer", 1
-      given             what was given, {{}} for nothing
-      method            "exact", "gibbs" or "belief"
-      details           what an approximate method tells of its run
-      variables         name and levels, in the order asked
-      cells             one for each combination of levels, the last
-                        variable changing fastest:
-        labels          one for each variable
-        probability, error   error is the standard error of "gibbs", else
-                        null; "exact" has none, that of "belief" is unknown
-      with --map instead of variables and cells:
-        assignment      name and label of each variable
-        probability, log_probability   of the whole assignment
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("variables", metavar="[VARIABLE]...", nargs=-1)

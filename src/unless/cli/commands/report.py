@@ -1,4 +1,22 @@
-"""`unless report`: a saved model as one page."""
+r"""`unless report`: a saved model as one page.
+
+The page is one HTML file that needs no network and no server: findings as sentences with their evidence,
+a graph that changes with the context chosen, and a table of all statements. What `unless learn` saves
+brings its rows along; for other models, or without rows, name the table. The page gives probabilities
+where all combinations of levels are few, or where --network names a model with weights.
+
+A page holds the distinct rows of the table with their counts, and says so at its end. --min-cell 5 leaves
+out every count below 5 and rounds the others to multiples of 5; --no-rows leaves out all counts but those
+in sentences.
+
+\b
+Examples:
+  unless report model.unless -o report.html --open
+  unless report graph.graphml table.csv -o report.html
+  unless report model.unless -o report.html --network fitted.unless
+  unless report model.unless -o report.html --target income
+  unless report model.unless -o report.html --min-cell 5
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import check_output, open_record, table_of, with_database
-from unless.cli.options import matching_options, target_option
+from unless.cli.options import epilog_of, matching_options, target_option
 from unless.cli.output import busy, note
 
 if TYPE_CHECKING:
@@ -16,24 +34,7 @@ if TYPE_CHECKING:
 @click.command(
     "report",
     short_help="Write a model as one page that shows what is linked, and when.",
-    epilog="""
-    The page is one HTML file that needs no network and no server: findings as sentences with their evidence,
-    a graph that changes with the context chosen, and a table of all statements. What `unless learn` saves
-    brings its rows along; for other models, or without rows, name the table. The page gives probabilities
-    where all combinations of levels are few, or where --network names a model with weights.
-
-    A page holds the distinct rows of the table with their counts, and says so at its end. --min-cell 5 leaves
-    out every count below 5 and rounds the others to multiples of 5; --no-rows leaves out all counts but those
-    in sentences.
-
-    \b
-    Examples:
-      unless report model.unless -o report.html --open
-      unless report graph.graphml table.csv -o report.html
-      unless report model.unless -o report.html --network fitted.unless
-      unless report model.unless -o report.html --target income
-      unless report model.unless -o report.html --min-cell 5
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())

@@ -1,4 +1,22 @@
-"""`unless sample`: rows drawn from a model, as CSV."""
+r"""`unless sample`: rows drawn from a model, as CSV.
+
+{QUOTING}
+
+\b
+Examples:
+  unless sample fitted.unless -n 1000 -o drawn.csv
+  unless sample fitted.unless -n 10 --given Dept=A --seed 7
+  unless sample network.bif -n 100000 -o drawn.csv
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-sample", 1
+  given, seed       what was given, and the seed
+  method            "exact" or "gibbs"
+  n_rows, columns   how many rows, and the names of their columns
+  rows              lists of labels, or null where --output got them
+  output            the name of that file, or null
+"""
 
 import csv
 import io
@@ -9,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import QUOTING, gathered, given_option, memory_option, seed_option
+from unless.cli.options import epilog_of, gathered, given_option, memory_option, seed_option
 from unless.cli.output import note, say_json
 
 if TYPE_CHECKING:
@@ -23,24 +41,7 @@ BLOCK = 10_000
 @click.command(
     "sample",
     short_help="Draw rows from a model, as CSV.",
-    epilog=f"""
-    {QUOTING}
-
-    \b
-    Examples:
-      unless sample fitted.unless -n 1000 -o drawn.csv
-      unless sample fitted.unless -n 10 --given Dept=A --seed 7
-      unless sample network.bif -n 100000 -o drawn.csv
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-sample", 1
-      given, seed       what was given, and the seed
-      method            "exact" or "gibbs"
-      n_rows, columns   how many rows, and the names of their columns
-      rows              lists of labels, or null where --output got them
-      output            the name of that file, or null
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.option(

@@ -1,11 +1,33 @@
-"""`unless score`: how probable a table is under a model."""
+r"""`unless score`: how probable a table is under a model.
+
+Columns that MODEL does not know are left out. A .data file of codes, as Libra writes them, is read by
+position where MODEL is an .mn file or a schema lies beside the table. Scores are mean logs, in nats per
+row: the nearer to 0 the better. A row with missing values counts with what it shows; --pll and --cmll
+need complete rows, which --missing drop leaves.
+
+\b
+Examples:
+  unless score fitted.unless new.csv
+  unless score fitted.unless new.csv --pll --by-variable
+  unless score network.mn test.data --pll --json
+  unless score fitted.unless new.csv --cmll --target Admit
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-score", 1
+  measure           "log_likelihood", "pseudo_log_likelihood" or
+                    "conditional_marginal_log_likelihood"
+  n_rows            how many rows were scored
+  per_row           the mean over rows; null where a row is impossible
+  by_variable       null, or what each variable adds, by its name
+"""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from unless.cli.files import read_like, with_database
-from unless.cli.options import Written, matching_options, names
+from unless.cli.options import Written, epilog_of, matching_options, names
 from unless.cli.output import MEASURES, count, note, number, say, say_json, say_notes, say_table
 from unless.data.showing import visible
 
@@ -17,28 +39,7 @@ if TYPE_CHECKING:
 @click.command(
     "score",
     short_help="Say how probable a table is under a model.",
-    epilog="""
-    Columns that MODEL does not know are left out. A .data file of codes, as Libra writes them, is read by
-    position where MODEL is an .mn file or a schema lies beside the table. Scores are mean logs, in nats per
-    row: the nearer to 0 the better. A row with missing values counts with what it shows; --pll and --cmll
-    need complete rows, which --missing drop leaves.
-
-    \b
-    Examples:
-      unless score fitted.unless new.csv
-      unless score fitted.unless new.csv --pll --by-variable
-      unless score network.mn test.data --pll --json
-      unless score fitted.unless new.csv --cmll --target Admit
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-score", 1
-      measure           "log_likelihood", "pseudo_log_likelihood" or
-                        "conditional_marginal_log_likelihood"
-      n_rows            how many rows were scored
-      per_row           the mean over rows; null where a row is impossible
-      by_variable       null, or what each variable adds, by its name
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())

@@ -1,4 +1,72 @@
-"""`unless show`: what a saved model says, everywhere or in a context."""
+r"""`unless show`: what a saved model says, everywhere or in a context.
+
+{QUOTING}
+
+A finding is of one of these kinds. linked: given all other columns; gated: only in some contexts, and
+absent in the others; differs: in all contexts, not equally; partly: in some contexts, the others not
+settled; determined: one column tells the other. Of other pairs is counted how many are associated (they
+go together, but through other columns or for want of a test), unlinked (absent, with a bound) and open
+(for want of data).
+
+In a context each finding is read by its gate, without a new test: holds, absent (with the largest V that
+is not ruled out), holds in part, not settled, or fixed, where the context gives one of its columns a
+label.
+
+\b
+Examples:
+  unless show model.unless
+  unless show model.unless --context Dept=A --context Gender=Male
+  unless show model.unless --target Admit
+  unless show model.unless --json
+  unless show graph.unless survey.csv
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-statements", 2
+  learner, settings, results   how the model was learned, at what cost
+  variables         name and levels, in their order
+  context           the context looked at, {} for none
+  n_rows            the rows looked at, null where the file keeps none
+  made_by           fdr and effect of the statements
+  note              why there are none, or what was left out
+  counts            how many statements are of each kind: linked, gated,
+                    differs, partly, determined, associated, unlinked,
+                    open
+  statements        findings first, the surest and strongest at the top:
+    kind, is_finding   one of these, and whether it is a finding
+    pair            two names, sorted
+    gate            null, or linked and not_linked: lists of contexts,
+                    each the levels that some variables have
+    given           the columns held fixed
+    confidence      the probability that it is true, null where it is
+                    no finding
+    state           in a context: "holds", "absent", "holds in part",
+                    "not settled" or "fixed"; else null
+    bound           the largest V not ruled out where it is absent
+    more_rows       how many more rows would settle it, about
+    source, n_broken   of determined: the column that tells the other,
+                    and the rows that break it
+    n_rows          of the table
+    support         null: no bootstrap
+    sentence        all of this in English
+    evidence        the tests, that of the linked side of a gate first:
+                    where (contexts), n_rows, statistic, df, p, q,
+                    information (bits a row), cramers_v,
+                    cramers_v_limit, more_rows, method, contrast (null,
+                    or the share of a level of a column, high and low,
+                    at_high and at_low levels of the other), and trend
+                    of ordered columns: first, second, tau, and level,
+                    if the second has two levels without an order
+  target            with --target: the column; each statement then has
+                    direction (in English, or null) and strength
+                    (confidence x bits a row), by which they are sorted
+A structure without statements and rows is listed: a graph (format
+"unless-graph") with its links; a graph with gates
+("unless-labelled-graph") with each the regions in which it is linked: the
+levels of each variable with a condition; a set of features
+("unless-features") n_features, and with each pair the n_features that
+speak of both.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,7 +74,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import open_record, table_of, with_database
-from unless.cli.options import QUOTING, context_option, gathered, matching_options, target_option
+from unless.cli.options import context_option, epilog_of, gathered, matching_options, target_option
 from unless.cli.output import (
     LEGEND,
     context_text,
@@ -38,74 +106,7 @@ if TYPE_CHECKING:
 @click.command(
     "show",
     short_help="Say what is linked in a saved model, and when, everywhere or in a context.",
-    epilog=f"""
-    {QUOTING}
-
-    A finding is of one of these kinds. linked: given all other columns; gated: only in some contexts, and
-    absent in the others; differs: in all contexts, not equally; partly: in some contexts, the others not
-    settled; determined: one column tells the other. Of other pairs is counted how many are associated (they
-    go together, but through other columns or for want of a test), unlinked (absent, with a bound) and open
-    (for want of data).
-
-    In a context each finding is read by its gate, without a new test: holds, absent (with the largest V that
-    is not ruled out), holds in part, not settled, or fixed, where the context gives one of its columns a
-    label.
-
-    \b
-    Examples:
-      unless show model.unless
-      unless show model.unless --context Dept=A --context Gender=Male
-      unless show model.unless --target Admit
-      unless show model.unless --json
-      unless show graph.unless survey.csv
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-statements", 2
-      learner, settings, results   how the model was learned, at what cost
-      variables         name and levels, in their order
-      context           the context looked at, {{}} for none
-      n_rows            the rows looked at, null where the file keeps none
-      made_by           fdr and effect of the statements
-      note              why there are none, or what was left out
-      counts            how many statements are of each kind: linked, gated,
-                        differs, partly, determined, associated, unlinked,
-                        open
-      statements        findings first, the surest and strongest at the top:
-        kind, is_finding   one of these, and whether it is a finding
-        pair            two names, sorted
-        gate            null, or linked and not_linked: lists of contexts,
-                        each the levels that some variables have
-        given           the columns held fixed
-        confidence      the probability that it is true, null where it is
-                        no finding
-        state           in a context: "holds", "absent", "holds in part",
-                        "not settled" or "fixed"; else null
-        bound           the largest V not ruled out where it is absent
-        more_rows       how many more rows would settle it, about
-        source, n_broken   of determined: the column that tells the other,
-                        and the rows that break it
-        n_rows          of the table
-        support         null: no bootstrap
-        sentence        all of this in English
-        evidence        the tests, that of the linked side of a gate first:
-                        where (contexts), n_rows, statistic, df, p, q,
-                        information (bits a row), cramers_v,
-                        cramers_v_limit, more_rows, method, contrast (null,
-                        or the share of a level of a column, high and low,
-                        at_high and at_low levels of the other), and trend
-                        of ordered columns: first, second, tau, and level,
-                        if the second has two levels without an order
-      target            with --target: the column; each statement then has
-                        direction (in English, or null) and strength
-                        (confidence x bits a row), by which they are sorted
-    A structure without statements and rows is listed: a graph (format
-    "unless-graph") with its links; a graph with gates
-    ("unless-labelled-graph") with each the regions in which it is linked: the
-    levels of each variable with a condition; a set of features
-    ("unless-features") n_features, and with each pair the n_features that
-    speak of both.
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
