@@ -13,7 +13,7 @@ import twins.naive_ggs as naive
 import unless
 from unless.errors import SettingError
 from unless.independence.logistic import Effect, common, difference, size_of
-from unless.independence.multiplicity import adapted, adjusted, largest_shift
+from unless.independence.statistics import adapted, adjusted, largest_shift
 from unless.learners import linking
 from unless.learners.claiming import Notary
 from unless.learners.neighbourhoods import Asker

@@ -9,7 +9,7 @@ from studies.truth import laws
 from twins.naive_differences import naive_difference, naive_q
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.multiplicity import adjusted_whatever_depends
+from unless.independence.statistics import adjusted_whatever_depends
 from unless.referee.differences import _rank as rank_of
 from unless.referee.differences import find_differences
 

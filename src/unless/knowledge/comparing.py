@@ -11,12 +11,12 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.tests import check_effect
+from unless.independence.statistics import check_effect
 from unless.knowledge import sentences as say
 from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
-from unless.referee.gates import Side
+from unless.referee.regressions import LinkEstimate
 from unless.structures.pairs import Edge
 from unless.structures.regions import Region, spoken
 
@@ -320,7 +320,7 @@ class _Writer:
     def _region(self, labels: Sequence[str]) -> Region:
         return Region.of(self.data.domain, {self.group: labels})
 
-    def _evidence(self, one: Difference, side: Side, labels: Sequence[str]) -> PairEvidence:
+    def _evidence(self, one: Difference, side: LinkEstimate, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
         a, b = (index(name) for name in one.pair)
         evidence = self.grounds.of(

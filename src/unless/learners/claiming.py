@@ -11,8 +11,7 @@ import numpy as np
 from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.independence.multiplicity import adapted, adjusted, largest_shift
-from unless.independence.statistics import Statistic
+from unless.independence.statistics import Statistic, adapted, adjusted, largest_shift
 from unless.learners.linking import Found, Pair, meet
 from unless.learners.parts import Conditions, Floats
 from unless.structures.labelled import LabelledGraph, Link

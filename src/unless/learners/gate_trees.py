@@ -18,7 +18,7 @@ from unless.learners.patience import aside, each_aside
 from unless.learners.settings import edge_limits
 from unless.learners.shards import Filed, Held, Pulse, run_shards, within_reach
 from unless.learners.workplace import Arrays, Workplace
-from unless.referee.wide import MOST_REGULAR
+from unless.referee.counted import MOST_REGULAR
 from unless.structures.pairs import Edge
 
 # How often trees are grown again because two variables were each other's gates.

@@ -11,7 +11,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.progress import Bar, progress
 from unless.errors import TooLarge
-from unless.independence.multiplicity import adjusted
+from unless.independence.statistics import adjusted
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
 from unless.learners.estimator import Estimator
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
@@ -21,8 +21,8 @@ from unless.learners.linking import Linker, Pair
 from unless.learners.patience import aside
 from unless.learners.settings import EdgeNames, check_at_least, check_between, check_n_jobs, edge_limits
 from unless.learners.shards import Pulse
-from unless.referee.regressions import Bools, Table
-from unless.referee.wide import MOST_REGULAR, WideTester
+from unless.referee.counted import MOST_REGULAR, WideTester
+from unless.referee.regressions import Bools, RegressionTable
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
@@ -193,7 +193,7 @@ def _wide_claims(data: Dataset, pairs: Bools, fdr: float) -> list[Claim]:
     """Claim links of columns of many levels, tested within the strata of what goes together with an end."""
     if not pairs.any():
         return []
-    tester, names = WideTester(Table(data)), data.names
+    tester, names = WideTester(RegressionTable(data)), data.names
     found = []
     for a, b in np.argwhere(np.triu(pairs)).tolist():
         rest = [c for c in range(len(names)) if c not in (a, b)]
@@ -203,7 +203,7 @@ def _wide_claims(data: Dataset, pairs: Bools, fdr: float) -> list[Claim]:
     return [
         Claim(
             kind="linked", pair=(names[a], names[b]), region=Region(), gate=None, statistic=test.statistic,
-            df=test.df, n_rows=data.n_rows, p=p, q=q, effect=tester.side(a, b, test).v,
+            df=test.df, n_rows=data.n_rows, p=p, q=q, effect=tester.estimate(a, b, test).v,
         )
         for (a, b, test, p), q in zip(found, rates, strict=True)
         if q <= fdr

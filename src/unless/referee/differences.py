@@ -15,13 +15,17 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.multiplicity import adjusted_whatever_depends, largest_shift
-from unless.independence.statistics import NOTHING, Statistic, p_values_of
-from unless.referee.blankets import MOST_NEIGHBOURS, find_blanket
-from unless.referee.determined import apart, find_determined
-from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem, Side
-from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Bools, Floats, Ints, Table, Term
+from unless.independence.statistics import (
+    NOTHING,
+    Statistic,
+    adjusted_whatever_depends,
+    largest_shift,
+    p_values_of,
+)
+from unless.referee.counted import determined_pairs, find_determined
+from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem
+from unless.referee.models import MOST_NEIGHBOURS, Models, find_blanket
+from unless.referee.regressions import Bools, Floats, Ints, LinkEstimate, RegressionTable, Term, mean_of
 from unless.referee.verdicts import ALPHA, SIDE_LINKED, agreed
 
 Change = Literal["gained", "lost", "stronger", "weaker", "other", "not shown"]
@@ -87,7 +91,7 @@ class Difference:
     more_rows: int | None
     given: tuple[str, ...]
     groups: tuple[Labels, Labels] | None = None
-    sides: tuple[Side, Side] | None = None
+    sides: tuple[LinkEstimate, LinkEstimate] | None = None
 
     @property
     def is_shown(self) -> bool:
@@ -269,9 +273,9 @@ class _Comparison:
     def __init__(self, data: Dataset, group: str, groups: Labels, effect: float) -> None:
         self.data, self.groups, self.effect = data, groups, effect
         self.group = data.domain.index(group)
-        self.table = Table(data)
+        self.table = RegressionTable(data)
         n = self.table.n_columns
-        together = apart(find_determined(data), n)
+        together = determined_pairs(find_determined(data), n)
         # The group is no column that another one could stand for.
         together[self.group] = together[:, self.group] = False
         self.allowed: Bools = ~together
@@ -398,7 +402,7 @@ class _Comparison:
             return replace(one, kind="other")
         # Fits begin where the latest ended: in an order of their own, whichever side is called the first.
         order = (0, 1) if cut[0] < cut[1] else (1, 0)
-        tested = [self._side(problem, cut, place) for place in order]
+        tested = [self._estimate(problem, cut, place) for place in order]
         sides = tested[order[0]], tested[order[1]]
         groups = self._labels(cut[0]), self._labels(cut[1])
         return replace(one, kind=self._kind(problem, cut, sides), groups=groups, sides=sides)
@@ -439,7 +443,7 @@ class _Comparison:
             masks[place, list(codes)] = True
         return masks
 
-    def _side(self, problem: _GroupedPair, cut: Cut, place: int) -> Side:
+    def _estimate(self, problem: _GroupedPair, cut: Cut, place: int) -> LinkEstimate:
         """Test the link on one side, beside a link of its own on the other."""
         here, there = (self.table.indicator([(self.group, cut[one])]) for one in (place, 1 - place))
         codes = list(cut[place])
@@ -447,9 +451,9 @@ class _Comparison:
         tests = [_at_most(one, (a - 1) * (b - 1)) for one in problem.ratios([(here,)], beside=[(there,)])]
         # Groups in which one of the two does not vary show nothing, and do not make the link weaker.
         telling = [code for code in codes if all(self.seen[c][code].sum() > 1 for c in problem.pair)]
-        return Side(mean_of(tests), float(self.sizes[telling].sum()), problem.least_levels)
+        return LinkEstimate(mean_of(tests), float(self.sizes[telling].sum()), problem.least_levels)
 
-    def _kind(self, problem: _GroupedPair, cut: Cut, sides: Sequence[Side]) -> Change:
+    def _kind(self, problem: _GroupedPair, cut: Cut, sides: Sequence[LinkEstimate]) -> Change:
         is_linked = [one.statistic.df > 0 and one.statistic.p < SIDE_LINKED for one in sides]
         kinds: tuple[Change, Change] = ("lost", "gained")
         for place, kind in enumerate(kinds):
@@ -498,8 +502,8 @@ def _rank(matrix: Ints) -> int:
     return rank
 
 
-def _standard_error(side: Side) -> float:
+def _standard_error(link: LinkEstimate) -> float:
     """Return about how far V would be off in another sample: its statistic is a noncentral chi-square."""
-    value, df = side.statistic
+    value, df = link.statistic
     spread = sqrt(2 * (df + 2 * max(0.0, value - df)))
-    return spread / (2 * max(1.0, side.n_rows * side.least_levels) * max(side.v, 1e-9))
+    return spread / (2 * max(1.0, link.n_rows * link.least_levels) * max(link.v, 1e-9))
