@@ -8,10 +8,10 @@ from studies.paper.tables import Table
 from unless.data.dataset import Dataset
 from unless.data.splitting import hold_out
 from unless.inference.priors import Gaussian, Laplace
-from unless.learners.catalogue import LEARNERS
+from unless.learners.base import Estimator
 from unless.learners.dtsl import DTSL
-from unless.learners.estimator import Estimator
 from unless.learners.gssl import GSSL
+from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
 
 # The share that GSSL and DTSL judge their settings by, and the seed of its draw.
@@ -56,7 +56,7 @@ def learner_of(contestant: str, reading: Reading) -> Estimator:
         # As in the source of its features: a split needs no more than one row on each side.
         return DTSL(KAPPAS, min_rows=1, prior=Gaussian(reading.sd), **judged)
     if name in ("CSGS", "CSPC"):
-        return LEARNERS[name](0.05, **canonical)  # type: ignore[call-arg]
+        return LEARNERS[name](**{"alpha": 0.05, **canonical})
     return LEARNERS[name](**alone)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from studies.paper.measuring import measure
 from studies.paper.plan import Cell, Plan
 from studies.paper.store import Store
-from unless.data.progress import progress
+from unless.runtime.progress import progress
 
 
 def run_cells(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | None = None) -> int:

@@ -115,7 +115,7 @@ def test_a_sheet_is_chosen(unless, tmp_path):
     assert "second a" in unless("check", tmp_path / "t.xlsx", "--sheet", "second").stdout
     assert "second a" in unless("check", tmp_path / "t.xlsx", "--sheet", "2").stdout
     done = unless("learn", tmp_path / "t.xlsx", "-o", tmp_path / "m.unless")
-    assert "Read sheet 'first'; another sheet is 'second' (choose with sheet= or --sheet)." in done.stderr
+    assert "Read sheet 'first'; another sheet is 'second' (choose with --sheet)." in done.stderr
     done = unless("check", tmp_path / "t.xlsx", "--sheet", "third")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "'t.xlsx' has no sheet 'third'; its sheets are 'first', 'second'." in done.stderr

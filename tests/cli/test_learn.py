@@ -243,3 +243,15 @@ def test_a_survey_is_read_with_its_weights(unless, tmp_path):
     found = unless("learn", tmp_path / "s.csv", "-o", tmp_path / "m.unless", *options)
     assert found.exit_code == 0
     assert "drawn alike (design effect" in found.output
+
+
+def test_what_percentages_are_is_said_below_the_findings(unless, tmp_path):
+    from unless.cli.telling import LEGEND
+
+    table, model = tmp_path / "titanic.csv", tmp_path / "m.unless"
+    unless("datasets", "titanic", "-o", table)
+    learned = unless("learn", table, "-o", model)
+    assert learned.stdout.endswith(f"\n\n{LEGEND}\n")
+    assert LEGEND in unless("show", model).stdout
+    (tmp_path / "few.csv").write_text("a,b\n1,2\n2,1\n")
+    assert LEGEND not in unless("learn", tmp_path / "few.csv", "-o", model).stdout

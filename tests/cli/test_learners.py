@@ -5,7 +5,7 @@ import json
 import pytest
 
 import unless as library
-from unless.learners.catalogue import LEARNERS
+from unless.learners.registry import LEARNERS
 
 # Settings that decide quickly, as words.
 QUICK = {

@@ -8,7 +8,7 @@ import pytest
 
 import unless
 from unless.errors import DataError, MissingValues, NotFitted, SettingError, UnknownName
-from unless.learners.catalogue import LEARNERS, learner_named
+from unless.learners.registry import LEARNERS, learner_named
 from unless.learners.selection import FeatureLearner
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
@@ -282,6 +282,17 @@ def test_settings_can_be_read_changed_cloned_and_shown(learner):
 
 
 @EVERY
+def test_every_setting_is_documented_once_and_an_unknown_one_refused(learner):
+    listed = learner.__doc__.split("Parameters\n----------\n")[1].split("\n\n")[0].splitlines()
+    documented = [name for line in listed if not line.startswith(" ") for name in line.split(", ")]
+    assert sorted(documented) == sorted(learner.default_settings())
+    with pytest.raises(
+        TypeError, match=rf"{learner.__name__}\(\) got an unexpected keyword argument 'alhpa'"
+    ):
+        learner(alhpa=0.1)
+
+
+@EVERY
 def test_learning_is_quiet_and_leaves_the_global_generators_alone(learner, capsys):
     random.seed(1)
     np.random.seed(1)
@@ -394,7 +405,7 @@ def test_numbers_of_numpy_are_settings_like_others(tmp_path):
 
 def test_a_file_whose_structure_is_not_what_its_learner_learns_is_refused(tmp_path):
     from unless.formats.record import Record, save_record
-    from unless.learners.files import make_record
+    from unless.learners.base import make_record
 
     told = make_record(unless.GSMN().fit(chain(4)))
     for name in ("CSGS", "CSPC", "DTSL", "GSSL"):

@@ -147,6 +147,6 @@ def test_cutting_beside_the_main_thread_changes_nothing(monkeypatch):
     domain = Domain(tuple(Variable(name, ("0", "1", "2")) for name in "abcd"))
     table = StrataTable.of(Dataset.from_codes(domain, rng.integers(0, 3, (60, 4))))
     here = table.given([0, 2], table.workspace())
-    monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
+    monkeypatch.setattr("unless.runtime.interrupts._LONG", 0.0)
     aside = table.given([0, 2], table.workspace())
     assert [np.array(one).tobytes() for one in aside] == [np.array(one).tobytes() for one in here]

@@ -357,7 +357,7 @@ def test_parts_are_asked_for():
     table = {"day": [one.isoformat() for one in days(N)], "sex": SEX}
     asked = unless.read(table, roles={"day": "quarter+weekday"})
     assert asked.names == ("day (quarter)", "day (weekday)", "sex")
-    with pytest.raises(SettingError, match="'quarter\\+decade' is not known"):
+    with pytest.raises(SettingError, match="'quarter\\+decade' is no role"):
         unless.read(table, roles={"day": "quarter+decade"})
     with pytest.raises(DataError, match="'sex' holds no dates"):
         unless.read(table, roles={"sex": "quarter"})

@@ -4,7 +4,7 @@ import encodings.aliases
 import pytest
 
 from data.tables import kinds_of, levels_of, rows_of, write
-from unless import read
+from unless import prepare, read
 from unless.errors import DataError, SettingError, UnlessError
 
 
@@ -159,3 +159,21 @@ def test_the_line_that_is_not_utf8_is_found_far_into_a_file(tmp_path):
     text = b"a,b\n" + "ü,x\n".encode() * 300_000 + b"\xfc,x\n"
     with pytest.raises(DataError, match=r"Line 300,002 of 't.csv' is not UTF-8"):
         read(write(tmp_path / "t.csv", text))
+
+
+@pytest.mark.parametrize(
+    "above", ["Survey 2024\n", "Survey 2024,,\n", '"Survey 2024, wave 1"\n', "Survey 2024\n\n", "# a\n# b\n"]
+)
+def test_a_title_above_the_header_is_refused(tmp_path, above):
+    table = "a,b,c\n" + "x,1,u\ny,2,v\n" * 20
+    with pytest.raises(
+        DataError, match=r"'t\.csv' begins with a line of a single cell, .*delete what stands"
+    ):
+        prepare(write(tmp_path / "t.csv", above + table))
+    assert prepare(write(tmp_path / "t.csv", table)).n_columns == 3
+
+
+def test_what_is_no_title_is_read(tmp_path):
+    # A column without a name, and a last column that has neither a name nor a value.
+    for header, rows in ((",b", "1,2\n3,4\n"), ("a,b,", "1,2,\n3,4,\n")):
+        assert "b" in read(write(tmp_path / "t.csv", f"{header}\n{rows}")).names

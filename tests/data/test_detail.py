@@ -56,7 +56,7 @@ def test_rows_with_missing_values_serve_the_tests_that_can_use_them(tmp_path, su
     assert data.detail.counts.sum() == 600
     lacking = {name: int(data.detail.counts[holes].sum()) for name, holes in data.detail.missing.items()}
     assert lacking == {name: int(frame[name].isna().sum()) for name in "pq"}
-    assert "used only by tests that do not need what is missing" in data.plan.missing
+    assert "learners leave them out, tests and networks use what they have" in data.plan.missing
     # Who asks for it gets the rows dropped.
     assert unless.read(frame, missing="drop").detail is None
     statements = unless.learn(data).statements_

@@ -16,8 +16,8 @@ import pytest
 from unless import read
 from unless.data import duck
 from unless.data.duck import Workshop
-from unless.data.progress import progress
 from unless.errors import DataError
+from unless.runtime.progress import progress
 
 # Would take minutes.
 LONG = "select sum(hash(a.range, b.range)) from range(100000) a, range(1000000) b"

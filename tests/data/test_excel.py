@@ -24,7 +24,7 @@ def test_whole_numbers_have_no_point_and_empty_cells_are_missing(tmp_path):
 def test_the_first_of_several_sheets_is_read_and_said(tmp_path):
     frame = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
     data = read(sheets(tmp_path / "t.xlsx", first=frame, second=frame))
-    assert data.notes[0] == "Read sheet 'first'; another sheet is 'second' (choose with sheet= or --sheet)."
+    assert data.notes[0] == "Read sheet 'first'; another sheet is 'second' (choose with sheet=)."
 
 
 def test_an_empty_sheet_is_refused(tmp_path):
@@ -48,7 +48,7 @@ def test_the_first_sheet_with_a_table_is_read_and_the_others_are_named(tmp_path)
     path = sheets(tmp_path / "t.xlsx", cover=COVER, empty=pd.DataFrame(), table=TABLE, other=OTHER)
     data = read(path)
     assert data.names == ("a", "b")
-    note = "Read sheet 'table'; other sheets are 'cover', 'empty', 'other' (choose with sheet= or --sheet)."
+    note = "Read sheet 'table'; other sheets are 'cover', 'empty', 'other' (choose with sheet=)."
     assert [one for one in data.notes if "sheet" in one] == [note]
     assert prepare(path).notes == (note,)
 

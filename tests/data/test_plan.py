@@ -45,6 +45,8 @@ def told(columns, name="x", **settings):
         (["01234", "20000", "31000", "00001"] * 50, "category, 4 levels"),
         ([0] * 120 + [1] * 60 + [2] * 14 + [3, 3, 4, 4, 6, 7], f"ordered, 3 levels: 0, 1, 2 or more{MERGED}"),
         ([0] * 150 + list(range(2, 27)) * 2, "number, cut at 1"),
+        (list(range(1930, 1980)) * 4, "number, cut at 1940, 1955, 1970"),
+        (list(range(1930, 5930, 20)), "number, cut at 3,000, 4,000, 5,000"),
         ([0.0] * 120 + [i / 10 for i in range(1, 81)], "number, cut at above 0, 5"),
         (["x"] * 100 + [None] * 100, "category, 1 levels, missing is a level"),
     ],
@@ -156,8 +158,10 @@ def test_few_rows_with_holes_are_left_out():
     assert (policy.levels, policy.n_dropped) == ((), 4)
 
 
-def test_a_column_with_many_holes_gets_a_level():
+def test_a_column_gets_a_level_only_where_too_few_rows_would_remain():
     policy = decide_holes(["a", "b"], holes({"": 70, "a": 25, "b": 5}))
+    assert (policy.levels, policy.n_dropped, policy.dropped_for) == ((), 30, (("a", 25), ("b", 5)))
+    policy = decide_holes(["a", "b"], holes({"": 10, "a": 85, "b": 5}))
     assert (policy.levels, policy.n_dropped, policy.dropped_for) == (("a",), 5, (("b", 5),))
 
 
@@ -173,15 +177,40 @@ def test_rows_are_left_out_only_while_half_remain():
     assert (policy.levels, policy.n_dropped) == (("a",), 42)
 
 
+@pytest.mark.parametrize("by", ["sex", "age"])
+def test_a_question_that_is_not_asked_of_everyone_keeps_a_level(by):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], 500, p=[0.7, 0.3]), "age": rng.integers(0, 90, 500)})
+    births = rng.choice(["none", "one", "more"], 500).astype(object)
+    births[table["sex"] == "m" if by == "sex" else table["age"] < 30] = None
+    data = unless.read(table.assign(births=births))
+    assert data.plan["births"].missing
+    assert data.n_rows == 500
+    # As many that are missing at random are no level.
+    data = unless.read(table.assign(births=rng.permutation(births)))
+    assert not data.plan["births"].missing
+    assert data.n_rows == (births != None).sum()  # noqa: E711
+
+
+def test_few_rows_tell_nothing_of_who_was_asked():
+    table = {"a": ["x", "y"] * 100, "b": ["p", "q", "q", "p"] * 50, "c": ["u", "v"] * 95 + ["w"] * 10}
+    table["b"][40:90] = [None] * 50
+    table["b"][-9:] = [None] * 9
+    table["b"][-10] = "p"
+    assert not unless.prepare(table)["b"].missing
+    table["b"][-10] = None
+    assert unless.prepare(table)["b"].missing
+
+
 def test_what_was_done_with_missing_values_is_said():
     table = {
         "a": ["x", "y"] * 99 + [None, "x"],
-        "b": [None if i % 4 == 0 else "pqr"[i % 3] for i in range(N)],
+        "b": ["pqr"[i % 3] if i % 10 == 0 else None for i in range(N)],
     }
     data = unless.read(table)
     assert data.plan.missing == (
-        "1 of 200 rows lacks 'a' (1): it is used only by tests that do not need what is missing; missing "
-        "values of 'b' (50) are a level, which tests do not take for a value."
+        "1 of 200 rows lacks 'a' (1): learners leave it out, tests and networks use what it has; missing "
+        "values of 'b' (180) are a level, which tests do not take for a value."
     )
     assert data.plan.missing in data.notes
     assert levels_of(data)["b"] == ("p", "q", "r", "missing")
@@ -307,7 +336,9 @@ def test_lines_are_changed_by_arguments():
     assert unless.read(table, roles={"id": "excluded", "b": "text"}).names == ("x", "sex")
     with pytest.raises(DataError, match="'sex' holds text and is no number"):
         unless.read(table, roles={"sex": "number"})
-    with pytest.raises(SettingError, match="'nonsense' is not known; choose one of 'category'"):
+    with pytest.raises(
+        SettingError, match="'nonsense' is no role that roles= can give to column 'x'; choose one of category"
+    ):
         unless.read(table, roles={"x": "nonsense"})
     with pytest.raises(UnknownName, match="exclude= names 'B'"):
         unless.read(table, exclude=["B"])
@@ -426,7 +457,7 @@ def test_words_for_missing_in_a_column_of_numbers(tmp_path, hole, rows):
     # Three numbers may be codes of kinds.
     assert unless.prepare(path)["q"].role == "category"
     data = unless.read(path)
-    assert data.plan.missing.startswith(f"Missing values of 'q' ({rows}) are a level")
+    assert f" lack{'s' if rows == 1 else ''} 'q' ({rows}): learners leave " in data.plan.missing
     assert data.domain["q"].levels[:3] == ("1", "2", "3.5")
 
 
@@ -443,3 +474,34 @@ def test_numbers_with_signs_are_no_identifiers(write):
     assert (
         unless.prepare({"k": codes, "a": ["x", "y"] * 150, "b": ["u", "v"] * 150})["k"].role == "identifier"
     )
+
+
+def test_codes_that_may_stand_for_no_answer_are_named():
+    rng = np.random.default_rng(8)
+    scale, low, age = rng.integers(1, 6, 300), rng.integers(1, 8, 300), rng.integers(18, 80, 300)
+    scale[:15], low[:15], age[:15] = 99, -9, 999
+    table = {"q": scale.tolist(), "r": low.tolist(), "age": age.tolist(), "s": (age % 10).tolist()}
+    (note,) = unless.prepare(table).notes
+    assert note == (
+        "99 in 'q', -9 in 'r', 999 in 'age' may stand for no answer; if so, name all that stands for missing "
+        "with missing_values=."
+    )
+    assert unless.prepare(table)["q"].levels[-1] == "99"
+    assert unless.prepare(table, missing_values=["99", "-9", "999"]).notes == ()
+    assert "'q'" not in str(unless.prepare(table, roles={"q": "category"}).notes)
+
+
+@pytest.mark.parametrize("answer", ["Prefer not to say", "Don't know", "No answer", "Refuse to answer"])
+def test_a_scale_keeps_its_order_beside_some_who_do_not_answer(answer):
+    places = ["never", "sometimes", "often", "always"] * 50
+    few = unless.prepare({"x": [answer] * 5 + places[5:], "sex": SEX})
+    assert (few["x"].role, few["x"].no_answers, few.notes) == ("ordered", (answer,), ())
+    many = unless.prepare({"x": [answer] * 40 + places[40:], "sex": SEX})
+    assert many["x"].role == "category"
+    (note,) = many.notes
+    assert note == (
+        f"'x' has no order with {answer!r} as a level; if it is to be missing, name all that stands for "
+        "missing with missing_values=."
+    )
+    again = unless.prepare({"x": [answer] * 40 + places[40:], "sex": SEX}, missing_values=[answer])
+    assert (again["x"].role, again.notes) == ("ordered", ())

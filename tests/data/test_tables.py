@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 PLANS = {
     "Arthritis": {
         "ID": "identifier, left out", "Treatment": "category, 2 levels", "Sex": "category, 2 levels",
-        "Age": "number, cut at 50, 58, 62", "Improved": "category, 2 levels, missing is a level",
+        "Age": "number, cut at 50, 58, 62", "Improved": "category, 2 levels",
     },
     "Chile": {
         "region": "category, 5 levels", "population": "ordered, 10 levels", "sex": "category, 2 levels",
@@ -40,7 +40,7 @@ PLANS = {
     },
     "TitanicSurvival": {
         "rownames": "identifier, left out", "survived": "category, 2 levels", "sex": "category, 2 levels",
-        "age": "number, cut at 20, 25, 32.5, 40, missing is a level",
+        "age": "number, cut at 20, 25, 32.5, 40",
         "passengerClass": "ordered, 3 levels: 1st, 2nd, 3rd",
     },
     "anes96": {
@@ -149,5 +149,7 @@ def test_birth_weights():
 
 def test_missing_ages_are_said():
     est = learned("TitanicSurvival")
-    said = "Missing values of 'age' (263) are a level, which tests do not take for a value."
+    said = (
+        "263 of 1,309 rows lack 'age' (263): learners leave them out, tests and networks use what they have."
+    )
     assert said in est.notes_

@@ -10,9 +10,9 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.data.waiting import heard
 from unless.inference.batch import fill_cells
 from unless.inference.cells import read_cells
+from unless.runtime.interrupts import interruptible_kernel
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def answers(net):
 
 def test_short_calls_beside_the_main_thread_change_no_bit(net, monkeypatch):
     expected = answers(net)
-    monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
+    monkeypatch.setattr("unless.runtime.interrupts._LONG", 0.0)
     monkeypatch.setattr("unless.inference.exact._CELLS_AT_ONCE", 1)
     monkeypatch.setattr("unless.inference.chains._AT_ONCE", 1_000)
     monkeypatch.setattr("unless.inference.belief._AT_ONCE", 1)
@@ -94,7 +94,7 @@ def test_a_long_answer_shows_how_far_it_is_and_nothing_where_nobody_looks(title,
     ASK[title](net)
     ASK[title](net, show_progress=False)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("unless.data.progress._PAUSE", 0.0)
+    monkeypatch.setattr("unless.runtime.progress._PAUSE", 0.0)
     ASK[title](net, show_progress=True)
     said = capsys.readouterr().err
     assert title in said
@@ -103,7 +103,7 @@ def test_a_long_answer_shows_how_far_it_is_and_nothing_where_nobody_looks(title,
 
 @pytest.mark.parametrize("by", ["expectations", "boxes"])
 def test_what_is_too_wide_to_enumerate_shows_how_far_it_is_too(by, net, capsys, monkeypatch):
-    monkeypatch.setattr("unless.data.progress._PAUSE", 0.0)
+    monkeypatch.setattr("unless.runtime.progress._PAUSE", 0.0)
     monkeypatch.setattr("unless.evaluation.divergence.MAX_STATES", 1)
     monkeypatch.setattr("unless.evaluation.comparison.MAX_CONTEXTS", 1)
     if by == "boxes":
@@ -132,7 +132,7 @@ def test_ctrl_c_does_not_wait_for_a_long_kernel():
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            heard(lambda: goes_on.wait(60), 1e12)
+            interruptible_kernel(lambda: goes_on.wait(60), 1e12)
     finally:
         goes_on.set()
         timer.join()
@@ -140,9 +140,9 @@ def test_ctrl_c_does_not_wait_for_a_long_kernel():
 
 
 def test_what_a_kernel_says_comes_back():
-    assert heard(lambda: 7, 1.0) == heard(lambda: 7, 1e12) == 7
+    assert interruptible_kernel(lambda: 7, 1.0) == interruptible_kernel(lambda: 7, 1e12) == 7
     with pytest.raises(ValueError, match="no"):
-        heard(_fail, 1e12)
+        interruptible_kernel(_fail, 1e12)
 
 
 def _fail():

@@ -1,10 +1,13 @@
 """Machine code is kept, and never outlives the sources it came from."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import numba
 
 import unless
 from unless.kernels.compiling import compiled, helper
@@ -84,3 +87,14 @@ def test_numbers_that_kernels_write_out_are_compiled_for_no_more_than_others():
     # An earlier run may have left the machine code, which says nothing of how it was compiled.
     add_up.recompile()
     assert len(add_to.signatures) == 1
+
+
+def test_what_older_kernels_left_in_the_cache_is_not_unpickled(tmp_path):
+    copy = tmp_path / "site"
+    shutil.copytree(PACKAGE, copy / "unless", ignore=shutil.ignore_patterns("__pycache__"))
+    ask(copy, tmp_path / "cache")
+    # An index whose pickle names a class that is gone, as after an upgrade that renames one.
+    gone = b"cunless.kernels.bitmaps\nGone\n."
+    for index in (tmp_path / "cache").rglob("*.nbi"):
+        index.write_bytes(pickle.dumps(numba.__version__) + gone)
+    assert ask(copy, tmp_path / "cache") == ["1", "0"]

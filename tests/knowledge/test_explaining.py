@@ -18,7 +18,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, UnknownName
 from unless.knowledge.statements import FINDINGS, Statements
-from unless.learners.catalogue import LEARNERS
+from unless.learners.registry import LEARNERS
 
 BERKELEY = unless.datasets.load_ucb_admissions()
 TITANIC = unless.datasets.load_titanic()
@@ -395,3 +395,26 @@ def test_all_columns_of_a_single_level_are_named():
     note = unless.explain(unless.Graph(data.domain, [("a", "b")]), data).note
     assert all(repr(f"c{place}") in note for place in range(12))
     assert "more" not in note
+
+
+def test_nothing_is_said_of_two_parts_of_one_date():
+    rng = np.random.default_rng(3)
+    days = np.datetime64("2019-03-01") + np.sort(rng.integers(0, 1_000, 1_000))
+    late = days >= np.datetime64("2020-01-01")
+    table = {
+        "day": [str(day) for day in days],
+        "g": np.where(late, "x", rng.choice(["x", "y"], 1_000)).tolist(),
+    }
+    learned = unless.learn(table)
+    assert {"day (month)", "day (year)"} < {*learned.structure_.domain.names}
+    said = {one.pair for one in learned.statements_}
+    assert ("day (month)", "day (year)") not in said
+    assert [one.pair for one in learned.statements_.findings] == [("day (year)", "g")]
+    assert learned.statements_.note == "Nothing is said of pairs of parts of 'day': the calendar links them."
+
+
+def test_a_quarter_is_not_said_to_be_told_by_its_month():
+    days = np.datetime64("2020-01-01") + np.arange(300)
+    table = {"day": [str(day) for day in days], "g": ["x", "y"] * 150}
+    found = unless.learn(table, roles={"day": "quarter+month"}).statements_
+    assert {one.pair for one in found} == {("day (month)", "g"), ("day (quarter)", "g")}

@@ -6,9 +6,9 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.data.progress import Bar
-from unless.learners.catalogue import LEARNERS
 from unless.learners.pc import Rounds
+from unless.learners.registry import LEARNERS
+from unless.runtime.progress import Bar
 
 QUICK = {
     "GSSL": {"n_draws": [200, 900], "prune": [1, 2], "prior": [unless.Laplace(2.0), unless.Laplace(4.0)]},
@@ -74,16 +74,16 @@ def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table
 
 def test_rounds_are_shown_one_after_the_other_however_far_single_parts_are():
     drawn = Drawn()
-    pulse = Rounds(Bar("CSPC", drawn), n_parts=2, n=4, n_rounds=4, by_round=True)
-    pulse.visit(0, 4)
-    pulse.visit(1, 4)
-    pulse.end(2)
+    token = Rounds(Bar("CSPC", drawn), n_parts=2, n=4, n_rounds=4, by_round=True)
+    token.visit(0, 4)
+    token.visit(1, 4)
+    token.end(2)
     assert drawn.stretches[1:] == [["CSPC, round 1", 2, 4]]
-    pulse.visit(0, 4)
-    pulse.visit(1, 2)
+    token.visit(0, 4)
+    token.visit(1, 2)
     assert drawn.stretches[1:] == [["CSPC, round 1", 4, 4], ["CSPC, round 2", 3, 4]]
-    pulse.visit(1, 2)
-    pulse.end(2)
+    token.visit(1, 2)
+    token.end(2)
     # Rounds that no part needed are not shown.
     assert drawn.stretches[2:] == [["CSPC, round 2", 4, 4]]
 

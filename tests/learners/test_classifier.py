@@ -281,7 +281,7 @@ def test_a_damaged_file_is_refused(fitted, tmp_path):
     from dataclasses import replace
 
     from unless.formats.record import save_record
-    from unless.learners.files import make_record
+    from unless.learners.base import make_record
 
     record = make_record(fitted)
     for results in (
@@ -416,3 +416,26 @@ def test_columns_of_a_frame_are_prepared_as_elsewhere(tmp_path):
     assert np.array_equal(unless.load(tmp_path / "m.unless").predict_proba(table), est.predict_proba(table))
     with pytest.raises(DataError, match="no column 'price', which UnlessClassifier learned from"):
         est.predict(table.drop(columns="price"))
+
+
+def test_dates_that_were_split_are_split_again(tmp_path):
+    days = pd.date_range("2018-01-01", periods=900)
+    y = np.where(days.year >= 2019, "hi", "lo")
+    table = pd.DataFrame({"day": days.strftime("%m/%d/%Y"), "g": list("ab") * 450, "y": y})
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    for source in (table, str(path), unless.read(table)):
+        est = unless.UnlessClassifier("y").fit(source)
+        assert "day (quarter)" in est.feature_names_in_ or "day (year)" in est.feature_names_in_
+        for raw in (table.drop(columns="y"), table[:5], table[700:701], str(path)):
+            places = raw.index if isinstance(raw, pd.DataFrame) else table.index
+            assert (est.predict(raw) == y[places]).mean() > 0.9
+        assert est.score(str(path)) == est.score(table) > 0.9
+
+
+def test_a_label_that_a_file_lacks_is_never_predicted(tmp_path):
+    table = pd.DataFrame({"a": list("pq") * 50, "y": list("uv") * 50})
+    est = unless.UnlessClassifier("y").fit(table)
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\np,u\nq,\nq,w\nq,v\n")
+    assert est.score(str(path)) == 0.5

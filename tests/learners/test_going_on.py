@@ -11,19 +11,11 @@ import pytest
 import unless
 from strategies import chained_columns
 from unless.errors import SettingError, TooLarge, UnlessWarning
-from unless.learners import (
-    bookmarks,
-    climbing,
-    grow_shrink,
-    selection,
-    trees,
-    working_sets,
-    workplace,
-)
-from unless.learners.bookmarks import settled_seed
+from unless.learners import base, climbing, grow_shrink, selection, trees, working_sets
 from unless.learners.halving import Search
 from unless.learners.working_sets import WorkingSets
-from unless.learners.workplace import Workplace
+from unless.runtime import checkpoints
+from unless.runtime.checkpoints import CheckpointStore, settled_seed
 
 PRIORS = [unless.Gaussian(1.0) + unless.Laplace(l1) for l1 in (4.0, 1.0)]
 MAKE = {
@@ -50,8 +42,8 @@ STEPS = {"GSMN*": (grow_shrink, "grow"), "IBMAPHC": (climbing, "_run"), "GSSL": 
 def small_steps(monkeypatch):
     monkeypatch.setattr(trees, "MOST_PARTS", 3)
     # All that can be kept is kept.
-    monkeypatch.setattr(bookmarks, "SECONDS", 0.0)
-    monkeypatch.setattr(bookmarks, "_PATIENCE", 0)
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "_TIMES_LONGER", 0)
     monkeypatch.setattr(climbing, "_AT_ONCE", 1)
     monkeypatch.setattr(working_sets, "_LOOK_AT_ONCE", 100)
 
@@ -111,7 +103,7 @@ def test_work_stopped_after_everything_it_keeps_ends_alike(name, table, tmp_path
     calls = counting(monkeypatch, WORK[name])
     plain = saved(MAKE[name]().fit(table), tmp_path)
     unbroken, calls[:] = sorted(calls), []
-    stopping(monkeypatch, Workplace, "_write")
+    stopping(monkeypatch, CheckpointStore, "_write")
     est, n_stops = fit_until_done(MAKE[name], table, tmp_path / "work")
     assert n_stops > 1
     assert saved(est, tmp_path) == plain
@@ -119,15 +111,15 @@ def test_work_stopped_after_everything_it_keeps_ends_alike(name, table, tmp_path
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_work_stopped_between_two_bookmarks_ends_alike(name, table, tmp_path, monkeypatch):
+def test_work_stopped_between_two_checkpoints_ends_alike(name, table, tmp_path, monkeypatch):
     plain = saved(MAKE[name]().fit(table), tmp_path)
-    move, numbers = bookmarks.Bookmark.move, count(1)
+    move, numbers = checkpoints.Checkpoint.save, count(1)
 
-    def move_now_and_then(bookmark, state):
+    def move_now_and_then(checkpoint, state):
         if next(numbers) % 3 == 0:
-            move(bookmark, state)
+            move(checkpoint, state)
 
-    monkeypatch.setattr(bookmarks.Bookmark, "move", move_now_and_then)
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", move_now_and_then)
     stopping(monkeypatch, *STEPS[name], (1, 4, 9, 11, 20, 31))
     est, n_stops = fit_until_done(MAKE[name], table, tmp_path / "work")
     assert n_stops > 2
@@ -135,7 +127,7 @@ def test_work_stopped_between_two_bookmarks_ends_alike(name, table, tmp_path, mo
 
 
 @pytest.mark.parametrize("name", ["GSMN*", "IBMAPHC", "GSSL"])
-def test_a_spoiled_bookmark_is_told_and_the_stage_done_again(name, table, tmp_path):
+def test_a_spoiled_checkpoint_is_told_and_the_stage_done_again(name, table, tmp_path):
     work = tmp_path / "work"
     first = saved(MAKE[name](work_dir=work).fit(table), tmp_path)
     for path in work.glob("*.shard"):
@@ -163,22 +155,22 @@ def test_without_a_seed_draws_are_those_the_work_began_with(name, table, tmp_pat
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"?"), lambda path: path.unlink()])
 def test_what_was_drawn_from_a_seed_that_is_lost_is_told_and_not_taken_up(spoil, table, tmp_path):
-    place = Workplace.enter(tmp_path, False, "draws", table)
-    first = settled_seed(place, None)
-    place.keep("chosen", {"draw": np.arange(3)})
-    assert settled_seed(place, None) == first
-    assert place.finished(["chosen"])
-    spoil(place.path("bookmark-seed"))
+    store = CheckpointStore.enter(tmp_path, False, "draws", base.TABLES)
+    first = settled_seed(store, None)
+    store.save("chosen", {"draw": np.arange(3)})
+    assert settled_seed(store, None) == first
+    assert store.finished(["chosen"])
+    spoil(store.path("checkpoint-seed"))
     # Of a seed that is there but damaged another warning tells.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The shard .* is damaged")
         with pytest.warns(
             UnlessWarning, match=r"has lost the seed of 1 finished shard; all of it is computed"
         ):
-            second = settled_seed(place, None)
+            second = settled_seed(store, None)
     assert second != first
-    assert not place.finished(["chosen"])
-    assert settled_seed(place, None) == second
+    assert not store.finished(["chosen"])
+    assert settled_seed(store, None) == second
 
 
 @pytest.mark.parametrize("stops", ["while it chooses", "after it chose"])
@@ -207,13 +199,13 @@ def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(
 
 
 def test_states_are_kept_now_and_then_only(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(bookmarks, "SECONDS", 60.0)
+    monkeypatch.setattr(checkpoints, "SECONDS", 60.0)
     unless.IBMAPHC(work_dir=tmp_path).fit(table)
     assert [path.stem.split("-", 1)[1] for path in tmp_path.glob("*.shard")] == ["answer"]
 
 
 @pytest.mark.parametrize("name", ["IBMAPHC", "GSSL"])
-def test_where_no_bookmark_can_be_written_the_work_goes_on_and_that_is_told_once(
+def test_where_no_checkpoint_can_be_written_the_work_goes_on_and_that_is_told_once(
     name, table, tmp_path, monkeypatch
 ):
     plain = saved(MAKE[name]().fit(table), tmp_path)
@@ -221,8 +213,8 @@ def test_where_no_bookmark_can_be_written_the_work_goes_on_and_that_is_told_once
     def full(*_given, **_settings):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(workplace, "write_arrays", full)
-    monkeypatch.setattr(workplace, "save_record", full)
+    monkeypatch.setattr(checkpoints, "_write_arrays", full)
+    monkeypatch.setattr(base, "save_record", full)
     work = tmp_path / "work"
     with pytest.warns(UserWarning, match="cannot be written") as told:
         est = MAKE[name](work_dir=work).fit(table)
@@ -238,13 +230,13 @@ def test_work_whose_seed_cannot_be_kept_does_not_begin(table, tmp_path, monkeypa
     def full(*_given, **_settings):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(workplace, "write_arrays", full)
+    monkeypatch.setattr(checkpoints, "_write_arrays", full)
     with pytest.raises(SettingError, match=r"cannot be written any more \(No space left on device\)"):
         unless.GSSL(random_state=None, work_dir=tmp_path / "work").fit(table)
     assert not list((tmp_path / "work").glob("*.shard"))
 
 
-def test_a_stop_tells_bookmarks_from_finished_shards(table, tmp_path, monkeypatch):
+def test_a_stop_tells_checkpoints_from_finished_shards(table, tmp_path, monkeypatch):
     def said(name, stop, folder):
         with monkeypatch.context() as patch:
             stopping(patch, *stop)
@@ -256,7 +248,7 @@ def test_a_stop_tells_bookmarks_from_finished_shards(table, tmp_path, monkeypatc
     assert said("IBMAPHC", STEPS["IBMAPHC"], "0") == (
         "Stopped; nothing was finished yet in work_dir=W: begin again."
     )
-    assert said("IBMAPHC", (bookmarks.Bookmark, "move"), "1") == f"Stopped; a bookmark {go_on}"
-    assert said("GSSL", (WorkingSets, "converge"), "2").endswith(f" finished shards and a bookmark {go_on}")
-    with pytest.raises(SettingError, match=r"holds a bookmark of this very work; go on from there with "):
+    assert said("IBMAPHC", (checkpoints.Checkpoint, "save"), "1") == f"Stopped; a checkpoint {go_on}"
+    assert said("GSSL", (WorkingSets, "converge"), "2").endswith(f" finished shards and a checkpoint {go_on}")
+    with pytest.raises(SettingError, match=r"holds a checkpoint of this very work; go on from there with "):
         MAKE["IBMAPHC"](work_dir=tmp_path / "1").fit(table)

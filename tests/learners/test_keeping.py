@@ -14,7 +14,7 @@ from unless.formats.container import read_container, write_container
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.keeping import keep_statements, read_statements
 from unless.knowledge.statements import Statement, Statements
-from unless.learners.catalogue import LEARNERS
+from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)

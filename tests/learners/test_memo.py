@@ -16,8 +16,8 @@ from unless.kernels.memo import PRIVATE, Log
 from unless.learners import cohorts, graphs, visits
 from unless.learners.cohorts import bytes_to_learn
 from unless.learners.memo import Memo, Waiting
-from unless.learners.shard_files import ShardFile
 from unless.learners.tallying import Ledger, Tally, count_parts
+from unless.runtime.checkpoints import ShardFile
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from strategies import chained_columns
 from unless.kernels.compiling import compiled
 from unless.kernels.memo import keep, known_answer
 from unless.learners import cohorts, graphs
-from unless.learners.shards import Pulse, Stopped
-from unless.learners.team import Team
+from unless.runtime.interrupts import Cancelled, CancelToken
+from unless.runtime.parallel import Team
 
 
 @compiled
@@ -71,7 +71,7 @@ def test_threads_change_nothing(blankets, monkeypatch):
 
 @pytest.mark.parametrize("failing", [0, 2])
 def test_what_fails_in_one_thread_stops_all_and_is_raised(failing):
-    pulse = Pulse()
+    token = CancelToken()
     stopped = []
 
     def work(member):
@@ -79,12 +79,12 @@ def test_what_fails_in_one_thread_stops_all_and_is_raised(failing):
             raise ValueError("told")
         while True:
             try:
-                pulse.check()
-            except Stopped:
+                token.check()
+            except Cancelled:
                 stopped.append(member)
                 raise
 
-    with Team(3, pulse) as team, pytest.raises(ValueError, match="told"):
+    with Team(3, token) as team, pytest.raises(ValueError, match="told"):
         team.together(work)
     assert len(stopped) == 2
 
@@ -99,7 +99,7 @@ def hears_ctrl_c():
 
 @pytest.mark.usefixtures("hears_ctrl_c")
 def test_ctrl_c_is_passed_on_while_the_others_are_waited_for():
-    pulse = Pulse()
+    token = CancelToken()
     heard = []
 
     def work(member):
@@ -108,12 +108,12 @@ def test_ctrl_c_is_passed_on_while_the_others_are_waited_for():
             return
         while True:
             try:
-                pulse.check()
-            except Stopped:
+                token.check()
+            except Cancelled:
                 heard.append(member)
                 raise
             time.sleep(0.001)
 
-    with Team(2, pulse) as team, pytest.raises(KeyboardInterrupt):
+    with Team(2, token) as team, pytest.raises(KeyboardInterrupt):
         team.together(work)
     assert heard == [1]

@@ -18,8 +18,10 @@ from joblib._parallel_backends import ThreadingBackend
 import unless
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
-from unless.learners import cohorts, gate_trees, grow_shrink, trees, workplace
-from unless.learners.catalogue import LEARNERS
+from unless.learners import cohorts, gate_trees, grow_shrink, trees
+from unless.learners.base import TABLES
+from unless.learners.registry import LEARNERS
+from unless.runtime import checkpoints
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL", "GGS"])
@@ -216,7 +218,7 @@ def test_a_folder_without_permission_is_refused_in_one_sentence(table, tmp_path,
 
 
 def test_a_full_disk_ends_work_in_shards_with_one_sentence_and_it_goes_on_later(table, tmp_path, monkeypatch):
-    write, n_written = workplace.write_arrays, count(1)
+    write, n_written = checkpoints._write_arrays, count(1)
 
     def write_two(*given, **settings):
         if next(n_written) > 2:
@@ -225,7 +227,7 @@ def test_a_full_disk_ends_work_in_shards_with_one_sentence_and_it_goes_on_later(
 
     work = tmp_path / "work"
     with monkeypatch.context() as patch:
-        patch.setattr(workplace, "write_arrays", write_two)
+        patch.setattr(checkpoints, "_write_arrays", write_two)
         with pytest.raises(SettingError) as told:
             make("CSGS", work_dir=work).fit(table)
     assert str(told.value) == (
@@ -239,15 +241,15 @@ def test_a_full_disk_ends_work_in_shards_with_one_sentence_and_it_goes_on_later(
 
 def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
     est = unless.CSGS(work_dir=tmp_path)
-    place = est._workplace(table)
+    store = est._checkpoint_store(table)
     with pytest.raises(FileFormatError, match="go on with resume=True"):
-        place.shard("part-00000-of-00001")["edges"]
+        store.shard("part-00000-of-00001")["edges"]
     with pytest.raises(FileFormatError, match="go on with resume=True"):
-        place.shard("part-00000-of-00001").rows("questions", 0, 1)
+        store.shard("part-00000-of-00001").rows("questions", 0, 1)
 
 
 def test_what_a_killed_worker_had_begun_to_write_is_cleared_and_a_living_one_goes_on(table, tmp_path):
-    place = unless.CSGS(work_dir=tmp_path)._workplace(table)
+    store = unless.CSGS(work_dir=tmp_path)._checkpoint_store(table)
     code = """
 import sys
 from unless.runtime.files import replacing
@@ -257,7 +259,7 @@ with replacing(sys.argv[1], follow_links=False) as stream:
 """
     dead, living = (
         subprocess.Popen(
-            [sys.executable, "-c", code, str(place.path(f"part-0000{k}-of-00009"))],
+            [sys.executable, "-c", code, str(store.path(f"part-0000{k}-of-00009"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -272,13 +274,13 @@ with replacing(sys.argv[1], follow_links=False) as stream:
     (left,) = tmp_path.glob(".*.unless-part")
     assert "part-00001" in left.name
     living.communicate()
-    assert place.path("part-00001-of-00009").exists()
+    assert store.path("part-00001-of-00009").exists()
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
 def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_is_left_alone(link, table, tmp_path):
     work, victim = tmp_path / "work", tmp_path / "victim"
-    stamp = unless.GSMN(work_dir=work)._workplace(table).stamp
+    stamp = unless.GSMN(work_dir=work)._checkpoint_store(table).stamp
     victim.write_text("years of work")
     getattr(work / f".{stamp}.lock", link)(victim)
     with pytest.raises(SettingError, match=r"lock' is a .*link and cannot be used .* another folder\.$"):
@@ -287,7 +289,7 @@ def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_is_left_alone(li
 
 
 def test_a_file_of_another_kind_in_the_place_of_the_lock_is_left_alone(table, tmp_path):
-    stamp = unless.GSMN(work_dir=tmp_path)._workplace(table).stamp
+    stamp = unless.GSMN(work_dir=tmp_path)._checkpoint_store(table).stamp
     (tmp_path / f".{stamp}.lock").write_text("years of work")
     with pytest.raises(SettingError, match="holds other text"):
         unless.GSMN(work_dir=tmp_path).fit(table)
@@ -312,7 +314,7 @@ def test_links_in_the_folder_are_never_written_through(name, table, tmp_path):
 def test_what_holds_rows_in_the_folder_is_for_its_owner(table, tmp_path):
     work = tmp_path / "work"
     unless.CSGS(work_dir=work).fit(table)
-    workplace.Workplace(work, "0" * 20).keep_table(table)
+    checkpoints.CheckpointStore(work, "0" * 20, TABLES).save_input(table)
     for path in (work, *shards(work), *work.glob("*.npz")):
         assert path.stat().st_mode & 0o077 == 0, path
 
@@ -325,8 +327,8 @@ import unless
 
 table = unless.read(np.load(sys.argv[1]))
 est = unless.GSMN(work_dir=sys.argv[2])
-est._stay = ExitStack()
-est._workplace(table)
+est._stack = ExitStack()
+est._checkpoint_store(table)
 forked = os.fork()
 if forked:
     print(os.getpid(), forked, flush=True)
@@ -358,8 +360,8 @@ def test_work_that_another_process_is_at_is_refused_until_that_is_dead(tmp_path)
 def test_work_that_this_process_is_at_is_refused(table, tmp_path):
     with ExitStack() as stay:
         first = unless.GSMN(work_dir=tmp_path)
-        first._stay = stay
-        first._workplace(table)
+        first._stack = stay
+        first._checkpoint_store(table)
         with pytest.raises(SettingError, match=rf"in use by process {os.getpid()} "):
             unless.GSMN(work_dir=tmp_path).fit(table)
     unless.GSMN(work_dir=tmp_path).fit(table)
@@ -398,12 +400,12 @@ def test_ctrl_c_after_the_last_shard_says_how_to_go_on_too(name, table, tmp_path
 def test_settings_say_the_same_in_any_spelling(table, tmp_path):
     edges = [("0", "1"), ("2", "3")]
     stamps = {
-        unless.CSGS(alpha=alpha, forbidden_edges=listed, work_dir=tmp_path)._workplace(table).stamp
+        unless.CSGS(alpha=alpha, forbidden_edges=listed, work_dir=tmp_path)._checkpoint_store(table).stamp
         for alpha in (0.05, np.float64(0.05))
         for listed in (edges, tuple(edges))
     }
     assert len(stamps) == 1
-    assert unless.CSGS(order="columns", work_dir=tmp_path)._workplace(table).stamp not in stamps
+    assert unless.CSGS(order="columns", work_dir=tmp_path)._checkpoint_store(table).stamp not in stamps
 
 
 def test_a_table_to_judge_by_belongs_to_the_work(table, tmp_path):

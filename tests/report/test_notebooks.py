@@ -19,7 +19,7 @@ from unless.knowledge.grounds import Contrast, Trend
 from unless.knowledge.measures import OddsRatio
 from unless.knowledge.statements import Statements
 from unless.knowledge.target import Direction
-from unless.learners.estimator import Estimator
+from unless.learners.base import Estimator
 from unless.structures.featuring import features_of
 
 NASTY = "</td><script>alert(1)</script>"

@@ -295,3 +295,28 @@ def test_other_structures_are_shown_by_their_table(learner, tmp_path, read_page)
     page = read_page(tmp_path / "r.html")
     assert page.n_rows == 4526
     assert [one["pair"] for one in page.statements] == [list(one.pair) for one in est.statements_]
+
+
+def test_rows_of_a_survey_are_said_to_be_those_of_the_file(tmp_path, read_page):
+    rng = np.random.default_rng(4)
+    sex = rng.choice(["f", "m"], 300)
+    vote = np.where(rng.random(300) < 0.8, sex, "x")
+    table = {"sex": list(sex), "vote": list(vote), "w": rng.uniform(0.2, 3, 300).round(3).tolist()}
+    learned = unless.learn(table, weight_column="w")
+    learned.report(tmp_path / "one.html")
+    text = (tmp_path / "one.html").read_text()
+    assert "300 rows of a survey and 2 columns were looked at; numbers of rows are those of the table" in text
+    unless.save(learned, tmp_path / "m.unless")
+    loaded = unless.load(tmp_path / "m.unless")
+    kept = loaded.data_.n_rows
+    assert kept < 300
+    loaded.report(tmp_path / "two.html")
+    text = (tmp_path / "two.html").read_text()
+    assert (
+        f"300 rows of a survey and 2 columns were looked at; numbers of rows under a chosen context are of "
+        f"{kept} rows drawn alike" in text
+    )
+    assert ["Table", f"300 rows of a survey (kept as {kept} drawn alike), 2 columns, 4 different rows"] in [
+        list(one) for one in read_page(tmp_path / "two.html").about
+    ]
+    assert f"{kept} rows and" not in text

@@ -31,7 +31,7 @@ def test_the_share_of_the_time_is_guessed_from_the_fall_of_the_slope():
 
 
 def test_a_fit_tells_its_iterations_and_its_slope(fitted, capsys, monkeypatch):
-    monkeypatch.setattr("unless.data.progress._PAUSE", 0.0)
+    monkeypatch.setattr("unless.runtime.progress._PAUSE", 0.0)
     unless.fit_weights(*fitted, show_progress=True)
     said = capsys.readouterr().err
     assert "fit_weights, iterations: " in said

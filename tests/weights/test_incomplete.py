@@ -312,3 +312,26 @@ def test_scores_of_what_rows_show(learned):
     complete = Dataset(data.domain, data.rows, data.counts)
     assert net.pseudo_log_likelihood(data).n_rows == data.n_rows
     assert learned.score(data) == learned.score(complete)
+
+
+def test_a_query_gives_the_law_of_a_column_of_which_three_tenths_are_missing():
+    rng = np.random.default_rng(5)
+    rank = rng.integers(0, 3, 3_000)
+    age = np.round(25 + 10 * rank + 8 * rng.normal(size=3_000))
+    side = rng.choice(["l", "r"], 3_000)
+    frame = pd.DataFrame({"rank": np.array(list("abc"))[rank], "age": age, "side": side})
+    frame.loc[rng.random(3_000) < np.array([0.05, 0.25, 0.6])[rank], "age"] = np.nan
+    assert 0.28 < frame["age"].isna().mean() < 0.32
+    est = unless.learn(frame, show_progress=False)
+    assert "learners leave them out, tests and networks use what they have" in est.data_.plan.missing
+    variable = est.data_.domain["age"]
+    groups = np.searchsorted(variable.cuts, age, side="right")
+    law = np.bincount(groups, minlength=len(variable.levels)) / 3_000
+    found = est.network(est.data_, show_progress=False).query("age")
+    assert len(found.probabilities) == len(variable.cuts) + 1
+    assert "missing" not in variable.levels
+    assert np.abs(found.probabilities - law).sum() / 2 < 0.02
+    # Complete rows alone are far from it: those who are older say their age less often.
+    whole = groups[frame["age"].notna()]
+    biased = np.bincount(whole, minlength=len(law)) / len(whole)
+    assert np.abs(biased - law).sum() / 2 > 0.05

@@ -51,7 +51,7 @@ def test_values_and_gradients_equal_the_naive_ones(case, gates):
 def test_calls_beside_the_main_thread_and_few_rows_at_a_time_change_no_bit(case, gates, monkeypatch):
     features, data, weights, _ = case
     value, gradient = Expectations(features.arrays, data).value_and_gradient(weights)
-    monkeypatch.setattr("unless.data.waiting._LONG", 0.0)
+    monkeypatch.setattr("unless.runtime.interrupts._LONG", 0.0)
     monkeypatch.setattr("unless.inference.sums.CONDITIONS_AT_ONCE", 7)
     again = Expectations(features.arrays, data).value_and_gradient(weights)
     assert (again[0], again[1].tobytes()) == (value, gradient.tobytes())

@@ -86,7 +86,7 @@ def busy(text: str, *, quiet: bool = False) -> Iterator[None]:
     from rich.console import Console
     from rich.text import Text
 
-    from unless.data.progress import giving_way
+    from unless.runtime.progress import giving_way
 
     console: Any = Console(stderr=True, highlight=False)
     with console.status(Text(visible(text)), spinner="line") as status, giving_way(status.stop, status.start):

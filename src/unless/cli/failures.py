@@ -30,8 +30,8 @@ _OPTIONS = {
 }
 _ARGUMENTS = (
     "alpha|bins|blankets|cluster_column|columns|count_column|delimiter|effect|encoding|evidence|exclude|fdr|forbidden_edges|"
-    "header|levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|ordered|plan|"
-    "random_state|rare|required_edges|resume|roles|rule|strata_column|strict|test|undecided|"
+    "header|join|levels|max_blanket|max_levels|max_memory|method|missing|missing_values|n_jobs|order|ordered|plan|"
+    "random_state|rare|required_edges|resume|roles|rule|sheet|strata_column|strict|test|undecided|"
     "weight_column|work_dir"
 )
 # Quoted text is matched first, and left alone: a column may be called "levels=".

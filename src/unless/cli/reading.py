@@ -297,7 +297,7 @@ def say_plan(data: "Dataset") -> None:
         note(in_options(str(data.plan)))
     for line in data.notes:
         if line not in told:
-            note(visible(line))
+            note(in_options(visible(line)))
 
 
 def say_notes(data: "Dataset") -> None:

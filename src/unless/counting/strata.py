@@ -16,11 +16,11 @@ from scipy import special
 
 from unless.counting.slices import pack_bits, whole_words
 from unless.data.dataset import Dataset
-from unless.data.waiting import heard
 from unless.kernels.bitsets import packed_words
 from unless.kernels.evidence import bayesian, bayesian_refined
 from unless.kernels.joint import BLOCK, WORDS, ask_by_bits, ask_by_rows
 from unless.kernels.strata import RowGroups, StrataColumns, StrataWorkspace, chi_square, refine
+from unless.runtime.interrupts import interruptible_kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -236,7 +236,7 @@ class StrataTable:
     def refined(self, strata: RowGroups, variable: int, work: StrataWorkspace) -> RowGroups:
         """Cut strata by one more variable."""
         n_steps = _STEPS_OF_A_ROW * len(strata.rows)
-        cut = heard(lambda: refine(variable, self.columns, strata, work), n_steps)
+        cut = interruptible_kernel(lambda: refine(variable, self.columns, strata, work), n_steps)
         n_rows, n_strata, n_lone, n_ones = cut
         # Copies: the workspace is written to again.
         return RowGroups(

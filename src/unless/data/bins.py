@@ -93,7 +93,7 @@ def find_cutting(name: str, spec: Bins, value: str, weight: str, relation: str, 
         f"select min({value}), max({value}), bool_and({value} = floor({value})) from {relation}"
     )
     if low is None:
-        raise DataError(f"Column {name!r} has no numbers to cut; leave it out with columns=.")
+        raise DataError(f"Column {name!r} has no numbers to cut; leave it out with exclude=.")
     if method == "edges":
         return _at_edges(name, edges, low, high, whole)
     if method == "width":

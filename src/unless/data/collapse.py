@@ -270,7 +270,7 @@ def _checked(plan: Plan, listed: list[str | None] | None) -> list[str]:
     if len(values) >= NOTHING:
         raise TooManyLevels(
             f"Column {plan.field.name!r} has {len(values):,} different values, more than {NOTHING - 1:,}; "
-            "leave it out with columns= or merge some with bins= or rare=."
+            "leave it out with exclude= or merge some with bins= or rare=."
         )
     return values
 

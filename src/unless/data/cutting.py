@@ -16,6 +16,8 @@ FEWEST_GROUPS, MOST_GROUPS = 3, 8
 GROUPS_OF_HUNDRED = 4
 # A group of fewer rows says nothing, and makes tests doubtful.
 LEAST_ROWS = 10
+# Whole numbers in this range may be years, which are written without a separator.
+_YEARS = range(1500, 2101)
 # A cut may move by this share of a group to reach a readable number.
 READABLE_SHARE = 0.25
 
@@ -206,12 +208,18 @@ def _edge(cut: float) -> tuple[float, bool]:
     return cut, False
 
 
-def spoken_cut(cut: float) -> str:
-    """Write a cut for people: "2,500", "0.5", "above 0".
+def format_cuts(cuts: Sequence[float]) -> list[str]:
+    """Write cuts for people: "2,500", "0.5", "above 0"; what may be years is written as years are.
 
-    >>> spoken_cut(2500.0), spoken_cut(5e-324)
-    ('2,500', 'above 0')
+    >>> format_cuts([2500.0]), format_cuts([1950.0, 1970.0]), format_cuts([5e-324])
+    (['2,500'], ['1950', '1970'], ['above 0'])
     """
+    as_years = all(cut in _YEARS for cut in cuts)
+    return [_format_cut(cut, "" if as_years else ",") for cut in cuts]
+
+
+def _format_cut(cut: float, separator: str) -> str:
     number, above = _edge(cut)
-    text = f"{int(number):,}" if number == int(number) and abs(number) < 1e15 else to_label(number)
+    is_whole = number == int(number) and abs(number) < 1e15
+    text = f"{int(number):{separator}}" if is_whole else to_label(number)
     return f"above {text}" if above else text

@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import IO
 
@@ -33,8 +33,10 @@ def open_delimited(files: Sequence[TableFile], shop: Workshop, how: Settings) ->
     readable = [_as_utf8(one, shop, how) for one in files]
     delimiter = how.delimiter or _find_delimiter(readable[0], shop)
     headers = [_first_record(one, delimiter, shop) for one in readable]
-    _check_same(headers, readable, how)
     first = readable[0]
+    if how.header:
+        _refuse_title(headers[0], first, (delimiter,) if how.delimiter else _DELIMITERS[:4], shop)
+    _check_same(headers, readable, how)
     if how.header:
         hint = "rename one of them, or pass header=False if the first line is data"
         names = outer_names(headers[0], first.title, hint)
@@ -132,6 +134,26 @@ def _first_record(file: TableFile, delimiter: str, shop: Workshop) -> list[str]:
     if record is None or not any(name.strip() for name in record):
         raise DataError(f"{file.title} has no header line; give a table with a header and rows.")
     return [name.strip() for name in record]
+
+
+def _refuse_title(header: list[str], file: TableFile, delimiters: Sequence[str], shop: Workshop) -> None:
+    """Refuse a file that begins with a title: one cell above lines that have several."""
+    if not header[0] or any(header[1:]):
+        return
+    with _reading(file, shop, n_lines=_HEAD) as stream:
+        lines = list(islice(lines_of(stream, file.title), _HEAD))
+    for delimiter in delimiters:
+        try:
+            records = [one for one in csv.reader(lines, delimiter=delimiter) if any(map(str.strip, one))]
+        except csv.Error:
+            continue
+        below = list(dropwhile(lambda one: not any(map(str.strip, one[1:])), records[1:]))
+        widths = {len(one) for one in below}
+        if len(below) > 1 and len(widths) == 1 and widths.pop() > 1:
+            raise DataError(
+                f"{file.title} begins with a line of a single cell, {header[0][:60]!r}, as a title is; "
+                "delete what stands above the line of column names, or name every column if it is that line."
+            )
 
 
 def _rewritten(file: TableFile, delimiter: str, width: int, shop: Workshop) -> TableFile:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.progress import Bar
 from unless.data.source import quoted
-from unless.data.waiting import aside
 from unless.errors import DataError, TooLarge, UnlessError
 from unless.runtime.folders import TemporaryFolder
+from unless.runtime.interrupts import interruptible
 from unless.runtime.memory import show_memory, threads_that_fit
+from unless.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -210,7 +210,7 @@ class Workshop:
 
         with self._in_one_sentence():
             # The database looks for Ctrl-C between its tasks, which may take seconds.
-            return aside(ask, look=self._look, stop=self._stop, grace=_GRACE)
+            return interruptible(ask, look=self._look, stop=self._stop, grace=_GRACE)
 
     def _begin(self) -> None:
         with self._lock:
@@ -249,7 +249,7 @@ class Workshop:
     def _too_large(self) -> TooLarge:
         return TooLarge(
             f"{self.title} does not fit into the {show_memory(self.max_memory)} allowed while its rows are "
-            "collapsed; choose fewer columns with columns=, merge levels with bins= or rare=, or raise "
+            "collapsed; leave columns out with exclude=, merge levels with bins= or rare=, or raise "
             "max_memory=."
         )
 

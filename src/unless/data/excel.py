@@ -52,4 +52,4 @@ def _empty(told: dict[str, Any], title: str, sheet: str | int | None) -> str:
 
 def _note(read: str, others: list[str]) -> str:
     word = "another sheet is" if len(others) == 1 else "other sheets are"
-    return f"Read sheet {read!r}; {word} {shorten(others, 20)} (choose with sheet= or --sheet)."
+    return f"Read sheet {read!r}; {word} {shorten(others, 20)} (choose with sheet=)."

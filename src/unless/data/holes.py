@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# Rows with a missing value are left out if they are fewer than this share.
-FEW_ROWS = 0.05
-# Missing values are a level of their own in a column that lacks more than this share.
-MANY_HOLES = 0.20
-# At least this share of the rows is kept where rows are left out.
+# Learners have at least this share of the rows, complete ones; until then missing values become levels.
 LEAST_KEPT = 0.5
-# Two columns are missing together if more than this share of the rows that lack the one with fewer holes
-# lack the other, too: leaving these rows out serves both.
-TOGETHER = 0.5
+# A column is not asked of a level of another column if so many rows or more have this level, and at least
+# this share of them lack the column.
+LEAST_SKIPPED, SKIPPED_SHARE = 10, 0.95
+# Columns that lack no more than this share of their values are not looked at for that.
+FEW_HOLES = 0.20
 # Columns named in a sentence, at most.
 MOST_NAMED = 100
 
@@ -46,35 +44,32 @@ class Holes:
         return sum(n for lacks, n in self.patterns.items() if lacks & wanted)
 
 
+def may_be_skipped(names: Iterable[str], holes: Holes) -> list[str]:
+    """Return the columns that lack so much that they may not have been asked of everyone."""
+    return [name for name in names if holes.lacking(name) > FEW_HOLES * holes.n_rows]
+
+
+def is_skipped(n_rows: int, n_known: int) -> bool:
+    """Tell whether a column is not asked of a level: of its rows, so many have a value of the column."""
+    return n_rows >= LEAST_SKIPPED and n_known <= (1 - SKIPPED_SHARE) * n_rows
+
+
 def decide_holes(names: Iterable[str], holes: Holes, forced: Iterable[str] = ()) -> Policy:
     """Decide what is done with the missing values of some columns; those `forced` have a level anyway.
 
-    1. Few rows lack anything: they are left out.
-    2. A column that lacks much gets a level, unless it is missing together with another such column.
-    3. Rows that lack any of the others are left out, as long as half of the rows remain; until then the
-       column with the most holes gets a level.
-
-    A level keeps rows for learners and models. Tests take the rows that have a value, whatever is decided.
+    No level is made while at least half of the rows are complete; until then the column with the most
+    missing values gets one. Learners leave the other rows out; tests and networks use what these rows have.
+    To tests a level made here is no value.
     """
     levels = list(forced)
-    open_ = [name for name in names if name not in levels and holes.lacking(name)]
-    if holes.dropped(open_) >= FEW_ROWS * holes.n_rows:
-        many = [name for name in open_ if holes.lacking(name) > MANY_HOLES * holes.n_rows]
-        alone = [name for name in many if not any(_together(name, other, holes) for other in many)]
-        levels += [name for name in alone if not any(_together(name, other, holes) for other in levels)]
-    while True:
-        rest = [name for name in open_ if name not in levels]
-        if holes.dropped(rest) <= (1 - LEAST_KEPT) * holes.n_rows:
-            break
-        levels.append(max(rest, key=lambda name: (holes.lacking(name), name)))
+    rest = [name for name in names if name not in levels and holes.lacking(name)]
+    while holes.dropped(rest) > (1 - LEAST_KEPT) * holes.n_rows:
+        most = max(rest, key=lambda name: (holes.lacking(name), name))
+        levels.append(most)
+        rest.remove(most)
     told = tuple((name, holes.lacking(name)) for name in rest)
     made = tuple(name for name in names if name in levels)
     return Policy(made, holes.dropped(rest), told)
-
-
-def _together(one: str, other: str, holes: Holes) -> bool:
-    least = min(holes.lacking(one), holes.lacking(other))
-    return one != other and least > 0 and holes.lacking(one, other) > TOGETHER * least
 
 
 def told(policy: Policy, holes: Holes, forced: Iterable[str] = ()) -> str:
@@ -85,10 +80,11 @@ def told(policy: Policy, holes: Holes, forced: Iterable[str] = ()) -> str:
     parts = []
     if policy.n_dropped:
         listed = _listed([(name, n) for name, n in policy.dropped_for])
-        subject, use = ("rows lacks", "it is") if policy.n_dropped == 1 else ("rows lack", "they are")
+        one = policy.n_dropped == 1
+        lack, them, have = ("lacks", "it", "it has") if one else ("lack", "them", "they have")
         parts.append(
-            f"{policy.n_dropped:,} of {holes.n_rows:,} {subject} {listed}: {use} used only by tests "
-            "that do not need what is missing"
+            f"{policy.n_dropped:,} of {holes.n_rows:,} rows {lack} {listed}: learners leave {them} out, "
+            f"tests and networks use what {have}"
         )
     ticked = set(forced)
     for names, more in (

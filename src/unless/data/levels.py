@@ -166,7 +166,7 @@ def make_variable(draft: Draft, levels: tuple[str, ...], merged: dict[str, str])
     if draft.missing_label is not None and draft.missing_label not in levels:
         levels = (*levels, draft.missing_label)
     if not levels:
-        raise DataError(f"Column {draft.name!r} has no values at all; leave it out with columns=.")
+        raise DataError(f"Column {draft.name!r} has no values at all; leave it out with exclude=.")
     places = {label: place for place, label in enumerate(levels)}
     lookup = np.zeros(NOTHING + 1, dtype=np.uint16)
     for code, label in enumerate(draft.labels):

@@ -50,7 +50,7 @@ def _drop(drafts: Sequence[Draft], counts: Counts, holes: dict[str, int]) -> tup
         worst = max(holes, key=lambda name: holes[name])
         raise DataError(
             f"Every row has a missing value, {worst!r} most often ({holes[worst]:,}), so nothing is left; "
-            "leave such columns out with columns= or pass missing='level'."
+            "leave such columns out with exclude= or pass missing='level'."
         )
     gone = before - int(kept.sum())
     return kept, f"Dropped {gone:,} of {before:,} rows with missing values in {_listed(holes)}."

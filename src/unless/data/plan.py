@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from unless.data.choices import NONE, SEPARATORS, name_of_choice
-from unless.data.cutting import spoken_cut
+from unless.data.cutting import format_cuts
 from unless.data.scales import KNOWN_ORDERS
 from unless.data.settings import DESIGN
 from unless.data.showing import html_table, visible
@@ -93,8 +93,8 @@ class PlanLine:
     source
         Of a copy or function: the column that tells it; of a column that is joined with others: their name.
     missing
-        Whether missing values are a level of this column; elsewhere their rows are left out. Of choices:
-        whether a cell without any ticks none.
+        Whether missing values are a level of this column; elsewhere learners leave their rows out.
+        Of choices: whether a cell without any ticks none.
     choices, separator
         Of cells that hold several answers: the answers that get a column each, and what parts them.
     columns
@@ -152,7 +152,7 @@ class PlanLine:
             made = ", ".join(one.part for one in self.parts)
             done = f"date, kept as {made}"
         elif self.cuts and self.role == "number":
-            done = f"number, cut at {', '.join(map(spoken_cut, self.cuts))}"
+            done = f"number, cut at {', '.join(format_cuts(self.cuts))}"
         elif self.cuts:
             done = f"{self.role}, {len(self.levels):,} levels: {', '.join(self.levels)}"
         else:

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
-from unless.data.cutting import n_groups, spoken_cut
+from unless.data.cutting import format_cuts, n_groups
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.duck import Workshop
-from unless.data.holes import Holes, decide_holes, told
+from unless.data.holes import Holes, decide_holes, is_skipped, may_be_skipped, told
 from unless.data.labels import sort_labels
 from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
-from unless.data.progress import PATIENCE, progress
 from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
     FEW_ROWS,
     MANY_LEVELS,
+    MOST_LEVELS,
     NATURAL_VALUES,
     cut_again,
     decide_role,
@@ -28,14 +28,15 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.scales import KNOWN_ORDERS, LEAST_ORDERED
+from unless.data.scales import BUT_FOR, KNOWN_ORDERS, LEAST_ORDERED, find_no_answer_codes
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
 from unless.data.source import Field, Source
 from unless.data.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
-from unless.runtime.memory import memory_errors_told
+from unless.runtime.memory import memory_errors_explained
+from unless.runtime.progress import BAR_DELAY, progress
 
 # Columns whose holes are told apart; there are at most 2 to this power of patterns.
 _TRACKED = 16
@@ -129,8 +130,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (
-        memory_errors_told(),
-        progress("Preparing", show_progress, after=PATIENCE) as bar,
+        memory_errors_explained(),
+        progress("Preparing", show_progress, after=BAR_DELAY) as bar,
         Workshop(how.max_memory, bar) as shop,
     ):
         opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
@@ -160,8 +161,13 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, P
     weight = source.times if count is None else _count_sql(source, source.field(count))
     found = profile(source, looked, how, shop, weight)
     if not any(one.n_rows for one in found.values()):
+        if fields and not looked:
+            raise DataError("There is nothing to relate, as every column is left out; exclude fewer columns.")
         # Said in one sentence where the rows are read.
-        return source, Plan(tuple(PlanLine(name=one.name, role="category") for one in fields)), found
+        lines = {one.name: PlanLine(name=one.name, role="category") for one in fields}
+        if count is not None:
+            lines[count] = PlanLine(name=count, role="count", kept=False, why=AS_ASKED)
+        return source, Plan(tuple(lines.values())), found
     source = _read_numerals(source, found, how, shop, weight)
     if count is None and (name := _find_count(source, found, how, shop)) is not None:
         count = name
@@ -347,8 +353,9 @@ def _cut_at(line: PlanLine, one: Profile, at: Sequence[float]) -> PlanLine:
 
 def _steps_told(relation: Relation, at: Sequence[float]) -> str:
     labels = [label for label, _, _ in relation.steps]
-    told = [f"{labels[0]} where {relation.source} is under {spoken_cut(at[0])}"]
-    told += [f"{label} from {spoken_cut(cut)}" for label, cut in zip(labels[1:], at, strict=True)]
+    cuts = format_cuts(at)
+    told = [f"{labels[0]} where {relation.source} is under {cuts[0]}"]
+    told += [f"{label} from {cut}" for label, cut in zip(labels[1:], cuts, strict=True)]
     return ", ".join(told)
 
 
@@ -362,8 +369,8 @@ def _at_least_two(lines: dict[str, PlanLine], found: Mapping[str, Profile]) -> d
     listed = ", ".join(gone[:8]) + (f" and {len(gone) - 8:,} more" if len(gone) > 8 else "")
     have = f"only {kept[0].name!r} is" if kept else "no column is"
     raise DataError(
-        f"There is nothing to relate, as {have} left to look at without {listed}; name the columns to keep "
-        "with columns= or say what they are with roles=."
+        f"There is nothing to relate, as {have} left to look at without {listed}; exclude fewer columns, or "
+        "say what they are with roles=."
     )
 
 
@@ -385,7 +392,9 @@ def _missing(
         return "", lines
     holes = _patterns(source, [found[name] for name in kept], how, shop, count)
     forced = [name for name in kept if lines[name].missing]
-    policy = decide_holes(kept, holes, forced)
+    holed = [found[name] for name in may_be_skipped(kept, holes) if name not in forced]
+    skipped = _skipped(source, holed, lines, found, how, shop, count)
+    policy = decide_holes(kept, holes, [*forced, *skipped])
     changed = dict(lines)
     for name in policy.levels:
         changed[name] = replace(lines[name], missing=True)
@@ -409,6 +418,52 @@ def _patterns(
     for *lacks, n in rows:
         patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
     return Holes(patterns)
+
+
+def _skipped(
+    source: Source,
+    holed: Sequence[Profile],
+    lines: Mapping[str, PlanLine],
+    found: Mapping[str, Profile],
+    how: Settings,
+    shop: Workshop,
+    count: str | None,
+) -> list[str]:
+    """Return the columns that (nearly) all rows with some level of another column lack.
+
+    Where men are not asked for births, complete rows are of women: leaving the others out would lose "man".
+    """
+    kept = [(found[name], line) for name, line in lines.items() if line.kept and name in found]
+    keys = [sql for one, line in kept if (sql := _level_sql(one, line, how))]
+    if not holed or not keys:
+        return []
+    weight = source.times if count is None else _count_sql(source, source.field(count))
+    inner = [f"{sql} as y{place}" for place, sql in enumerate(keys)]
+    inner += [f"({_hole_sql(one, how)}) as h{place}" for place, one in enumerate(holed)]
+    known = ", ".join(f"sum(case when h{place} then 0 else w end)::BIGINT" for place in range(len(holed)))
+    shown = ", ".join(f"y{place}" for place in range(len(keys)))
+    sets = ", ".join(f"(y{place})" for place in range(len(keys)))
+    rows = shop.rows(
+        f"select coalesce({shown}, '') as label, sum(w)::BIGINT, {known} "
+        f"from (select {', '.join(inner)}, {weight} as w from {source.relation}) "
+        f"group by grouping sets ({sets})"
+    )
+    met = set[str]()
+    for label, n, *counts in rows:
+        if label:
+            met |= {one.name for one, n_known in zip(holed, counts, strict=True) if is_skipped(n, n_known)}
+    return [one.name for one in holed if one.name in met]
+
+
+def _level_sql(one: Profile, line: PlanLine, how: Settings) -> str:
+    """Write the level of a column as text, empty where it is missing; nothing where it has too many."""
+    if one.is_number and one.field.form != "code" and line.cuts:
+        number = f"({number_or_null(one.field, how)})"
+        steps = " + ".join(f"({number} >= {cut!r})::INT" for cut in line.cuts)
+        return f"coalesce(({steps})::VARCHAR, '')"
+    if one.n_values > MOST_LEVELS or line.choices or line.parts:
+        return ""
+    return f"case when {_hole_sql(one, how)} then '' else {one.field.column}::VARCHAR end"
 
 
 def _hole_sql(one: Profile, how: Settings) -> str:
@@ -441,7 +496,34 @@ def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[
             f"Cells of {shown_names(several)} may hold several answers at once; if so, split them with "
             f"roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
         )
-    return notes
+    return [*notes, *_no_answer_notes(lines, found)]
+
+
+def _no_answer_notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> Iterator[str]:
+    """Name what may stand for no answer, and is read as any other level."""
+    way = "name all that stands for missing with missing_values=."
+    scales = [name for name, line in lines.items() if line.kept and line.why.startswith(BUT_FOR)]
+    if scales:
+        labels = list(dict.fromkeys(lines[name].why.removeprefix(BUT_FOR) for name in scales))
+        have = f"{shown_names(scales)} {'has' if len(scales) == 1 else 'have'}"
+        yield f"{have} no order with {', '.join(labels[:3])} as a level; if it is to be missing, {way}"
+    codes = {
+        name: codes
+        for name, line in lines.items()
+        if line.kept and AS_ASKED not in line.why and (codes := _no_answer_codes(found.get(name)))
+    }
+    if codes:
+        told = [f"{', '.join(map(str, some))} in {name!r}" for name, some in codes.items()]
+        more = f" and in {len(told) - 4:,} more columns" if len(told) > 4 else ""
+        yield f"{', '.join(told[:4])}{more} may stand for no answer; if so, {way}"
+
+
+def _no_answer_codes(one: Profile | None) -> tuple[int, ...]:
+    if one is None or one.numbers is None or not one.is_whole or one.labels is None:
+        return ()
+    if one.n_rows < FEW_ROWS:
+        return ()
+    return find_no_answer_codes(one.numbers.values.tolist())
 
 
 def _holds_several(one: Profile) -> bool:

@@ -21,7 +21,6 @@ from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import Plan
 from unless.data.prepare import check_plan, cut_alike, follow, make_plan
 from unless.data.profile import Profile
-from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.rare import merge_rare
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
 from unless.data.shaping import with_shapes
@@ -29,7 +28,8 @@ from unless.data.source import Source
 from unless.data.sql import with_connection
 from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
 from unless.errors import DataError, SettingError, UnknownLevel
-from unless.runtime.memory import memory_errors_told
+from unless.runtime.memory import memory_errors_explained
+from unless.runtime.progress import BAR_DELAY, Bar, progress
 
 
 def read(  # noqa: PLR0913 (every argument is one answer about the table; they are independent)
@@ -186,7 +186,7 @@ def _read(
     show_progress: bool | None,
 ) -> Dataset:
     is_open = how.missing == "auto"
-    with memory_errors_told(), progress("Reading", show_progress, after=PATIENCE) as bar:
+    with memory_errors_explained(), progress("Reading", show_progress, after=BAR_DELAY) as bar:
         with Workshop(how.max_memory, bar) as shop, shop.unchanged():
             opened = open_source(source, shop, how)
             profiles: Mapping[str, Profile] = {}
@@ -403,7 +403,8 @@ def _check_known(source: Source, draft: Draft, shop: Workshop, how: Settings) ->
         label = min(unknown)
         row = find_row(source, draft.field, draft.raw[draft.labels.index(label)], shop)
         where = f" (row {row:,})" if row else ""
+        listed = "the levels given by ordered=" if draft.name in how.ordered else "its levels="
         raise UnknownLevel(
-            f"{label!r} in column {draft.name!r}{where} is not among its levels={shorten(given)}; add it "
+            f"{label!r} in column {draft.name!r}{where} is not among {listed}{shorten(given)}; add it "
             "there or correct the table."
         )

@@ -14,7 +14,7 @@ from unless.data.levels import free_name
 from unless.data.moments import is_ambiguous, is_time_of_day, part_label
 from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
-from unless.data.scales import LEAST_ORDERED, Order, find_order
+from unless.data.scales import BUT_FOR, LEAST_ORDERED, Order, find_order
 from unless.data.settings import DAY_FIRST, DEFAULT_LEVELS, Settings
 from unless.data.written import MOST_CELLS, Numerals, limit_of, snapped
 from unless.errors import DataError
@@ -421,7 +421,7 @@ def _in_order(one: Profile, order: Order, missing: bool) -> PlanLine:
         levels = (*order.levels, *order.no_answers)
         why = order.why
         if order.is_scale:
-            why = f"a scale, but for {', '.join(map(repr, order.no_answers))}"
+            why = f"{BUT_FOR}{', '.join(map(repr, order.no_answers))}"
         return PlanLine(name=one.name, role="category", levels=levels, missing=missing, why=why)
     return PlanLine(
         name=one.name,

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -23,7 +23,17 @@ NO_ANSWERS = frozenset({
     "don't know", "dont know", "do not know", "i don't know", "dk", "not sure", "unsure", "can't say",
     "prefer not to say", "prefer not to answer", "no answer", "no response", "not applicable", "n/a", "na",
     "not available", "refused", "unknown", "not stated", "declined", "no opinion", "skipped", "other",
+    "refuse to answer", "refused to answer", "declined to answer", "i prefer not to say", "rather not say",
+    "i'd rather not say", "prefer not to respond", "prefer not to disclose", "no reply", "not reported",
+    "cannot say", "can't choose", "not known",
 })  # fmt: skip
+# What a scale with such answers is said to be, where they are too many to be missing.
+BUT_FOR = "a scale, but for "
+# Whole numbers that often stand for no answer.
+NO_ANSWER_CODES = frozenset(
+    {-1, -2, -7, -8, -9, -97, -98, -99, -997, -998, -999, -9999, 8, 9, 97, 98, 99, 997}
+)
+NO_ANSWER_CODES |= {998, 999, 9997, 9998, 9999}
 # From low to high; names of one place are parted by a stroke.
 _SCALES = tuple(
     tuple(tuple(one.strip() for one in place.split("|")) for place in scale.split(","))
@@ -143,6 +153,28 @@ def find_order(name: str, labels: Iterable[str]) -> Order | None:
         if (order := _by_grades(name, rest)) is not None:
             return Order(order.levels, order.why, True, left_out)
     return None
+
+
+def find_no_answer_codes(values: Sequence[float]) -> tuple[int, ...]:
+    """Return whole numbers that may stand for no answer: usual codes that are far from all other numbers.
+
+    >>> find_no_answer_codes([1, 2, 3, 4, 5, 99]), find_no_answer_codes([-9, -1, 1, 2, 3])
+    ((99,), (-9, -1))
+    >>> find_no_answer_codes([-1, 0, 1, 2]), find_no_answer_codes([5, 6, 7, 8, 9])
+    ((), ())
+    """
+    others = [value for value in values if value not in NO_ANSWER_CODES]
+    if len(others) < 2:
+        return ()
+    low, high = min(others), max(others)
+    span = high - low
+    above = [int(value) for value in values if value in NO_ANSWER_CODES and value > high]
+    below = [int(value) for value in values if value in NO_ANSWER_CODES and value < low]
+    found = above if above and min(above) - high > span else []
+    # Numbers from 1 on have no place below 0; those from 0 on may.
+    if below and max(below) < 0 and (low >= 1 or low - max(below) > span):
+        found += below
+    return tuple(sorted(found))
 
 
 def _plain(label: str) -> str:

@@ -199,6 +199,16 @@ def bases_of(name: str) -> list[str]:
     return [*([match[1]] if match else []), *(": ".join(pieces[:n]) for n in range(1, len(pieces)))]
 
 
+def date_of(name: str) -> str | None:
+    """Return the date that a column is a part of, by its name; None of an hour, which no calendar gives.
+
+    >>> date_of("day (year)"), date_of("day (hour)"), date_of("day")
+    ('day', None, None)
+    """
+    match = _PART.fullmatch(name)
+    return None if match is None or match[2] == "hour" else match[1]
+
+
 def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> frozenset[str]:
     """Return the variables of a model that have a level for missing values."""
     if not isinstance(levels, Domain):
@@ -231,8 +241,15 @@ def _roles(roles: Mapping[str, str] | None) -> dict[str, str]:
     given = _mapping("roles", roles)
     for name, role in given.items():
         if not set(str(role).split("+")) <= {"year", "quarter", "month", "weekday", "hour"}:
-            _one_of(f"roles={{{name!r}: ...}}, where", role, CHOICES)
+            _check_role(name, role)
     return given
+
+
+def _check_role(name: str, role: str) -> None:
+    if role not in CHOICES:
+        close = get_close_matches(str(role), CHOICES, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(CHOICES)}."
+        raise SettingError(f"{role!r} is no role that roles= can give to column {name!r}; {hint}")
 
 
 def _join(join: Mapping[str, Iterable[object]] | None) -> dict[str, tuple[str, ...]]:

@@ -89,7 +89,7 @@ def nested(name: str) -> DataError:
     """Say that a column holds more than one value in a cell."""
     return DataError(
         f"Column {name!r} holds lists, records or bytes; give one plain value in each cell, or leave it out "
-        "with columns=."
+        "with exclude=."
     )
 
 

@@ -31,8 +31,8 @@ from unless.data.labels import is_number, to_label
 from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
 from unless.data.source import Field, Form, Source, form_of, outer_names
-from unless.data.waiting import aside
 from unless.errors import DataError, SettingError, UnlessError
+from unless.runtime.interrupts import interruptible
 from unless.runtime.memory import check_columns
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def _ask_duckdb(_connection: Any, _text: str) -> Any:
 
 def _heard(work: Callable[[], Any], interrupt: Callable[[], object] | None) -> Any:
     """Let DuckDB work beside the main thread, which hears Ctrl-C."""
-    return aside(work, stop=interrupt or (lambda: None), grace=_GRACE, daemon=interrupt is None)
+    return interruptible(work, stop=interrupt or (lambda: None), grace=_GRACE, daemon=interrupt is None)
 
 
 def open_relation(

@@ -169,7 +169,7 @@ def refuse_levels(
     why = f"has {n_levels:,} {what}, more than {limit:,}"
     if unique:
         why = f"has a different value in each of its {n_levels:,} rows, as an identifier or a measurement has"
-    ways = ["leave it out with columns="]
+    ways = ["leave it out with exclude="]
     if numeric:
         ways.append(f"cut it into groups with bins={{{name!r}: 4}}")
     elif not unique:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
-from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.evaluation.boxes import Counting, Work
 from unless.inference.interactions import domain_of, side_of
+from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.conditions import Box
 from unless.structures.interactions import Bools, By, ByContexts, Recoding, Side, check_same, row_keys
 from unless.structures.pairs import Edge, n_pairs, pair_names
@@ -171,7 +171,7 @@ def compare_structures(
     sides = side_of(a, by, domain), side_of(b, by, domain)
     if contexts is None and weighted:
         raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
-    with progress("Comparing", show_progress, after=PATIENCE) as bar:
+    with progress("Comparing", show_progress, after=BAR_DELAY) as bar:
         if contexts is None:
             counts, n_contexts, n_left_out = _in_all(domain, sides, bar)
         else:

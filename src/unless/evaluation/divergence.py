@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
-from unless.data.progress import Look, showing_share, within
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.inference.model import LogLinearModel, Memory
 from unless.inference.queries import impossible
 from unless.inference.randomness import RandomState
+from unless.runtime.progress import Look, showing_share, within
 from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
 from unless.data.showing import MOST_ROWS, html_table
 from unless.data.splitting import check_seed, check_share, resample
 from unless.errors import DataError, SettingError
 from unless.knowledge.statements import Statement, Statements
+from unless.runtime.progress import progress
 from unless.structures.regions import Region
 
 Floats = npt.NDArray[np.float64]

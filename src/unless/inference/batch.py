@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code
-from unless.data.progress import Look, showing_share, unseen, within
 from unless.inference.cells import HOLE, Cells, read_cells, with_levels
 from unless.inference.frames import values
 from unless.inference.model import LogLinearModel, Memory
 from unless.inference.parts import Part, first_best, parts_of, patterns, refuse_forbidden
+from unless.runtime.progress import Look, showing_share, unseen, within
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,8 +8,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.progress import Look, showing_share, unseen, within
-from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
 from unless.inference.diagnostics import BeliefReport, Floats
 from unless.inference.distribution import Distribution
@@ -17,7 +15,9 @@ from unless.inference.model import LogLinearModel
 from unless.inference.potentials import holding_cells
 from unless.inference.queries import impossible
 from unless.kernels.belief import Factors, propagate
+from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.conditions import FeatureArrays, Literal
 
 Integers = npt.NDArray[np.int64]
@@ -137,7 +137,7 @@ class _Run:
         while n_done < self.max_iterations and not change <= self.tolerance:
             n_more = min(at_once, self.max_iterations - n_done)
             given = (graph.factors, messages, damping, self.tolerance, n_more, beliefs)
-            n_taken, change = heard(partial(propagate, graph.unary, *given), n_more * n_steps)
+            n_taken, change = interruptible_kernel(partial(propagate, graph.unary, *given), n_more * n_steps)
             n_done += n_taken
             begun = begun or change
             # Changes fall about geometrically.

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Look, unseen
 from unless.errors import TooLarge
 from unless.kernels.cases import Cases, Conditions, Slots, list_cases
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]

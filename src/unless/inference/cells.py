@@ -15,13 +15,13 @@ from unless.data.duck import Workshop
 from unless.data.labels import to_label
 from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.opening import open_source
-from unless.data.progress import PATIENCE, progress
 from unless.data.settings import Settings, made_up_names, make_settings
 from unless.data.shaping import with_shapes
 from unless.data.source import Field, nested
 from unless.errors import DataError, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.inference.rows import read_rows
+from unless.runtime.progress import BAR_DELAY, progress
 
 Cells = npt.NDArray[np.int64]
 HOLE = -1
@@ -45,7 +45,7 @@ def read_cells(
             return _recoded(domain, table)
         return read_rows(domain, table).rows.astype(np.int64)
     how = _settings(domain)
-    with progress("Reading", show_progress, after=PATIENCE) as bar, Workshop(how.max_memory, bar) as shop:
+    with progress("Reading", show_progress, after=BAR_DELAY) as bar, Workshop(how.max_memory, bar) as shop:
         source, how = with_shapes(open_source(_without_blank(table), shop, how), how, shop)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:

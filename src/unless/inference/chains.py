@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.data.progress import Look, showing_share, unseen
-from unless.data.waiting import heard
 from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.diagnostics import Floats, Trace
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.elimination import component_labels
 from unless.kernels.gibbs import Mentions, find_start, run_batches, run_rows, settle
+from unless.runtime.interrupts import interruptible_kernel
+from unless.runtime.progress import Look, showing_share, unseen
 from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]
@@ -211,7 +211,7 @@ class Walk:
         at_once = min(_TRIES_AT_ONCE, n_tries)
         trying = partial(find_start, free, codes, unmet, self._forbidden, at_once, random)
         n_steps = at_once * len(self._forbidden.feature)
-        return any(heard(trying, n_steps) for _ in range(n_tries // at_once))
+        return any(interruptible_kernel(trying, n_steps) for _ in range(n_tries // at_once))
 
 
 def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) -> Mentions:

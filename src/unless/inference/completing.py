@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
-from unless.data.progress import Look, unseen
 from unless.inference.cells import HOLE, Cells
 from unless.inference.model import LogLinearModel
 from unless.inference.parts import patterns
 from unless.inference.randomness import RandomState, make_rng
 from unless.inference.sums import sums_of_weights
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import distinct_rows
 

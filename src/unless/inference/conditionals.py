@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Look, unseen
 from unless.inference.cases import Call, Counts, lay_out_cases, lay_out_slots, list_slots, short_calls
 from unless.inference.fit_report import Measure
 from unless.kernels.cases import Cases, Conditions, Slots
 from unless.kernels.pseudo_likelihood import DIAGONAL, PRODUCT, VALUE, sweep
 from unless.runtime.memory import parse_memory
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.progress import Look, unseen, within
-from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.conditioning import PATIENCE, Branch, Conjunctions, Floats, Ints, Planner, Tree
 from unless.inference.forest import STEPS_OF_A_CELL, Laid, Tables, fill, lay_out, reachable
 from unless.kernels.trees import Forest, posteriors
+from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import LEAST, parse_memory, show_memory
+from unless.runtime.progress import Look, unseen, within
 from unless.structures.conditions import FeatureArrays
 
 # A cell is held as a log, scaled, and as work of the query under way.
@@ -145,7 +145,7 @@ class ExactEngine:
 
         for begin in range(0, len(rows), at_once):
             some = slice(begin, begin + at_once)
-            trusted[some] = heard(partial(fill_in, some), STEPS_OF_A_CELL * len(base))
+            trusted[some] = interruptible_kernel(partial(fill_in, some), STEPS_OF_A_CELL * len(base))
             look(min(1.0, some.stop / len(rows)))
         return trusted
 
@@ -201,6 +201,8 @@ class ExactEngine:
         n_steps = STEPS_OF_A_CELL * len(tables.logs)
         values = np.empty(len(rows))
         for place, (row, state) in enumerate(zip(rows, states, strict=True)):
-            values[place] = heard(partial(most_probable, row, forest, tables.logs, state), n_steps)
+            values[place] = interruptible_kernel(
+                partial(most_probable, row, forest, tables.logs, state), n_steps
+            )
             look((place + 1) / len(rows))
         return values, states

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.waiting import heard
 from unless.errors import TooLarge
 from unless.inference.cases import Counts
 from unless.inference.exact import ExactEngine
@@ -22,6 +21,7 @@ from unless.inference.sums import row_spans
 from unless.kernels.potentials import count_holding
 from unless.kernels.tables import sum_holding
 from unless.kernels.trees import collect, spread
+from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
 
@@ -150,11 +150,11 @@ class Expectations:
             if base is None:
                 continue
             up = (in_logs, self._work, message, log_sums, log_branch, active)
-            if heard(partial(collect, nothing, forest, base, tables.scales, *up), n_steps):
+            if interruptible_kernel(partial(collect, nothing, forest, base, tables.scales, *up), n_steps):
                 break
         inner, marginals = np.empty(self._engine.n_inner), np.empty(int(self._engine.slots[-1]))
         down = (self._work, message, log_sums, log_branch, active, share, inner, marginals)
-        heard(lambda: spread(forest, *down), n_steps)
+        interruptible_kernel(lambda: spread(forest, *down), n_steps)
         return float(log_sums[-1]), self._gather(log_sums, log_branch, share)
 
     def _gather(self, log_sums: Floats, log_branch: Floats, share: Floats) -> Floats:
@@ -165,7 +165,7 @@ class Expectations:
             self._work[first:last] = 0.0
         sums = np.empty(len(self._placed))
         given = (self._wiring, forest.cell_start, forest.n_low, self._work, sums)
-        heard(lambda: sum_holding(*given), self.work)
+        interruptible_kernel(lambda: sum_holding(*given), self.work)
         node = np.repeat(np.arange(len(share)), np.diff(forest.branch_start))
         branches = share[node] * np.exp(log_branch - log_sums[node])
         which = np.concatenate([self._placed, self._always])

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unless.data.waiting import heard
 from unless.inference.clique_tree import Clique, cliques_of, homes, low_cells
 from unless.inference.conditioning import Branch, Conjunctions, Floats, Ints, Planner, Split, Tree
 from unless.kernels.tables import Wiring, rescale, write_places, write_weights
 from unless.kernels.trees import Forest
+from unless.runtime.interrupts import interruptible_kernel
 
 # What passes over a table do with each cell, in about the time of so many steps of other loops.
 STEPS_OF_A_CELL = 5
@@ -159,9 +159,13 @@ def fill(forest: Forest, wiring: Wiring, weights: Floats) -> Tables:
     logs = np.zeros(int(forest.cell_start[-1]))
     # At most: where a feature has conditions on all of its clique, it is in one cell.
     n_written = np.diff(forest.cell_start)[wiring.home].sum()
-    heard(lambda: write_weights(wiring, weights, forest.cell_start, forest.n_low, logs), n_written)
+    interruptible_kernel(
+        lambda: write_weights(wiring, weights, forest.cell_start, forest.n_low, logs), n_written
+    )
     scaled, tops = np.empty_like(logs), np.zeros(len(forest.parent))
-    least = heard(lambda: rescale(forest.cell_start, logs, scaled, tops), STEPS_OF_A_CELL * len(logs))
+    least = interruptible_kernel(
+        lambda: rescale(forest.cell_start, logs, scaled, tops), STEPS_OF_A_CELL * len(logs)
+    )
     nodes = pairwise(forest.node_start.tolist())
     scales = np.array([tops[first:last].sum() for first, last in nodes])
     return Tables(logs, scaled if least >= 1e-100 else None, scales)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.progress import showing_share, within
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.batch import hidden_marginals
@@ -16,6 +15,7 @@ from unless.inference.model import LogLinearModel
 from unless.inference.rows import checked_codes, nothing_to_score, read_incomplete, rows_to_score
 from unless.inference.sums import sums_of_weights
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import showing_share, within
 
 Floats = npt.NDArray[np.float64]
 # Davis and Domingos (2010) ask about a quarter of the variables at a time.

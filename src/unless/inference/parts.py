@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Code, Domain, shorten
-from unless.data.progress import Look, unseen, within
 from unless.errors import ImpossibleEvidence
 from unless.inference.cells import HOLE, Cells
 from unless.inference.exact import ExactEngine
 from unless.inference.model import LogLinearModel, Memory
 from unless.inference.sums import sums_of_weights
+from unless.runtime.progress import Look, unseen, within
 from unless.structures.conditions import FeatureArrays, Literal
 from unless.structures.distinct import distinct_rows
 

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Context
-from unless.data.progress import showing_share
 from unless.data.showing import html_table
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.inference.distribution import Distribution
 from unless.inference.marginals import Marginals
 from unless.inference.randomness import RandomState, check_size
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import showing_share
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine

@@ -89,7 +89,10 @@ def of_the_model() -> Iterator[None]:
         yield
     except (UnknownName, UnknownLevel) as error:
         sentence = str(error).replace("columns= names", "The model speaks of")
-        sentence = sentence.replace(" is not among its levels=", " is not among the levels the model knows, ")
+        for listed in ("its levels=", "the levels given by ordered="):
+            sentence = sentence.replace(
+                f" is not among {listed}", " is not among the levels the model knows, "
+            )
         sentence = sentence.replace("; add it there or correct the table.", "; correct the table.")
         raise type(error)(sentence) from None
 

@@ -8,13 +8,13 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.data.progress import Look, unseen
-from unless.data.waiting import heard
 from unless.inference.exact import ExactEngine
 from unless.inference.forest import STEPS_OF_A_CELL
 from unless.inference.randomness import RandomState, make_rng
 from unless.kernels.trees import collect
 from unless.kernels.walks import cumulate, draw
+from unless.runtime.interrupts import interruptible_kernel
+from unless.runtime.progress import Look, unseen
 
 # Random numbers drawn at once: bounds their memory, and the time until Ctrl-C is heard.
 NUMBERS_AT_ONCE = 2**20
@@ -46,11 +46,11 @@ def sample_exact(
         if base is None:
             continue
         up = (in_logs, work, message, log_sums, log_branch, active)
-        if heard(partial(collect, seen, forest, base, tables.scales, *up), n_steps):
+        if interruptible_kernel(partial(collect, seen, forest, base, tables.scales, *up), n_steps):
             break
     if log_sums[-1] == -np.inf:
         return None
-    heard(lambda: cumulate(forest, active, work), n_steps)
+    interruptible_kernel(lambda: cumulate(forest, active, work), n_steps)
     rng = make_rng(random_state)
     rows = np.empty((n, len(seen)), dtype=Code)
     at_once = max(1, NUMBERS_AT_ONCE // max(1, len(seen)))

@@ -4,12 +4,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import showing_share, within
 from unless.inference.conditionals import Conditionals
 from unless.inference.likelihood import ConditionalScore
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import rows_to_score
 from unless.inference.sums import sums_of_weights
+from unless.runtime.progress import showing_share, within
 from unless.structures.conditions import FeatureArrays
 
 Bools = npt.NDArray[np.bool_]

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
-from unless.data.progress import Look, unseen
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 
 Floats = npt.NDArray[np.float64]

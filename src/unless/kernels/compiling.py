@@ -50,7 +50,7 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any
     cache_file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _SOURCES
-        # The version is compared before the rest is unpickled, which may name classes that are gone.
+        # numba compares the version before it unpickles the rest, which may name classes that are gone.
         cache_file._version = f"{cache_file._version} {_SOURCES}"
     return _without_literals(kernel)
 

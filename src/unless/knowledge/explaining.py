@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
-from unless.data.progress import PATIENCE, progress
+from unless.data.settings import date_of
 from unless.errors import SettingError
 from unless.independence.statistics import check_effect
 from unless.inference.interactions import domain_of
@@ -21,6 +22,7 @@ from unless.knowledge.statements import Statement, Statements
 from unless.referee.counted import Determined, determined_pairs, find_determined
 from unless.referee.regressions import LinkEstimate
 from unless.referee.verdicts import LOCAL, Kind, PairVerdict, Referee, listed, marginal_test
+from unless.runtime.progress import BAR_DELAY, progress
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
 SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
@@ -79,7 +81,7 @@ def explain(
     if note := _nothing_to_say(table):
         return Statements(note=note, settings=settings, domain=table.domain)
     proposed = _proposed(structure, table, max_memory)
-    with progress("Explaining", show_progress, after=PATIENCE) as bar:
+    with progress("Explaining", show_progress, after=BAR_DELAY) as bar:
         bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
         determined = find_determined(table)
         functions = [(one.source, one.column) for one in determined]
@@ -87,9 +89,13 @@ def explain(
         for column in {column for pair in functions for column in pair}:
             proposed[column, :] = proposed[:, column] = True
         referee = Referee(table, determined_pairs(determined, table.n_variables), may_gate, functions, bar)
-        verdicts = referee.judge()
+        # The calendar links parts of one date, whatever the rows.
+        dates = _dates(table.domain)
+        calendar = {pair for places in dates.values() for pair in permutations(places, 2)}
+        verdicts = referee.judge(calendar)
     writer = _Writer(table, referee, Grounds(table, effect), fdr, effect)
-    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(determined)]
+    told = [one for one in determined if (one.source, one.column) not in calendar]
+    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(told)]
     made = Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
     return made if target is None else made.about_column(target)
 
@@ -327,13 +333,26 @@ def _nothing_to_say(data: Dataset) -> str:
     return ""
 
 
+def _dates(domain: Domain) -> dict[str, list[int]]:
+    """Return the columns that are parts of one date, by that date, where they are several."""
+    parts: dict[str, list[int]] = {}
+    for place, name in enumerate(domain.names):
+        if (date := date_of(name)) is not None:
+            parts.setdefault(date, []).append(place)
+    return {date: places for date, places in parts.items() if len(places) > 1}
+
+
 def _note(data: Dataset) -> str:
-    names = data.constant_names
-    if not names:
-        return ""
-    shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
-    listed = shorten(names, len(names))
-    return f"{listed} {shown} a single level, so that nothing can be said of pairs with {them}."
+    notes = []
+    if names := data.constant_names:
+        shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
+        listed = shorten(names, len(names))
+        notes.append(f"{listed} {shown} a single level, so that nothing can be said of pairs with {them}.")
+    if dates := sorted(_dates(data.domain)):
+        listed = " or of ".join(map(repr, dates[:3]))
+        more = " and of other dates" if len(dates) > 3 else ""
+        notes.append(f"Nothing is said of pairs of parts of {listed}{more}: the calendar links them.")
+    return " ".join(notes)
 
 
 def _gate_mask(

@@ -3,17 +3,21 @@
 import json
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import PATIENCE, progress
 from unless.errors import DataError, SettingError
-from unless.learners.estimator import Estimator
-from unless.runtime.memory import memory_errors_told, parse_memory
+from unless.formats.record import Record
+from unless.learners.base import Estimator, make_record, restore
+from unless.learners.learning import make_learner
+from unless.learners.registry import learner_named
+from unless.learners.settings import check_memory, learned, setting
+from unless.runtime.memory import memory_errors_explained
+from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.canonical import CanonicalModel
 from unless.structures.features import FeatureSet
 from unless.structures.graph import Graph
@@ -83,25 +87,14 @@ class UnlessClassifier(Estimator):
     ('Sex', 'Survived')
     """
 
-    machine_settings: ClassVar[frozenset[str]] = frozenset({"max_memory", "show_progress"})
-
-    classes_: Array
-    estimator_: Estimator
-    conditional_: ConditionalModel
-    network_: "LogLinearModel | None" = None
-
-    def __init__(
-        self,
-        target: str | None = None,
-        learner: "str | type[Estimator] | Estimator | None" = None,
-        *,
-        max_memory: int | str | None = None,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.target = target
-        self.learner = learner
-        self.max_memory = max_memory
-        self.show_progress = show_progress
+    target: str | None = setting(default=None, check=lambda _, value: _check_target(value), kw_only=False)
+    learner: str | type[Estimator] | Estimator | None = setting(default=None, kw_only=False)
+    max_memory: int | str | None = setting(default=None, check=check_memory, machine=True)
+    show_progress: bool | None = setting(default=None, machine=True)
+    classes_: Array = learned()
+    estimator_: Estimator = learned()
+    conditional_: ConditionalModel = learned()
+    network_: "LogLinearModel | None" = learned()
 
     def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their labels, or from a table with the target among its columns.
@@ -112,12 +105,12 @@ class UnlessClassifier(Estimator):
         from unless.learners.examples import read_examples
 
         self.check_settings()
-        with memory_errors_told():
+        with memory_errors_explained():
             data, target, classes = read_examples(X, y, self.target, sample_weight, self.show_progress)
             estimator = self._make_learner().fit(data)
             pairs = joined_pairs(estimator.structure_, target)
             network = self._law(estimator, data)
-            with progress("UnlessClassifier", self.show_progress, after=PATIENCE) as bar:
+            with progress("UnlessClassifier", self.show_progress, after=BAR_DELAY) as bar:
                 completed = None if network is None else self._completed(network, data)
                 bar.begin("fits", None)
                 found = fit_conditional(
@@ -147,14 +140,10 @@ class UnlessClassifier(Estimator):
 
     def check_settings(self) -> None:
         """Refuse settings that are wrong whatever the table."""
-        if self.target is not None and not isinstance(self.target, str):
-            raise SettingError(f"target={self.target!r} must be the name of a column, or None.")
-        parse_memory(self.max_memory)
+        super().check_settings()
         self._make_learner().check_settings()
 
     def _make_learner(self) -> Estimator:
-        from unless.learners.learning import make_learner
-
         made = make_learner(self.learner, {}, [])
         return type(made)(**made.get_params())
 
@@ -258,11 +247,9 @@ class UnlessClassifier(Estimator):
         name = None if self.learner is None else type(self._make_learner()).__name__
         return {"target": self.target, "learner": name}
 
-    def _kept(self) -> tuple[Any, dict[str, Any]]:
-        from unless.learners.files import make_record
-
+    def _to_record(self) -> tuple[Any, dict[str, Any]]:
         record = make_record(self.estimator_, rows=False, statements=False)
-        _, results = self.estimator_._kept()
+        _, results = self.estimator_._to_record()
         model = self.conditional_
         names = model.domain.names
         energies = [table.ravel() for table in model.tables]
@@ -284,26 +271,24 @@ class UnlessClassifier(Estimator):
             ],
         }
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        from unless.formats.record import Record
-        from unless.learners.files import revive
-
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
         name, settings = str(results["learner_name"]), json.loads(results["learner_settings"])
         told = {key: value for key, value in results.items() if key != "target"}
-        self.estimator_ = revive(Record(structure, name, settings, told))
+        self.estimator_ = restore(learner_named(name)(), Record(structure, name, settings, told))
         self.structure_ = self.estimator_.structure_
         if self.learner is not None and repr(self.estimator_) != f"{name}()":
             self.learner = type(self.estimator_)(**self.estimator_.answer_settings())
         self.classes_ = np.array(results["classes"], dtype=np.dtype(results["classes_type"]))
         self.target_ = str(results["target"])
         self.conditional_ = _conditional(self._features(), len(self.classes_), results)
+        self.network_ = None
         if "network" in results:
             from unless.inference.model import LogLinearModel
             from unless.structures.featuring import features_of
 
             self.network_ = LogLinearModel(features_of(self.structure_), results["network"])
 
-    def _revived(self) -> None:
+    def _restored(self) -> None:
         self._name_columns()
         self.estimator_.notes_ = self.notes_
         self.estimator_._statements = self._statements
@@ -319,6 +304,11 @@ class UnlessClassifier(Estimator):
             classifier_tags=ClassifierTags(),
             input_tags=InputTags(categorical=True, string=True, allow_nan=True),
         )
+
+
+def _check_target(target: object) -> None:
+    if target is not None and not isinstance(target, str):
+        raise SettingError(f"target={target!r} must be the name of a column, or None.")
 
 
 def joined_pairs(structure: Any, target: str) -> set[tuple[str, str]]:

@@ -9,9 +9,10 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from unless.counting.strata import StrataTable
-from unless.data.progress import Bar
 from unless.independence.oracle import DistinctCounter, add_up, scores_beside, scores_of_additions, terms_at
-from unless.learners.shards import Pulse, shares_memory
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.parallel import shares_memory
+from unless.runtime.progress import Bar
 
 Links = npt.NDArray[np.bool_]
 Gains = npt.NDArray[np.float64]
@@ -129,7 +130,7 @@ class Scorer:
         tasks = {a: list(_tasks(a, blanket_of(links, a), flips)) for a, flips in wanted.items()}
         n_tasks = sum(map(len, tasks.values()))
         # The first look is at all flips and by far the longest: it has a time left of its own.
-        pulse = Pulse(self.bar, n_tasks, n_tasks) if len(wanted) > 2 else Pulse()
+        token = CancelToken(self.bar, n_tasks, n_tasks) if len(wanted) > 2 else CancelToken()
         if len(wanted) > 2:
             self.bar.begin("looking at all flips", n_tasks)
         # Workers that do not share this memory get the table with every batch.
@@ -138,18 +139,18 @@ class Scorer:
         at_once = self.n_workers * max(1, min(_AT_ONCE, _ROWS_AT_ONCE // max(1, n_rows)))
         try:
             for batch in _batches(tasks, at_once if in_batches else n_tasks):
-                yield self._spread(batch, pulse)
+                yield self._spread(batch, token)
         finally:
             # Threads that are still at work after Ctrl-C would go on to the end.
-            pulse.stop()
+            token.cancel()
 
-    def _spread(self, tasks: list[Task], pulse: Pulse) -> dict[int, dict[int, float]]:
+    def _spread(self, tasks: list[Task], token: CancelToken) -> dict[int, dict[int, float]]:
         from joblib import Parallel, delayed
 
         parts = [tasks[place :: self.n_workers] for place in range(self.n_workers)]
         # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
         done = Parallel(n_jobs=self.n_workers, prefer="threads")(
-            delayed(_run)(self.table, part, pulse) for part in parts if part
+            delayed(_run)(self.table, part, token) for part in parts if part
         )
         terms: dict[int, list[dict[int, list[float]]]] = {}
         for part in done:
@@ -174,7 +175,7 @@ def climb_on(scorer: Scorer, way: Way, limits: Limits, bar: Bar) -> Climb:
         best, margin = gains.max(initial=-np.inf), tolerance(score)
         n_flips = len(path) - n_before + n_joins(links, gains > margin)
         if has_begun:
-            bar.expect(n_flips)
+            bar.set_total(n_flips)
         else:
             bar.begin("flipping edges", n_flips)
             has_begun = True
@@ -247,7 +248,9 @@ def _batches(tasks: dict[int, list[Task]], size: int) -> Iterator[list[Task]]:
         yield batch
 
 
-def _run(table: StrataTable, tasks: list[Task], pulse: Pulse) -> list[tuple[int, dict[int, list[float]]]]:
+def _run(
+    table: StrataTable, tasks: list[Task], token: CancelToken
+) -> list[tuple[int, dict[int, list[float]]]]:
     desk, done = table.workspace(), []
     for a, blanket, member, flips in tasks:
         if member is None:
@@ -255,5 +258,5 @@ def _run(table: StrataTable, tasks: list[Task], pulse: Pulse) -> list[tuple[int,
         else:
             terms = scores_beside(table, a, blanket, member, flips, desk)
         done.append((a, terms))
-        pulse.tick()
+        token.tick()
     return done

@@ -11,10 +11,11 @@ from unless.data.ordering import code_order
 from unless.kernels.bitsets import packed_words
 from unless.kernels.blankets import pack_pairs
 from unless.kernels.cohort_walk import MOST_PILES
-from unless.learners.shards import Pulse, Step, run_shards, shares_memory, within_reach
 from unless.learners.tallying import count_parts
 from unless.learners.visits import Contexts, Strategy, Task, learn_part
-from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken, Step
+from unless.runtime.parallel import run_shards, share_input, shares_memory
 from unless.structures.pairs import Packed, packed_width
 
 # The contexts of a part, in chunks, and its nodes.
@@ -47,26 +48,26 @@ def learn_by_cohorts(
     max_bytes: int,
     n_workers: int = 1,
     step: Step = lambda: None,
-    place: Workplace | None = None,
+    store: CheckpointStore | None = None,
 ) -> Learned:
     """Learn the canonical graph of every row with this much memory for answers.
 
     `step` is called as many times as there are variables.
     """
     n, m = data.n_variables, data.n_distinct
-    reach = within_reach(data, place, PackedTable.of, tuple(order))
-    packed = reach.load()
+    source = share_input(data, store, PackedTable.of, tuple(order))
+    packed = source.load()
     # Threads without a folder to fill work on one part together, and ask nothing twice.
-    n_threads = n_workers if place is None and shares_memory() else 1
-    n_parts = n_shards(n, m) if place is not None else n_workers // n_threads
-    work = _cut(packed, strategy, n_parts, n_threads, in_turn=place is not None)
+    n_threads = n_workers if store is None and shares_memory() else 1
+    n_parts = n_shards(n, m) if store is not None else n_workers // n_threads
+    work = _cut(packed, strategy, n_parts, n_threads, in_turn=store is not None)
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     n_visits = sum(len(nodes) for _, nodes in work)
-    pulse = Pulse(step, n, n_visits)
-    folder = None if place is None else place.folder
-    tasks = [(reach, strategy, Task(chunks, nodes, each, n_threads, folder)) for chunks, nodes in work]
+    token = CancelToken(step, n, n_visits)
+    folder = None if store is None else store.folder
+    tasks = [(source, strategy, Task(chunks, nodes, each, n_threads, folder)) for chunks, nodes in work]
     ticks = n_visits // len(work)
-    parts = run_shards(learn_part, tasks, n_jobs=n_workers, place=place, pulse=pulse, ticks=ticks)
+    parts = run_shards(learn_part, tasks, n_jobs=n_workers, store=store, token=token, ticks=ticks)
     n_tests = sum(int(part["n_tests"]) for part in parts)
     return Learned(_join(packed, strategy, parts, work), n_tests, count_parts(parts, n_workers, each))
 
@@ -111,8 +112,8 @@ def cut_contexts(packed: PackedTable, n_parts: int, *, in_turn: bool) -> list[Co
     ideals = np.cumsum(sizes)[:-1].round().astype(np.int64).clip(1, m - 1)
     ends = set()
     for ideal, size in zip(ideals.tolist(), sizes[1:].tolist(), strict=True):
-        reach = int(_LEEWAY * size)
-        near = np.arange(max(1, ideal - reach), min(m - 1, ideal + reach) + 1)
+        source = int(_LEEWAY * size)
+        near = np.arange(max(1, ideal - source), min(m - 1, ideal + source) + 1)
         ends.add(int(near[np.lexsort([abs(near - ideal), differ_at[near - 1]])[0]]))
     parts = [np.sort(part).astype(np.int32) for part in np.split(alike, sorted(ends))]
     # The largest first.

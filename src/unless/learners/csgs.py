@@ -1,29 +1,27 @@
 """CSGS: canonical graphs by Grow-Shrink in every context (Edera, Strappa and Bromberg, IBERAMIA 2014)."""
 
-import os
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
-from unless.learners.estimator import Estimator
+from unless.learners.base import Learner
 from unless.learners.graphs import learn_graphs, memory_left
 from unless.learners.settings import (
-    KERNEL_TESTS,
     EdgeNames,
-    check_at_least,
-    check_between,
-    check_choice,
-    check_n_jobs,
+    at_least,
+    between,
     kernel_rules,
     resolve_order,
+    setting,
 )
 from unless.learners.visits import Strategy
 from unless.runtime.memory import parse_memory
+from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 
 
-class CSGS(Estimator):
+class CSGS(Learner):
     """Learn one graph for every distinct row of a table, all of them at once.
 
     `blankets="shared"` is the paper's Algorithm 2: an edge found at one variable is there when its other
@@ -40,6 +38,8 @@ class CSGS(Estimator):
         "association" (most strongly associated variables first, whatever the order of the columns),
         "columns", or a list of all names. One order serves the nodes, the grow phase and the shrink
         phase.
+    blankets
+        "shared" or "independent", as above.
     rule
         How independent blankets are joined: "or" needs one end of an edge, "and" both.
     max_blanket
@@ -62,51 +62,16 @@ class CSGS(Estimator):
 
     kept_structure = CanonicalModel
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        alpha: float = 0.05,
-        *,
-        test: Literal["pearson", "likelihood_ratio", "bayesian"] = "pearson",
-        order: str | Sequence[str] = "association",
-        blankets: Literal["shared", "independent"] = "shared",
-        rule: Literal["or", "and"] = "or",
-        max_blanket: int | None = None,
-        undecided: Literal["independent", "keep"] = "independent",
-        effect: float = 0.3,
-        required_edges: EdgeNames = None,
-        forbidden_edges: EdgeNames = None,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.test = test
-        self.order = order
-        self.blankets = blankets
-        self.rule = rule
-        self.max_blanket = max_blanket
-        self.undecided = undecided
-        self.effect = effect
-        self.required_edges = required_edges
-        self.forbidden_edges = forbidden_edges
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_between("alpha", self.alpha, 0, 1)
-        check_between("effect", self.effect, 0, float("inf"))
-        check_choice("test", self.test, KERNEL_TESTS)
-        check_choice("blankets", self.blankets, ("shared", "independent"))
-        check_choice("rule", self.rule, ("or", "and"))
-        check_choice("undecided", self.undecided, ("independent", "keep"))
-        check_at_least("max_blanket", self.max_blanket, 0)
-        check_n_jobs(self.n_jobs)
+    alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
+    test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
+    order: str | Sequence[str] = setting(default="association")
+    blankets: Literal["shared", "independent"] = setting(default="shared")
+    rule: Literal["or", "and"] = setting(default="or")
+    max_blanket: int | None = setting(default=None, check=at_least(0))
+    undecided: Literal["independent", "keep"] = setting(default="independent")
+    effect: float = setting(default=0.3, check=between(0, math.inf))
+    required_edges: EdgeNames = setting(default=None)
+    forbidden_edges: EdgeNames = setting(default=None)
 
     def _learn(self, data: Dataset) -> None:
         max_bytes = parse_memory(self.max_memory)
@@ -124,9 +89,9 @@ class CSGS(Estimator):
             forbidden=self.forbidden_edges,
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        place = self._workplace(data)
+        store = self._checkpoint_store(data)
         with progress("CSGS", self.show_progress, data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, place)
+            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

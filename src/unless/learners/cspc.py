@@ -1,28 +1,26 @@
 """CSPC: canonical graphs by PC in every context (Edera, Schlueter and Bromberg, ICTAI 2013)."""
 
-import os
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
-from unless.learners.estimator import Estimator
+from unless.learners.base import Learner
 from unless.learners.graphs import learn_pc_graphs, pc_memory_left
 from unless.learners.settings import (
-    KERNEL_TESTS,
     EdgeNames,
-    check_at_least,
-    check_between,
-    check_choice,
-    check_n_jobs,
+    at_least,
+    between,
     kernel_rules,
     resolve_order,
+    setting,
 )
 from unless.runtime.memory import parse_memory
+from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 
 
-class CSPC(Estimator):
+class CSPC(Learner):
     """Learn one graph for every distinct row of a table by taking links away, all of them at once.
 
     In every context PC starts with all links and takes a - b away as soon as a and b are independent where
@@ -57,45 +55,14 @@ class CSPC(Estimator):
 
     kept_structure = CanonicalModel
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        alpha: float = 0.05,
-        *,
-        test: Literal["pearson", "likelihood_ratio", "bayesian"] = "pearson",
-        order: str | Sequence[str] = "association",
-        max_condition: int | None = None,
-        undecided: Literal["independent", "keep"] = "independent",
-        effect: float = 0.3,
-        required_edges: EdgeNames = None,
-        forbidden_edges: EdgeNames = None,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.test = test
-        self.order = order
-        self.max_condition = max_condition
-        self.undecided = undecided
-        self.effect = effect
-        self.required_edges = required_edges
-        self.forbidden_edges = forbidden_edges
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_between("alpha", self.alpha, 0, 1)
-        check_between("effect", self.effect, 0, float("inf"))
-        check_choice("test", self.test, KERNEL_TESTS)
-        check_choice("undecided", self.undecided, ("independent", "keep"))
-        check_at_least("max_condition", self.max_condition, 0)
-        check_n_jobs(self.n_jobs)
+    alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
+    test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
+    order: str | Sequence[str] = setting(default="association")
+    max_condition: int | None = setting(default=None, check=at_least(0))
+    undecided: Literal["independent", "keep"] = setting(default="independent")
+    effect: float = setting(default=0.3, check=between(0, math.inf))
+    required_edges: EdgeNames = setting(default=None)
+    forbidden_edges: EdgeNames = setting(default=None)
 
     def _learn(self, data: Dataset) -> None:
         max_bytes = parse_memory(self.max_memory)
@@ -113,9 +80,9 @@ class CSPC(Estimator):
             forbidden=self.forbidden_edges,
         )
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        place = self._workplace(data)
+        store = self._checkpoint_store(data)
         with progress("CSPC", self.show_progress) as bar:
-            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, bar, place)
+            learned = learn_pc_graphs(data, order, rules, most, max_bytes, self.n_jobs, bar, store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

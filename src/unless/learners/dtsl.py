@@ -1,8 +1,7 @@
 """DTSL: Markov network structures from decision trees (Lowd and Davis, ICDM 2010, JMLR 2014)."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -10,9 +9,10 @@ from unless.data.dataset import Dataset
 from unless.errors import SettingError
 from unless.inference.priors import Gaussian, Laplace, Prior
 from unless.learners.selection import FeatureLearner, Setting
-from unless.learners.settings import check_at_least, check_choice, check_n_jobs
+from unless.learners.settings import at_least, setting
 from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
 from unless.structures.features import FeatureSet
+from unless.weights.validating import priors_to_try
 
 KAPPAS = (1e-4, 1e-3, 1e-2, 1e-1)
 # From strong to weak, so that the weights of one are a good start for the next.
@@ -47,11 +47,6 @@ class DTSL(FeatureLearner):
         The longest path, in splits; 0 makes all variables independent.
     prior
         For the weights: `Gaussian(sd)`, `Laplace(l1)`, their sum, or several to choose from.
-    validation, random_state
-        The share of the rows that settings are judged by, and the seed of their draw. A table to judge by can
-        be given to `fit`.
-    refit
-        Whether the best setting learns once more from all rows.
 
     Examples
     --------
@@ -61,45 +56,15 @@ class DTSL(FeatureLearner):
     <FeatureSet: 40 features over 3 variables>
     """
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        kappa: float | Sequence[float] = KAPPAS,
-        *,
-        features: Literal["leaves", "pruned", "nonzero"] = "leaves",
-        min_rows: int = 10,
-        max_depth: int | None = None,
-        prior: Prior | str | Sequence[Prior] | None = PRIORS,
-        validation: float = 0.3,
-        random_state: Any = 0,
-        refit: bool = True,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.kappa = kappa
-        self.features = features
-        self.min_rows = min_rows
-        self.max_depth = max_depth
-        self.prior = prior
-        self.validation = validation
-        self.random_state = random_state
-        self.refit = refit
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        super().check_settings()
-        _kappas(self.kappa)
-        check_choice("features", self.features, ("leaves", "pruned", "nonzero"))
-        check_at_least("min_rows", self.min_rows, 1, optional=False)
-        check_at_least("max_depth", self.max_depth, 0)
-        check_n_jobs(self.n_jobs)
+    kappa: float | Sequence[float] = setting(
+        default=KAPPAS, check=lambda _, value: _kappas(value), kw_only=False
+    )
+    features: Literal["leaves", "pruned", "nonzero"] = setting(default="leaves")
+    min_rows: int = setting(default=10, check=at_least(1, optional=False))
+    max_depth: int | None = setting(default=None, check=at_least(0))
+    prior: Prior | str | Sequence[Prior] | None = setting(
+        default=PRIORS, check=lambda _, value: priors_to_try(value)
+    )
 
     def _grid(self) -> Sequence[Setting]:
         return [{"kappa": kappa} for kappa in _kappas(self.kappa)]
@@ -108,7 +73,7 @@ class DTSL(FeatureLearner):
         # The largest kappa asks least of a split; the trees of the others are the tops of its trees.
         kappas = [float(setting["kappa"]) for setting in grid]
         rules = GrowthRules(max(kappas), self.min_rows, self.max_depth)
-        trees = grow_trees(data, rules, self.max_memory, self.n_jobs, self._place, self._bar)
+        trees = grow_trees(data, rules, self.max_memory, self.n_jobs, self._store, self._bar)
         for kappa in kappas:
             yield features_of_trees(data.domain, trees, kappa, self.features)
 

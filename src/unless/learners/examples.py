@@ -13,7 +13,7 @@ from unless.data.arrays import is_missing
 from unless.data.choices import stems
 from unless.data.cutting import find_cuts as plan_cuts
 from unless.data.dataset import Dataset, Detail, Rows
-from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable, shorten
+from unless.data.domain import Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
 from unless.data.prepare import prepare
 from unless.data.read import read
@@ -426,15 +426,12 @@ def read_true_labels(
 ) -> tuple[Any, Array, Numbers]:
     """Return a table to predict for, the true label of each of its rows, and how often each row counts."""
     if y is None and _is_file(X):
-        X = read(
-            X,
-            columns=domain.names,
-            missing="level",
-            bins={one.name: (-np.inf, *one.cuts, np.inf) for one in domain if one.cuts},
-            max_levels=MAX_LEVELS,
-            strict=True,
-            show_progress=show_progress,
-        )
+        # Columns that a plan made, such as parts of dates, are made again where the rows are predicted.
+        codes = read_cells(domain.select([target]), X, show_progress, unknown="mark")[:, 0]
+        known = codes > HOLE
+        found = np.full(len(codes), None, dtype=object)
+        found[known] = typed_values(domain[target], codes[known].astype(np.int64))
+        return X, found, np.ones(len(codes))
     if isinstance(X, Dataset):
         if y is not None:
             raise DataError("A Dataset knows no order of rows; score(X) takes its labels from its target.")

@@ -1,4 +1,4 @@
-"""Climbs one after another, each from the best graph so far, with a bookmark of all the rest depends on."""
+"""Climbs one after another, each from the best graph so far, with a checkpoint of all the rest depends on."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,29 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.progress import Bar
-from unless.learners.bookmarks import Bookmark
 from unless.learners.climbing import Climb, Flip, Limits, Links, Scorer, Way, climb_on, perturbed, tolerance
-from unless.learners.workplace import Arrays
+from unless.runtime.checkpoints import Arrays, Checkpoint
+from unless.runtime.progress import Bar
 
 
 class Expedition:
     """A climb from a start, and others from the best graph so far with some of its edges flipped."""
 
     def __init__(
-        self, scorer: Scorer, start: Links, limits: Limits, rng: np.random.Generator, bookmark: Bookmark
+        self, scorer: Scorer, start: Links, limits: Limits, rng: np.random.Generator, checkpoint: Checkpoint
     ) -> None:
-        self._scorer, self._limits, self._rng, self._bookmark = scorer, limits, rng, bookmark
+        self._scorer, self._limits, self._rng, self._checkpoint = scorer, limits, rng, checkpoint
         self._n_ended = 0
         self._best: Climb | None = None
-        kept = bookmark.read()
+        kept = checkpoint.read()
         if kept is None:
             self._way = self._set_out(start)
         else:
-            self._way = self._bring_back(kept)
-        if bookmark.is_kept:
+            self._way = self._from_record(kept)
+        if checkpoint.is_saved:
             # Between two looks all is as it would be had the work never been stopped.
-            scorer.note = lambda: bookmark.move(self._written)
+            scorer.note = lambda: checkpoint.save(self._written)
 
     def run(self, n_restarts: int, bar: Bar) -> Climb:
         """Climb, and so many times again; return the best."""
@@ -65,7 +64,7 @@ class Expedition:
             "scores": np.fromiter(known.values(), dtype=np.float64),
         }
 
-    def _bring_back(self, kept: Arrays) -> Way:
+    def _from_record(self, kept: Arrays) -> Way:
         told: Mapping[str, Any] = json.loads(kept["told"].tobytes())
         members, sizes = iter(kept["members"].tolist()), kept["sizes"].tolist()
         for a, size, score in zip(kept["variables"].tolist(), sizes, kept["scores"].tolist(), strict=True):

@@ -1,25 +1,16 @@
 """Keep what was learned in a .unless file, and bring it back as it was."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from unless.data.dataset import Dataset
-from unless.errors import FileFormatError, NotFitted, SettingError, TooLarge, UnlessError
+from unless.errors import FileFormatError, SettingError, UnlessError
 from unless.formats.catalogue import write_model
-from unless.formats.record import Record, Value, load_record, save_record
+from unless.formats.record import Record, load_record, save_record
 from unless.formats.structures import Structure
-from unless.independence.design_effects import drawn_alike
 from unless.inference.model import LogLinearModel
-from unless.inference.priors import Prior, parse_prior
-from unless.knowledge.keeping import keep_statements, read_statements
-from unless.knowledge.statements import Statements
-from unless.learners.catalogue import LEARNERS, learner_named
+from unless.learners.base import Estimator, make_record, restore
 from unless.learners.classifier import UnlessClassifier
-from unless.learners.estimator import Estimator
+from unless.learners.registry import LEARNERS, learner_named
 from unless.structures.canonical import CanonicalModel
 
 PathLike = str | os.PathLike[str]
@@ -74,95 +65,16 @@ def _check_rows(rows: bool, structure: Structure) -> None:
         )
 
 
-def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
-    """Say what a fitted estimator learned, how and from what, in plain values."""
-    settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
-    structure, more = learned._kept()
-    results: dict[str, Value] = {
-        "n_tests": learned.n_tests_,
-        "n_distinct_tests": learned.n_distinct_tests_,
-        "notes": list(learned.notes_),
-        **more,
-        **({} if learned.target_ is None else {"target": learned.target_}),
-    }
-    table: Dataset | None = getattr(learned, "data_", None) if rows else None
-    if table is not None:
-        # Files keep no weights.
-        table = drawn_alike(table)
-    said = _statements(learned) if statements else None
-    kept = None if said is None else keep_statements(said, with_tables=rows)
-    return Record(structure, type(learned).__name__, settings, results, table, kept)
-
-
-def _statements(learned: Estimator) -> Statements | None:
-    """Return what is said, if it can be: a structure too large to explain is kept all the same."""
-    try:
-        return learned._all_statements()
-    except (TooLarge, NotFitted):
-        return None
-
-
 def load(path: PathLike) -> Estimator | Structure:
     """Read a .unless file: a fitted estimator if it holds one, else the structure or model."""
     record = load_record(path)
     if record.learner is None:
         return record.structure
     try:
-        return revive(record)
+        is_classifier = record.learner == UnlessClassifier.__name__
+        learner = UnlessClassifier() if is_classifier else learner_named(str(record.learner))()
+        return restore(learner, record)
     except (UnlessError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{os.fspath(path)!r} does not hold a learner this version knows: {str(error).rstrip('.')}."
         ) from None
-
-
-def revive(record: Record) -> Estimator:
-    """Make the fitted estimator that a record tells of."""
-    is_classifier = record.learner == UnlessClassifier.__name__
-    learner = UnlessClassifier() if is_classifier else learner_named(str(record.learner))()
-    learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
-    learner.check_settings()
-    learner._bring_back(record.structure, record.results)
-    learner.n_tests_ = _number(record, "n_tests")
-    learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
-    notes = record.results.get("notes")
-    if not isinstance(notes, list):
-        raise SettingError("its notes are not a list")
-    learner.notes_ = tuple(map(str, notes))
-    if record.table is not None:
-        learner.data_ = replace(record.table, notes=learner.notes_)
-    if record.statements is not None:
-        learner._statements = read_statements(record.statements, record.domain)
-    learner.target_ = _target(record)
-    learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
-    learner.n_features_in_ = len(record.domain)
-    learner._revived()
-    return learner
-
-
-def _target(record: Record) -> str | None:
-    target = record.results.get("target")
-    if target is not None and target not in record.domain:
-        raise SettingError(f"its target {target!r} is not one of its variables")
-    return None if target is None else str(target)
-
-
-def _number(record: Record, name: str) -> int:
-    value = record.results.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise SettingError(f"its {name} is {value!r}, no number of tests")
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Write priors as text and numpy's numbers as numbers; everything else is plain already."""
-    if isinstance(value, Prior):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return [_plain(one) if isinstance(one, Prior | np.generic) else one for one in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _rich(name: str, value: Any) -> Any:
-    if name != "prior" or value is None or value == "validate":
-        return value
-    return [parse_prior(one) for one in value] if isinstance(value, list) else parse_prior(value)

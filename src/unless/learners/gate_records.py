@@ -15,7 +15,7 @@ from unless.independence.statistics import Statistic
 from unless.learners.gating import Candidate, GateSearch, GateTree
 from unless.learners.neighbourhoods import Regression
 from unless.learners.parts import Conditions, Part, Table
-from unless.learners.workplace import Arrays
+from unless.runtime.checkpoints import Arrays
 
 
 def written(found: Sequence[tuple[GateSearch, GateTree]]) -> Arrays:

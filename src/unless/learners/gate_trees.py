@@ -8,17 +8,17 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar
 from unless.errors import SettingError
 from unless.learners.gate_records import bring_back, written
 from unless.learners.gating import GateSearch, GateTree, even_shares, gate_shares, part_rivals
 from unless.learners.neighbourhoods import Asker
 from unless.learners.parts import Bools, Floats, Table
-from unless.learners.patience import aside, each_aside
 from unless.learners.settings import edge_limits
-from unless.learners.shards import Filed, Held, Pulse, run_shards, within_reach
-from unless.learners.workplace import Arrays, Workplace
 from unless.referee.counted import MOST_REGULAR
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
+from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
+from unless.runtime.progress import Bar
 from unless.structures.pairs import Edge
 
 # How often trees are grown again because two variables were each other's gates.
@@ -74,33 +74,33 @@ class Ground:
 
 
 def grow_gate_trees(
-    data: Dataset, rules: GateRules, n_jobs: int | None, place: Workplace | None, bar: Bar
+    data: Dataset, rules: GateRules, n_jobs: int | None, store: CheckpointStore | None, bar: Bar
 ) -> tuple[Ground, list[GateSearch], list[GateTree]]:
     """Grow the trees alone, then again knowing what the others found."""
-    reach = within_reach(data, place, Ground, rules)
-    ground = reach.load()
+    source = share_input(data, store, Ground, rules)
+    ground = source.load()
     searches = ground.searches()
     bar.begin("gates of each", len(searches))
-    pulse = _pulse(searches, bar)
-    if place is None:
+    token = _token(searches, bar)
+    if store is None:
         shares = even_shares(len(searches))
-        alone = each_aside(lambda search: search.tree(shares), searches, n_jobs, pulse)
+        alone = cancellable_map(lambda search: search.tree(shares), searches, n_jobs, token)
     else:
-        alone = _grow_kept(reach, searches, n_jobs, place, pulse)
+        alone = _grow_kept(source, searches, n_jobs, store, token)
     found = gate_shares(alone)
     bar.begin("gates of all", len(searches))
-    pulse = _pulse(searches, bar)
-    trees = each_aside(lambda search: search.tree(found), searches, n_jobs, pulse)
-    pulse = _pulse(searches)
-    return ground, searches, aside(lambda: _without_rivals(searches, trees, found), pulse)
+    token = _token(searches, bar)
+    trees = cancellable_map(lambda search: search.tree(found), searches, n_jobs, token)
+    token = _token(searches)
+    return ground, searches, cancellable(lambda: _without_rivals(searches, trees, found), token)
 
 
-def _pulse(searches: Sequence[GateSearch], bar: Bar | None = None) -> Pulse:
+def _token(searches: Sequence[GateSearch], bar: Bar | None = None) -> CancelToken:
     """Let all searches hear of a stop, and the bar make a step for each."""
-    pulse = Pulse() if bar is None else Pulse(bar, len(searches), len(searches))
+    token = CancelToken() if bar is None else CancelToken(bar, len(searches), len(searches))
     for search in searches:
-        search.asker.pulse = pulse
-    return pulse
+        search.asker.token = token
+    return token
 
 
 def _without_rivals(
@@ -115,18 +115,18 @@ def _without_rivals(
 
 
 def _grow_kept(
-    reach: Held[Ground] | Filed[Ground],
+    source: InMemory[Ground] | OnDisk[Ground],
     searches: Sequence[GateSearch],
     n_jobs: int | None,
-    place: Workplace,
-    pulse: Pulse,
+    store: CheckpointStore,
+    token: CancelToken,
 ) -> list[GateTree]:
     n = len(searches)
     n_parts = min(n, MOST_PARTS)
     parts = [range(begin, n, n_parts) for begin in range(n_parts)]
-    tasks = [(reach, part) for part in parts]
+    tasks = [(source, part) for part in parts]
     done = run_shards(
-        _grow_some, tasks, n_jobs=n_jobs, place=place, kind="gates", pulse=pulse, ticks=n // n_parts
+        _grow_some, tasks, n_jobs=n_jobs, store=store, kind="gates", token=token, ticks=n // n_parts
     )
     trees: dict[int, GateTree] = {}
     for part, kept in zip(parts, done, strict=True):
@@ -134,21 +134,21 @@ def _grow_kept(
     return [trees[target] for target in range(n)]
 
 
-def _grow_some(reach: Held[Ground] | Filed[Ground], targets: range, pulse: Pulse) -> Arrays:
+def _grow_some(source: InMemory[Ground] | OnDisk[Ground], targets: range, token: CancelToken) -> Arrays:
     """Grow the trees of some variables, each alone."""
-    ground = reach.load()
+    ground = source.load()
     shares = even_shares(len(ground.allowed))
 
     def grow() -> Any:
         found = []
         for target in targets:
             search = ground.search(target)
-            search.asker.pulse = pulse
+            search.asker.token = token
             found.append((search, search.tree(shares)))
-            pulse.tick()
+            token.tick()
         return written(found)
 
-    return aside(grow, pulse)
+    return cancellable(grow, token)
 
 
 def _gate_mask(domain: Domain, only: Collection[str] | None, never: Collection[str]) -> Bools:

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.generating import Pool, enter, generate, spell_out
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import Bar
 from unless.structures.conditions import FeatureArrays
 
 Integers = npt.NDArray[np.int64]

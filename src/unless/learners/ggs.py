@@ -1,6 +1,6 @@
 """GGS, Gated Grow-Shrink: links, and the gates that switch them, by evidence pooled over strata."""
 
-import os
+import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -9,21 +9,20 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar, progress
 from unless.errors import TooLarge
 from unless.independence.statistics import adjusted
+from unless.learners.base import Learner
 from unless.learners.claiming import Claim, Notary, labelled, plain_claims, read_claims
-from unless.learners.estimator import Estimator
 from unless.learners.gate_trees import GateRules, Ground, grow_gate_trees, listed_names
 from unless.learners.gating import FEW_GATES, MAX_GATE_LEVELS, GateSearch, GateTree
 from unless.learners.ggs_memory import bytes_needed
 from unless.learners.linking import Linker, Pair
-from unless.learners.patience import aside
-from unless.learners.settings import EdgeNames, check_at_least, check_between, check_n_jobs, edge_limits
-from unless.learners.shards import Pulse
+from unless.learners.settings import EdgeNames, at_least, between, edge_limits, learned, setting
 from unless.referee.counted import MOST_REGULAR, WideTester
 from unless.referee.regressions import Bools, RegressionTable
+from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import Bar, progress
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 from unless.structures.regions import Region
@@ -33,7 +32,12 @@ GateNames = Collection[str] | None
 MAX_BLANKET = 24
 
 
-class GGS(Estimator):
+def _check_fdr(name: str, value: Any) -> None:
+    if isinstance(value, bool) or value != 1:
+        between(0, 1)(name, value)
+
+
+class GGS(Learner):
     """Learn which pairs are linked, and where: a link holds everywhere, or only at some levels of its gates.
 
     Each variable is regressed on the others (logistic regression on pairs of levels). Its blanket is grown
@@ -75,60 +79,26 @@ class GGS(Estimator):
     """
 
     kept_structure = LabelledGraph
-    claims_: list[Claim]
-
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        alpha: float = 0.05,
-        *,
-        fdr: float = 0.05,
-        max_gate: int = 3,
-        max_blanket: int | None = None,
-        negligible: float = 0.1,
-        gates: GateNames = None,
-        forbidden_gates: GateNames = None,
-        required_edges: EdgeNames = None,
-        forbidden_edges: EdgeNames = None,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fdr = fdr
-        self.max_gate = max_gate
-        self.max_blanket = max_blanket
-        self.negligible = negligible
-        self.gates = gates
-        self.forbidden_gates = forbidden_gates
-        self.required_edges = required_edges
-        self.forbidden_edges = forbidden_edges
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_between("alpha", self.alpha, 0, 1)
-        # 1 proposes every candidate.
-        if isinstance(self.fdr, bool) or self.fdr != 1:
-            check_between("fdr", self.fdr, 0, 1)
-        check_between("negligible", self.negligible, 0, float("inf"))
-        check_at_least("max_gate", self.max_gate, 0, optional=False)
-        check_at_least("max_blanket", self.max_blanket, 0)
-        check_n_jobs(self.n_jobs)
+    alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
+    # 1 proposes every candidate.
+    fdr: float = setting(default=0.05, check=_check_fdr)
+    max_gate: int = setting(default=3, check=at_least(0, optional=False))
+    max_blanket: int | None = setting(default=None, check=at_least(0))
+    negligible: float = setting(default=0.1, check=between(0, math.inf))
+    gates: GateNames = setting(default=None)
+    forbidden_gates: GateNames = setting(default=None)
+    required_edges: EdgeNames = setting(default=None)
+    forbidden_edges: EdgeNames = setting(default=None)
+    claims_: list[Claim] = learned()
 
     def _learn(self, data: Dataset) -> None:
         self._check_memory(data)
         rules = self._rules(data.domain)
-        place = self._workplace(data)
-        if self._take_up(place):
+        store = self._checkpoint_store(data)
+        if self._restore(store):
             return
         with progress("GGS", self.show_progress) as bar:
-            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, place, bar)
+            ground, searches, trees = grow_gate_trees(data, rules, self.n_jobs, store, bar)
             linker, pairs = _linked(ground, searches, trees, bar)
         names = ground.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(ground.required)).tolist()}
@@ -142,7 +112,7 @@ class GGS(Estimator):
         self.n_distinct_tests_ = min(
             self.n_tests_, linker.n_asked + sum(search.asker.n_distinct for search in searches)
         )
-        self._lay_down(place)
+        self._checkpoint(store)
 
     def _rules(self, domain: Domain) -> GateRules:
         # Refuses what is both required and forbidden, or no list of pairs.
@@ -181,11 +151,11 @@ class GGS(Estimator):
         domain = self.structure_.domain
         return Graph(domain, combinations(domain.names, 2))
 
-    def _kept(self) -> tuple[LabelledGraph, dict[str, Any]]:
+    def _to_record(self) -> tuple[LabelledGraph, dict[str, Any]]:
         return self.structure_, {"claims": plain_claims(self.claims_)}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        super()._bring_back(structure, results)
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._from_record(structure, results)
         self.claims_ = read_claims(results["claims"], structure.domain)
 
 
@@ -220,13 +190,13 @@ def _linked(
     linker = Linker(askers, trees, ground.rules.alpha, n_gates)
     open_pairs = np.argwhere(np.triu(ground.allowed & ~ground.required, 1)).tolist()
     bar.begin("pairs", len(open_pairs))
-    pulse = Pulse(bar, len(open_pairs), len(open_pairs))
+    token = CancelToken(bar, len(open_pairs), len(open_pairs))
 
     def link() -> dict[tuple[int, int], Pair]:
         pairs = {}
         for a, b in open_pairs:
             pairs[a, b] = linker.pair(a, b)
-            pulse.tick()
+            token.tick()
         return pairs
 
-    return linker, aside(link, pulse)
+    return linker, cancellable(link, token)

@@ -4,17 +4,18 @@ import numpy as np
 
 from unless.counting.slices import build_cube, fits_cube
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import unpack_sets
 from unless.kernels.cube import Desk, grow_shrink_rows
 from unless.learners.cohorts import Learned, bytes_to_learn, learn_by_cohorts
 from unless.learners.pc import bytes_for_pc, learn_by_pc
-from unless.learners.shards import Pulse, Step, n_workers, run_shards, shares_memory
 from unless.learners.visits import Strategy
-from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.parallel import n_workers, run_shards, shares_memory
+from unless.runtime.progress import Bar
 from unless.structures.pairs import pack
 
 
@@ -25,18 +26,18 @@ def learn_graphs(
     max_bytes: int | None = None,
     n_jobs: int | None = None,
     step: Step = lambda: None,
-    place: Workplace | None = None,
+    store: CheckpointStore | None = None,
 ) -> Learned:
     """Learn the canonical graph of every distinct row; `step` is called once for each variable."""
     if fits_cube(data.domain.n_levels):
         # Done in less time than workers need to begin.
-        (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, place=place)
+        (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=store)
         for _ in range(data.n_variables):
             step()
         return Learned(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
     left = memory_left(data, parse_memory(None) if max_bytes is None else max_bytes, n_jobs)
     most = data.n_distinct if strategy.shared else data.n_variables
-    return learn_by_cohorts(data, order, strategy, left, min(n_workers(n_jobs), most), step, place)
+    return learn_by_cohorts(data, order, strategy, left, min(n_workers(n_jobs), most), step, store)
 
 
 def memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
@@ -54,12 +55,12 @@ def learn_pc_graphs(
     max_bytes: int,
     n_jobs: int | None = None,
     bar: Bar | None = None,
-    place: Workplace | None = None,
+    store: CheckpointStore | None = None,
 ) -> Learned:
     """Learn the graph of every distinct row by PC."""
     left = pc_memory_left(data, max_bytes, n_jobs)
     workers = min(n_workers(n_jobs), data.n_distinct)
-    return learn_by_pc(data, order, rules, max_condition, left, workers, bar, place)
+    return learn_by_pc(data, order, rules, max_condition, left, workers, bar, store)
 
 
 def pc_memory_left(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
@@ -82,7 +83,7 @@ def _n_sharing(data: Dataset, n_jobs: int | None) -> int:
     return min(n_workers(n_jobs), data.n_distinct) if shares_memory() else 1
 
 
-def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: Pulse) -> Arrays:
+def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: CancelToken) -> Arrays:
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())
     graphs = np.repeat(unpack_sets(strategy.rules.required, n)[None], data.n_distinct, axis=0)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from unless.independence.oracle import Associations
 from unless.independence.tests import Answer
-from unless.learners.bookmarks import Bookmark
-from unless.learners.shards import Filed, Held, Pulse, run_shards
-from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.parallel import InMemory, OnDisk, run_shards
 
 Links = npt.NDArray[np.bool_]
 # Variables are learned in so many parts where each is kept.
@@ -64,7 +64,7 @@ class Notebook:
 
     asker: Asker
     keeps_undecided: bool
-    pulse: Pulse = field(default_factory=Pulse)
+    token: CancelToken = field(default_factory=CancelToken)
     n_asked: int = 0
     asked: set[bytes] = field(default_factory=set)
 
@@ -81,7 +81,7 @@ class Notebook:
         conditions = frozenset(given)
         self.n_asked += 1
         self.asked.add(_name(a, b, conditions, self.asker.n_variables))
-        self.pulse.check()
+        self.token.check()
         return self.asker.ask(a, b, conditions)
 
     def arrays(self) -> Arrays:
@@ -110,29 +110,29 @@ def learn_graph(
     strategy: Strategy,
     n_jobs: int = 1,
     step: Callable[[], object] = lambda: None,
-    place: Workplace | None = None,
-    reach: Held[Any] | Filed[Any] | None = None,
+    store: CheckpointStore | None = None,
+    source: InMemory[Any] | OnDisk[Any] | None = None,
 ) -> Learned:
     """Learn every blanket and join them; `step` is called once for each variable.
 
-    `reach` gives workers of other processes an asker like this one.
+    `source` gives workers of other processes an asker like this one.
     """
     n = asker.n_variables
     needs_associations = strategy.order is None or strategy.collaborates
     found = asker.associations() if needs_associations else None
     candidates = [_candidates(a, n, found, strategy) for a in range(n)]
-    asks = Held(asker) if reach is None else reach
-    pulse = Pulse(step, n, n)
+    asks = InMemory(asker) if source is None else source
+    token = CancelToken(step, n, n)
     if strategy.collaborates and found is not None:
         visits = visiting_order(found) if strategy.order is None else list(strategy.order)
         parts = [range(n)]
-        tasks: list[tuple[Any, ...]] = [(asks, strategy, candidates, visits, Bookmark(place, "visits"))]
-        done = run_shards(_learn_together, tasks, n_jobs=1, place=place, pulse=pulse, ticks=n)
+        tasks: list[tuple[Any, ...]] = [(asks, strategy, candidates, visits, Checkpoint(store, "visits"))]
+        done = run_shards(_learn_together, tasks, n_jobs=1, store=store, token=token, ticks=n)
     else:
-        n_parts = min(n, n_jobs if place is None else n_kept_parts(asker))
+        n_parts = min(n, n_jobs if store is None else n_kept_parts(asker))
         parts = [range(begin, n, n_parts) for begin in range(n_parts)]
         tasks = [(asks, strategy, part, [candidates[a] for a in part]) for part in parts]
-        done = run_shards(_learn_apart, tasks, n_jobs=n_jobs, place=place, pulse=pulse, ticks=n // n_parts)
+        done = run_shards(_learn_apart, tasks, n_jobs=n_jobs, store=store, token=token, ticks=n // n_parts)
     blankets, n_tests, asked = _join(n, parts, done)
     if needs_associations:
         n_tests += n * (n - 1) // 2
@@ -236,14 +236,14 @@ def _candidates(a: int, n: int, found: Associations | None, strategy: Strategy) 
 
 
 def _learn_apart(
-    reach: Held[Any] | Filed[Any],
+    source: InMemory[Any] | OnDisk[Any],
     strategy: Strategy,
     variables: range,
     candidates: list[list[int]],
-    pulse: Pulse,
+    token: CancelToken,
 ) -> Arrays:
     """Learn the blankets of some variables, each alone (GSMN)."""
-    notebook = Notebook(reach.load().fresh(), strategy.keeps_undecided, pulse)
+    notebook = Notebook(source.load().fresh(), strategy.keeps_undecided, token)
     n = notebook.asker.n_variables
     limit = n if strategy.max_blanket is None else strategy.max_blanket
     blankets = np.zeros((len(variables), n), dtype=np.bool_)
@@ -253,30 +253,30 @@ def _learn_apart(
         grow(a, others, blanket, notebook, limit)
         shrink(a, others, blanket, notebook, required)
         blankets[place, blanket] = True
-        pulse.tick()
+        token.tick()
     return {"blankets": blankets, **notebook.arrays()}
 
 
 def _learn_together(
-    reach: Held[Any] | Filed[Any],
+    source: InMemory[Any] | OnDisk[Any],
     strategy: Strategy,
     candidates: list[list[int]],
     visits: Sequence[int],
-    bookmark: Bookmark,
-    pulse: Pulse,
+    checkpoint: Checkpoint,
+    token: CancelToken,
 ) -> Arrays:
     """Learn blankets that tell each other (GSMN*): what one end of a pair found is not asked at the other."""
-    notebook = Notebook(reach.load().fresh(), strategy.keeps_undecided, pulse)
+    notebook = Notebook(source.load().fresh(), strategy.keeps_undecided, token)
     n = notebook.asker.n_variables
     limit = n if strategy.max_blanket is None else strategy.max_blanket
     blankets = np.zeros((n, n), dtype=np.bool_)
     examined: set[int] = set()
-    kept = bookmark.read()
+    kept = checkpoint.read()
     if kept is not None:
         blankets = kept["blankets"]
         examined.update(visits[: int(kept["n_visits"])])
         notebook.bring_back(kept)
-        pulse.tick(len(examined))
+        token.tick(len(examined))
     for a in visits[len(examined) :]:
         required = np.flatnonzero(strategy.required[a]).tolist()
         copied = [b for b in candidates[a] if b in examined and blankets[b, a]]
@@ -286,8 +286,8 @@ def _learn_together(
         shrink(a, blanket[::-1], blanket, notebook, [*required, *copied])
         blankets[a, blanket] = True
         examined.add(a)
-        pulse.tick()
-        bookmark.move(
+        token.tick()
+        checkpoint.save(
             lambda: {"blankets": blankets, "n_visits": np.array(len(examined)), **notebook.arrays()}
         )
     return {"blankets": blankets, **notebook.arrays()}

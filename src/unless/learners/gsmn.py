@@ -1,31 +1,30 @@
 """GSMN: one graph by Grow-Shrink with pooled tests (Bromberg, Margaritis and Honavar, JAIR 2009)."""
 
-import os
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 from unless.counting.strata import bytes_to_count, bytes_to_join
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
 from unless.errors import TooLarge
 from unless.independence.oracle import PooledOracle
-from unless.learners.estimator import Estimator
+from unless.learners.base import Learner
 from unless.learners.grow_shrink import Strategy, learn_graph
 from unless.learners.settings import (
     EdgeNames,
-    check_at_least,
-    check_between,
-    check_choice,
-    check_n_jobs,
+    at_least,
+    between,
     edge_limits,
     resolve_order,
+    setting,
 )
-from unless.learners.shards import n_workers, shares_memory, within_reach
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.parallel import n_workers, share_input, shares_memory
+from unless.runtime.progress import progress
 from unless.structures.graph import Graph
 
 
-class GSMN(Estimator):
+class GSMN(Learner):
     """Learn one graph: a blanket for every variable by Grow-Shrink, joined by a rule.
 
     Each question is a test of two variables given a blanket, pooled over the blanket's strata: statistics
@@ -69,61 +68,26 @@ class GSMN(Estimator):
 
     kept_structure = Graph
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        alpha: float = 0.05,
-        *,
-        test: Literal["pearson", "likelihood_ratio", "bayesian"] = "pearson",
-        variant: Literal["gsmn", "gsmn*"] = "gsmn",
-        rule: Literal["or", "and"] = "or",
-        order: str | Sequence[str] = "association",
-        max_blanket: int | None = None,
-        undecided: Literal["independent", "keep"] = "independent",
-        effect: float = 0.3,
-        required_edges: EdgeNames = None,
-        forbidden_edges: EdgeNames = None,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.test = test
-        self.variant = variant
-        self.rule = rule
-        self.order = order
-        self.max_blanket = max_blanket
-        self.undecided = undecided
-        self.effect = effect
-        self.required_edges = required_edges
-        self.forbidden_edges = forbidden_edges
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_between("alpha", self.alpha, 0, 1)
-        check_between("effect", self.effect, 0, float("inf"))
-        check_choice("test", self.test, ("pearson", "likelihood_ratio", "bayesian"))
-        check_choice("variant", self.variant, ("gsmn", "gsmn*"))
-        check_choice("rule", self.rule, ("or", "and"))
-        check_choice("undecided", self.undecided, ("independent", "keep"))
-        check_at_least("max_blanket", self.max_blanket, 0)
-        check_n_jobs(self.n_jobs)
+    alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
+    test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
+    variant: Literal["gsmn", "gsmn*"] = setting(default="gsmn")
+    rule: Literal["or", "and"] = setting(default="or")
+    order: str | Sequence[str] = setting(default="association")
+    max_blanket: int | None = setting(default=None, check=at_least(0))
+    undecided: Literal["independent", "keep"] = setting(default="independent")
+    effect: float = setting(default=0.3, check=between(0, math.inf))
+    required_edges: EdgeNames = setting(default=None)
+    forbidden_edges: EdgeNames = setting(default=None)
 
     def _learn(self, data: Dataset) -> None:
         workers = self._check_memory(data)
         named = _by_name(data)
         keeps = self.undecided == "keep"
-        place = self._workplace(data)
+        store = self._checkpoint_store(data)
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        reach = within_reach(data, place, _asker, *settings)
+        source = share_input(data, store, _asker, *settings)
         with progress("GSMN", self.show_progress, data.n_variables) as step:
-            learned = learn_graph(reach.load(), self._strategy(data, named), workers, step, place, reach)
+            learned = learn_graph(source.load(), self._strategy(data, named), workers, step, store, source)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

@@ -1,6 +1,5 @@
 """GSSL: features drawn from rows at random, the frequent ones weighed (Van Haaren and Davis, AAAI 2012)."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,13 +11,13 @@ from unless.errors import SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Gaussian, Laplace, Prior
-from unless.learners.bookmarks import Bookmark
+from unless.learners.base import table_digest
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
 from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
-from unless.learners.settings import check_n_jobs
+from unless.learners.settings import setting
 from unless.learners.working_sets import Weighed, WorkingSets
-from unless.learners.workplace import brief, digest
+from unless.runtime.checkpoints import Checkpoint, settings_digest
 from unless.runtime.memory import parse_memory
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
@@ -59,12 +58,6 @@ class GSSL(FeatureLearner):
         Conjunctions generated fewer times are dropped; one number, or several to choose from.
     prior
         One prior with a Laplace part, such as `Gaussian(1) + Laplace(5)`, or several to choose from.
-    validation
-        The share of rows to judge by; `fit(data, validation=table)` judges by a table instead.
-    random_state
-        The seed of the draws and of the split.
-    refit
-        Whether to learn from all rows again, under what was chosen.
 
     Examples
     --------
@@ -74,51 +67,17 @@ class GSSL(FeatureLearner):
     True
     """
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        n_draws: int | str | Sequence[int] = "auto",
-        *,
-        prune: int | Sequence[int] = (1, 5, 10),
-        prior: Prior | Sequence[Prior] = PRIORS,
-        validation: float = 0.3,
-        random_state: Any = 0,
-        refit: bool = True,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.n_draws = n_draws
-        self.prune = prune
-        self.prior = prior
-        self.validation = validation
-        self.random_state = random_state
-        self.refit = refit
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        super().check_settings()
-        check_n_jobs(self.n_jobs)
-        parse_memory(self.max_memory)
-        if not (isinstance(self.n_draws, str) and self.n_draws == "auto"):
-            _whole_numbers("n_draws", self.n_draws, "'auto', ")
-        _whole_numbers("prune", self.prune)
-        for prior in priors_to_try(self.prior):
-            if not prior.l1:
-                raise SettingError(
-                    f"prior={prior!r} lets every feature in, and GSSL selects by an L1 part; give a prior "
-                    "such as Gaussian(1) + Laplace(5)."
-                )
+    n_draws: int | str | Sequence[int] = setting(
+        default="auto", check=lambda name, value: _draws(name, value), kw_only=False
+    )
+    prune: int | Sequence[int] = setting(
+        default=(1, 5, 10), check=lambda name, value: _whole_numbers(name, value)
+    )
+    prior: Prior | Sequence[Prior] = setting(default=PRIORS, check=lambda _, value: _check_priors(value))
 
     def _grid(self) -> list[Setting]:
-        draws = ["auto"] if isinstance(self.n_draws, str) else _whole_numbers("n_draws", self.n_draws)
-        return [{"n_draws": n, "prune": p} for n in draws for p in _whole_numbers("prune", self.prune)]
+        prunes = _whole_numbers("prune", self.prune)
+        return [{"n_draws": n, "prune": p} for n in _draws("n_draws", self.n_draws) for p in prunes]
 
     def _choose(
         self,
@@ -131,7 +90,7 @@ class GSSL(FeatureLearner):
         limit = parse_memory(self.max_memory)
         fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
         working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, self._bar, self._place)
+        search = Search(working, unseen, fitting, priors, self._bar, self._store)
         best = search.run()
         left_out = [setting for setting in told if setting not in fitting]
         tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
@@ -166,10 +125,10 @@ class GSSL(FeatureLearner):
         # How many it takes shows only at the end.
         self._bar.begin("rounds of the last fit", None)
         # Features are numbered by the draws, and where the rounds begin says what was chosen from.
-        begins = brief([digest(data), setting, prior, *(array.tolist() for array in start)])
-        bookmark = Bookmark(self._place, f"fit-{begins}")
+        begins = settings_digest([table_digest(data), setting, prior, *(array.tolist() for array in start)])
+        checkpoint = Checkpoint(self._store, f"fit-{begins}")
         here, n_iterations = working.converge(
-            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, bookmark
+            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, checkpoint
         )
         arrays = working.generated.spelled(here.features)
         features = FeatureSet.from_arrays(data.domain, arrays)
@@ -194,6 +153,21 @@ def _told(data: Dataset, setting: Setting) -> dict[str, Any]:
 
 def _left_out(setting: Setting, prior: Prior) -> dict[str, Any]:
     return {**setting, "prior": repr(prior), "n_features": None, "pseudo_log_likelihood": None, "rung": -1}
+
+
+def _check_priors(prior: Any) -> None:
+    for one in priors_to_try(prior):
+        if not one.l1:
+            raise SettingError(
+                f"prior={one!r} lets every feature in, and GSSL selects by an L1 part; give a prior "
+                "such as Gaussian(1) + Laplace(5)."
+            )
+
+
+def _draws(name: str, value: Any) -> list[Any]:
+    if isinstance(value, str) and value == "auto":
+        return [value]
+    return _whole_numbers(name, value, "'auto', ")
 
 
 def _whole_numbers(name: str, value: Any, other: str = "") -> list[int]:

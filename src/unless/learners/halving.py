@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.inference.priors import Prior
-from unless.learners.bookmarks import Bookmark, once
 from unless.learners.generation import Integers
 from unless.learners.working_sets import Weighed, WorkingSets
-from unless.learners.workplace import Arrays, Workplace, brief
+from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once, settings_digest
+from unless.runtime.progress import Bar
 
 # Of so many settings one goes on to the next rung.
 SHARE = 4
@@ -66,7 +65,7 @@ class Search:
         settings: Sequence[Mapping[str, Any]],
         priors: Sequence[Prior],
         bar: Bar,
-        folder: Workplace | None = None,
+        folder: CheckpointStore | None = None,
     ) -> None:
         self.working, self.unseen, self.priors, self.bar, self.folder = working, unseen, priors, bar, folder
         chosen = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
@@ -130,7 +129,7 @@ class Search:
 
     def _name(self, kind: str, rung: int, number: int) -> str:
         # What was too large depends on the memory allowed, and what comes later depends on it.
-        return f"{kind}-{brief([*self.settings, self.too_large])}-{rung}-{number:05}"
+        return f"{kind}-{settings_digest([*self.settings, self.too_large])}-{rung}-{number:05}"
 
     def _try(self, place: int, rung: int) -> Arrays:
         """Let more features in and fit them, as far as the rung allows."""
@@ -161,8 +160,10 @@ class Search:
             name = self._name("listed", rung, setting)
 
             def look() -> Arrays:
-                bookmark = Bookmark(self.folder, f"{name}-look")
-                return {"features": self.working.promising(members, weakest, here, most, bookmark=bookmark)}
+                checkpoint = Checkpoint(self.folder, f"{name}-look")
+                return {
+                    "features": self.working.promising(members, weakest, here, most, checkpoint=checkpoint)
+                }
 
             self.nearby, self.looked = once(self.folder, name, look)["features"], (setting, rung)
         return self.nearby

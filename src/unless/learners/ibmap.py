@@ -1,7 +1,6 @@
 """IBMAP-HC: the graph whose independences are most probable (Schlueter, Bromberg and Edera, AMAI 2014)."""
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,16 @@ import numpy as np
 
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
-from unless.data.progress import progress
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.independence.oracle import terms_at
-from unless.learners.bookmarks import Bookmark
+from unless.learners.base import Learner
 from unless.learners.climbing import Limits, Links, Scorer
-from unless.learners.estimator import Estimator
 from unless.learners.expeditions import Expedition
-from unless.learners.settings import EdgeNames, check_at_least, check_n_jobs, edge_limits
+from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
+from unless.runtime.checkpoints import Checkpoint
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.progress import progress
 from unless.structures.graph import Graph
 from unless.structures.pairs import Edge
 
@@ -42,7 +41,7 @@ class Assertion:
         return html_table(f"{self.claim}, probability {self.probability:.3g}", ("given",), [(given,)])
 
 
-class IBMAPHC(Estimator):
+class IBMAPHC(Learner):
     """Learn one graph by hill climbing on the probability of what it asserts.
 
     For every ordered pair a graph asserts that b depends on a given the rest of a's blanket, if b is in it,
@@ -79,45 +78,18 @@ class IBMAPHC(Estimator):
     """
 
     kept_structure = Graph
-    score_: float
-    assertions_: dict[Edge, Assertion]
-
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: one argument a setting)
-        self,
-        *,
-        n_restarts: int = 0,
-        random_state: int | None = 0,
-        max_blanket: int | None = None,
-        required_edges: EdgeNames = None,
-        forbidden_edges: EdgeNames = None,
-        max_memory: int | str | None = None,
-        n_jobs: int | None = None,
-        work_dir: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        show_progress: bool | None = None,
-    ) -> None:
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.max_blanket = max_blanket
-        self.required_edges = required_edges
-        self.forbidden_edges = forbidden_edges
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.work_dir = work_dir
-        self.resume = resume
-        self.show_progress = show_progress
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_at_least("n_restarts", self.n_restarts, 0, optional=False)
-        check_at_least("max_blanket", self.max_blanket, 0)
-        check_n_jobs(self.n_jobs)
-        check_at_least("random_state", self.random_state, 0)
+    n_restarts: int = setting(default=0, check=at_least(0, optional=False))
+    random_state: int | None = setting(default=0, check=at_least(0))
+    max_blanket: int | None = setting(default=None, check=at_least(0))
+    required_edges: EdgeNames = setting(default=None)
+    forbidden_edges: EdgeNames = setting(default=None)
+    score_: float = learned()
+    assertions_: dict[Edge, Assertion] = learned()
 
     def _learn(self, data: Dataset) -> None:
         n_workers = self._check_memory(data)
-        place = self._workplace(data)
-        if self._take_up(place):
+        store = self._checkpoint_store(data)
+        if self._restore(store):
             return
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
@@ -128,7 +100,7 @@ class IBMAPHC(Estimator):
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         rng = np.random.default_rng(self.random_state)
-        expedition = Expedition(scorer, must, limits, rng, Bookmark(place, "climb"))
+        expedition = Expedition(scorer, must, limits, rng, Checkpoint(store, "climb"))
         with progress("IBMAPHC", self.show_progress) as scorer.bar:
             best = expedition.run(self.n_restarts, scorer.bar)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
@@ -138,9 +110,9 @@ class IBMAPHC(Estimator):
         self.structure_, self.score_ = graph, best.score
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.tally.n_distinct
-        self._lay_down(place)
+        self._checkpoint(store)
 
-    def _kept(self) -> tuple[Graph, dict[str, Any]]:
+    def _to_record(self) -> tuple[Graph, dict[str, Any]]:
         # Claims and what they are conditioned on follow from the graph.
         listed = [
             {"variable": a, "other": b, "log_probability": assertion.log_probability}
@@ -148,8 +120,8 @@ class IBMAPHC(Estimator):
         ]
         return self.structure_, {"score": self.score_, "assertions": listed}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        super()._bring_back(structure, results)
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._from_record(structure, results)
         if not isinstance(results["score"], float):
             raise SettingError("its score is no number")
         self.score_ = results["score"]

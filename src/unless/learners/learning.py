@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from unless.errors import SettingError
 
 if TYPE_CHECKING:
-    from unless.learners.estimator import Estimator
+    from unless.learners.base import Estimator
 
 # The learner where none is named, in Python and on the command line. One referee decides what is said of a
 # pair whatever the learner (docs/accuracy.md); what is not proposed is not said. GGS looks at every pair by
@@ -61,8 +61,8 @@ def make_learner(
     learner: "str | type[Estimator] | Estimator | None", settings: dict[str, Any], reads: list[str]
 ) -> "Estimator":
     """Make the learner with its settings; refuse those that neither it nor reading knows."""
-    from unless.learners.catalogue import learner_named
-    from unless.learners.estimator import Estimator
+    from unless.learners.base import Estimator
+    from unless.learners.registry import learner_named
 
     if learner is None:
         learner = DEFAULT_LEARNER

@@ -10,7 +10,7 @@ from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.learners.parts import Bools, Conditions, Part, Table
 from unless.learners.patterns import Patterns, patterns_of
 from unless.learners.score_tests import EXPLAINED, Pairs, Score
-from unless.learners.shards import Pulse
+from unless.runtime.interrupts import CancelToken
 
 Blanket = tuple[int, ...]
 # Beyond the whole table only so many are asked about: those that were nearest in it.
@@ -106,7 +106,7 @@ class Asker:
         # Regressions start from the last one of their part, or of one it is a part of.
         self._latest: dict[Conditions, Fit] = {}
         self._pairs: Pairs | None = None
-        self.pulse = Pulse()
+        self.token = CancelToken()
 
     @property
     def n_distinct(self) -> int:
@@ -117,7 +117,7 @@ class Asker:
         """Fit the target on a blanket in a part."""
         key = part.conditions, blanket
         if key not in self.known_fits:
-            self.pulse.check()
+            self.token.check()
             self.remember(*key, self._fit(part, blanket))
         return self.known_fits[key]
 

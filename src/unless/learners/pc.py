@@ -8,17 +8,18 @@ import numpy.typing as npt
 
 from unless.counting.slices import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar
 from unless.kernels.answers import Rules
 from unless.kernels.bitsets import Words, packed_words, unpack_sets
 from unless.kernels.pc import begin_round, pack_links, run_round
 from unless.kernels.pc_walk import Crowd, Walk
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
 from unless.learners.memo import Memo, question_keys
-from unless.learners.shards import Filed, Held, Pulse, run_shards, shares_memory, within_reach
 from unless.learners.tallying import Ledger, count_parts
 from unless.learners.visits import Contexts, rows_outside
-from unless.learners.workplace import Arrays, Workplace
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input, shares_memory
+from unless.runtime.progress import Bar
 from unless.structures.pairs import n_pairs, packed_width
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be heard.
@@ -51,7 +52,7 @@ class Shard:
         return cls(contexts, codes, bitmaps, np.where(linked[:, None], everyone, np.uint64(0)))
 
 
-class Rounds(Pulse):
+class Rounds(CancelToken):
     """A bar for the parts of the work where they are many, else for one round after another.
 
     Nobody knows beforehand how many rounds there will be, nor how long the next one takes: what is shown is
@@ -120,20 +121,20 @@ def learn_by_pc(
     max_bytes: int,
     n_workers: int = 1,
     bar: Bar | None = None,
-    place: Workplace | None = None,
+    store: CheckpointStore | None = None,
 ) -> Learned:
     """Learn the graph of every row with this much memory for answers."""
     n, m = data.n_variables, data.n_distinct
-    reach = within_reach(data, place, PackedTable.of, tuple(order))
-    packed = reach.load()
-    is_kept = place is not None
+    source = share_input(data, store, PackedTable.of, tuple(order))
+    packed = source.load()
+    is_kept = store is not None
     work = cut_contexts(packed, n_shards(n, m) if is_kept else n_workers, in_turn=is_kept)
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
     by_round = len(work) <= n_workers and shares_memory()
-    pulse = Rounds(bar, len(work), n, n_rounds, by_round)
-    tasks = [(reach, rules, n_rounds, contexts, each) for contexts in work]
-    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, place=place, pulse=pulse)
+    token = Rounds(bar, len(work), n, n_rounds, by_round)
+    tasks = [(source, rules, n_rounds, contexts, each) for contexts in work]
+    parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, store=store, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
         edges[packed.row_order[contexts]] = part["edges"]
@@ -156,15 +157,15 @@ def bytes_for_pc(data: Dataset, n_workers: int) -> int:
 
 
 def _run_rounds(
-    reach: Held[PackedTable] | Filed[PackedTable],
+    source: InMemory[PackedTable] | OnDisk[PackedTable],
     rules: Rules,
     n_rounds: int,
     contexts: Contexts,
     max_bytes: int,
-    pulse: Rounds,
+    token: Rounds,
 ) -> Arrays:
     """Ask all questions of some contexts; no part needs another, and no round the answers of another."""
-    packed = reach.load()
+    packed = source.load()
     n = len(packed.order)
     forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
     shard = Shard.of(packed, contexts, ~forbidden)
@@ -175,7 +176,7 @@ def _run_rounds(
     left = max_bytes - ledger.max_bytes if has_others else max_bytes
     n_made = 0
     for k in range(n_rounds):
-        n_asked, memo = _run_round(k, packed, shard, rules, left, pulse)
+        n_asked, memo = _run_round(k, packed, shard, rules, left, token)
         n_made += 1
         if not n_asked:
             break
@@ -184,7 +185,7 @@ def _run_rounds(
             ledger.begin_kind()
             ledger.add(memo.answers())
         n_distinct += memo.n_known
-    pulse.end(n_made)
+    token.end(n_made)
     edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
     pack_links(shard.links, np.array(packed.order), np.arange(len(contexts)), edges)
     return {
@@ -195,7 +196,7 @@ def _run_rounds(
 
 
 def _run_round(
-    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, pulse: Rounds
+    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, token: Rounds
 ) -> tuple[int, Memo]:
     """Ask every question of one round in the contexts of one shard."""
     table = packed.table
@@ -207,7 +208,7 @@ def _run_round(
     begin_round(table, slices, walk)
     memo, n_asked, node = Memo(max_bytes, _ADVICE), 0, -1
     while node < n:
-        pulse.check()
+        token.check()
         memo.make_room(_PATIENCE)
         before = max(node, 0)
         node, asked, new = run_round(
@@ -215,7 +216,7 @@ def _run_round(
         )
         memo.n_known += new
         n_asked += asked
-        pulse.visit(k, node - before)
+        token.visit(k, node - before)
     return n_asked, memo
 
 

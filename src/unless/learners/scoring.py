@@ -1,9 +1,8 @@
 """How well a learner predicts rows that it has not seen."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,6 @@ from unless.errors import DataError
 from unless.inference.cells import UNKNOWN, Cells, read_cells
 from unless.inference.model import LogLinearModel
 from unless.inference.rows import of_the_model
-from unless.learners.estimator import Estimator
 from unless.learners.examples import check_columns
 from unless.structures.features import FeatureSet
 
@@ -24,29 +22,34 @@ Integers = npt.NDArray[np.int64]
 MISSING = {"missing", "(missing)"}
 
 
-def held_out_score(learner: Estimator, X: object) -> float:
+def held_out_score(
+    make_network: Callable[[], LogLinearModel],
+    learned: Dataset,
+    X: object,
+    learner: str,
+    *,
+    max_memory: int | str | None,
+    show_progress: bool | None,
+) -> float:
     """Return the mean over rows of the sum over columns of log P(x_v | the others), in nats.
 
     P is that of the network of the rows learned from. A level that it does not know has the probability
     1 / (n + k + 1), for n rows learned from and k known levels: every structure loses the same by it. In the
     conditionals of the other columns no feature of its column's levels holds.
     """
-    way_out = "est.network(data).pseudo_log_likelihood(X)"
-    learned = learner._remembered(way_out)
-    domain, settings = learned.domain, learner.get_params()
-    how: dict[str, Any] = {"max_memory": settings.get("max_memory")}
-    show = settings.get("show_progress")
-    cells, counts = _rows(domain, check_columns(X, domain, type(learner).__name__), show)
-    network = learner._scoring_network()
+    domain, show = learned.domain, show_progress
+    cells, counts = _rows(domain, check_columns(X, domain, learner), show)
+    # After the table was read: what is wrong with it is said at once.
+    network = make_network()
     total = 0.0
     for columns, rows in _by_columns(cells == UNKNOWN):
         asked = _with_more_levels(network, columns) if columns.any() else network
         codes = np.where(columns, domain.n_levels, cells[rows])
         data = Dataset.from_codes(asked.domain, codes, counts[rows])
-        told = asked.pseudo_log_likelihood(data, show_progress=show, **how)
+        scores = asked.pseudo_log_likelihood(data, show_progress=show, max_memory=max_memory)
         for is_unknown, variable in zip(columns.tolist(), domain, strict=True):
             new = -np.log(learned.n_rows + len(variable.levels) + 1)
-            total += data.n_rows * float(new if is_unknown else told.by_variable[variable.name])
+            total += data.n_rows * float(new if is_unknown else scores.by_variable[variable.name])
     return total / int(counts.sum())
 
 

@@ -12,17 +12,16 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar, progress
 from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import Prior
 from unless.inference.rows import read_rows
-from unless.learners.bookmarks import once, settled_seed
-from unless.learners.estimator import Estimator
-from unless.learners.settings import check_at_least
-from unless.learners.workplace import Arrays, Workplace
+from unless.learners.base import Learner
+from unless.learners.settings import at_least, learned, setting
+from unless.runtime.checkpoints import Arrays, CheckpointStore, once, settled_seed
+from unless.runtime.progress import Bar, progress
 from unless.structures.features import FeatureSet
 from unless.weights.fitting import fit
 from unless.weights.validating import prior_path, priors_to_try
@@ -44,34 +43,36 @@ class Choice:
     finish: Callable[[], LogLinearModel]
 
 
-class FeatureLearner(Estimator):
+class FeatureLearner(Learner):
     """Learn features under each setting of a grid, weigh them under each prior, keep the best.
 
-    A learner defines `_grid` and `_feature_sets`, and has the settings `prior`, `validation`, `random_state`,
-    `refit` and the three of every machine. With a single setting and prior nothing is judged, and all rows
-    are learned from.
+    A learner defines `_grid` and `_feature_sets`, and has a setting `prior`. With a single setting and prior
+    nothing is judged, and all rows are learned from.
 
     Fitted, `structure_` is the FeatureSet (a Laplace prior drops those of weight zero), `network_` the model
     of them, `chosen_` the setting and prior that won, and `tried_` one record for each setting and prior,
     with the pseudo-log-likelihood of a row unseen.
+
+    Parameters
+    ----------
+    validation, random_state
+        The share of the rows that settings are judged by, and the seed of their draw. A table to judge by can
+        be given to `fit`.
+    refit
+        Whether the best setting learns once more from all rows.
     """
 
     kept_structure = LogLinearModel
-    _place: Workplace | None = None
-    _seed: Any = None
-    _bar: Bar = Bar()
-    prior: Any
-    validation: float
-    random_state: Any
-    refit: bool
-    max_memory: int | str | None
-    n_jobs: int | None
-    work_dir: Any
-    resume: bool
-    show_progress: bool | None
-    network_: LogLinearModel
-    chosen_: dict[str, Any]
-    tried_: list[dict[str, Any]]
+    _store: CheckpointStore | None = learned()
+    _seed: Any = learned()
+    _bar: Bar = learned()
+    prior: Any = learned()
+    validation: float = setting(default=0.3, check=lambda _, value: check_share(value))
+    random_state: Any = setting(default=0, check=at_least(0))
+    refit: bool = setting(default=True)
+    network_: LogLinearModel = learned()
+    chosen_: dict[str, Any] = learned()
+    tried_: list[dict[str, Any]] = learned()
 
     def fit(
         self, X: object, y: object = None, sample_weight: Any = None, *, validation: object = None
@@ -82,14 +83,6 @@ class FeatureLearner(Estimator):
         """
         del y
         return self._fit(X, sample_weight, validation=validation)
-
-    def check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the table."""
-        check_share(self.validation)
-        priors_to_try(self.prior)
-        check_at_least("random_state", self.random_state, 0)
-        if not isinstance(self.refit, bool | np.bool_):
-            raise SettingError(f"refit={self.refit!r} must be True or False.")
 
     def _grid(self) -> Sequence[Setting]:
         """Return the settings of features to try."""
@@ -104,10 +97,10 @@ class FeatureLearner(Estimator):
         unseen = None if validation is None else read_rows(data.domain, validation, self.show_progress)
         if unseen is not None and not unseen.n_rows:
             raise DataError("The table to judge settings by has no rows.")
-        self._place = self._workplace(data, *(() if unseen is None else (unseen,)))
-        if self._take_up(self._place):
+        self._store = self._checkpoint_store(data, *(() if unseen is None else (unseen,)))
+        if self._restore(self._store):
             return
-        self._seed = settled_seed(self._place, self.random_state)
+        self._seed = settled_seed(self._store, self.random_state)
         # By name: the order of the columns must not decide anything, not even the rounding.
         by_name = sorted(data.names)
         net, chosen, tried = self._learn_named(data.select(by_name), unseen and unseen.select(by_name))
@@ -116,7 +109,7 @@ class FeatureLearner(Estimator):
         self.chosen_, self.tried_ = chosen, tried
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
-        self._lay_down(self._place)
+        self._checkpoint(self._store)
 
     def _learn_named(
         self, data: Dataset, judge: Dataset | None
@@ -134,7 +127,7 @@ class FeatureLearner(Estimator):
                     return best.finish(), _told(best.setting, best.prior), best.tried
                 # Where all is learned again, what was chosen is all that is left of the choice.
                 kept = once(
-                    self._place,
+                    self._store,
                     "chosen",
                     lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
                     # With more memory, what was left out may be better.
@@ -157,17 +150,17 @@ class FeatureLearner(Estimator):
         best, best_score = None, -math.inf
         tried: list[dict[str, Any]] = []
         names = [f"weighed-{number:05}-of-{len(grid):05}" for number in range(len(grid))]
-        n_left = len(grid) - (0 if self._place is None else len(self._place.finished(names)))
-        for setting, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
+        n_left = len(grid) - (0 if self._store is None else len(self._store.finished(names)))
+        for chosen, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
             if not tried:
                 self._bar.begin("weighing", n_left * len(priors))
-            weighed = once(self._place, name, partial(self._weigh_under, priors, features, training, unseen))
+            weighed = once(self._store, name, partial(self._weigh_under, priors, features, training, unseen))
             scores, found = weighed["scores"].tolist(), weighed["weights"]
             for prior, score, weights in zip(priors, scores, found, strict=True):
                 told = {"n_features": len(features), "pseudo_log_likelihood": score / unseen.n_rows}
-                tried.append({**_told(setting, prior), **told})
+                tried.append({**_told(chosen, prior), **told})
                 if best is None or score > best_score:
-                    best, best_score = (setting, prior, features, weights), score
+                    best, best_score = (chosen, prior, features, weights), score
         if best is None:
             raise SettingError(f"{type(self).__name__} was given nothing to try.")
         won, belief, kept, start = best
@@ -207,11 +200,11 @@ class FeatureLearner(Estimator):
     def _layout(self) -> dict[str, Any]:
         return {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
 
-    def _kept(self) -> tuple[LogLinearModel, dict[str, Any]]:
+    def _to_record(self) -> tuple[LogLinearModel, dict[str, Any]]:
         return self.network_, {"chosen": [self.chosen_], "tried": self.tried_}
 
-    def _bring_back(self, structure: Any, results: Mapping[str, Any]) -> None:
-        super()._bring_back(structure, results)
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
+        super()._from_record(structure, results)
         chosen, tried = results["chosen"], results["tried"]
         if not isinstance(chosen, list) or not isinstance(tried, list) or len(chosen) != 1:
             raise SettingError("what was tried is no list of records")

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from unless.errors import TooLarge
 from unless.kernels.bitsets import Words
 from unless.kernels.memo import PRIVATE, Log, add_words, note_closed, note_common
-from unless.learners.shard_files import ShardFile
-from unless.learners.shards import Pulse, n_workers, rows_of, run_shards
-from unless.learners.workplace import Arrays
+from unless.runtime.checkpoints import Arrays, ShardFile
+from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import show_memory
+from unless.runtime.parallel import n_workers, rows_of, run_shards
 
 Begins = npt.NDArray[np.int64]
 # Questions that are counted in one go, those read at a time where there are too many for that, and how finely
@@ -131,18 +131,18 @@ class Tally:
         return sum(int(add_words(places, part)) for part in filled)
 
 
-def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: Pulse) -> Arrays:
+def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, token: CancelToken) -> Arrays:
     """Count the questions of some kinds, kind by kind: what is counted at a time should fit a cache."""
     # Once: a file remembers where its questions begin.
     parts, ends, tally = list(parts), begins.sum(axis=0), Tally()
     total, first, last_kind = 0, 0, len(ends) - 1
     while first < last_kind:
-        pulse.check()
+        token.check()
         last = max(first + 1, int(np.searchsorted(ends, ends[first] + _COUNTED_AT_ONCE, side="right")) - 1)
         places = begins[:, [first, last]].tolist()
         n_slices = -(-int(ends[last] - ends[first]) // at_most)
         if n_slices > 1:
-            total += sum(tally.count(_read_slice(parts, places, k, n_slices, pulse)) for k in range(n_slices))
+            total += sum(tally.count(_read_slice(parts, places, k, n_slices, token)) for k in range(n_slices))
         else:
             total += tally.count(
                 [rows_of(part, "questions", *place) for part, place in zip(parts, places, strict=True)]
@@ -152,14 +152,14 @@ def _count_kinds(parts: Sequence[Arrays], begins: Begins, at_most: int, pulse: P
 
 
 def _read_slice(
-    parts: Sequence[Arrays], places: Sequence[Sequence[int]], number: int, n_slices: int, pulse: Pulse
+    parts: Sequence[Arrays], places: Sequence[Sequence[int]], number: int, n_slices: int, token: CancelToken
 ) -> list[Words]:
     """Read the questions whose keys fall into one of several slices: all at once would not fit memory."""
     chosen = []
     for part, (begin, end) in zip(parts, places, strict=True):
         some = [np.zeros(0, dtype=np.uint64)]
         for start in range(begin, end, _READ_AT_ONCE):
-            pulse.check()
+            token.check()
             words = rows_of(part, "questions", start, min(start + _READ_AT_ONCE, end))
             # By the low bits, which do not choose the place in a set: it would fill up in some places.
             some.append(words[(words & _LOW_BITS) % np.uint64(n_slices) == np.uint64(number)])

@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.progress import Bar
 from unless.errors import TooLarge
 from unless.kernels.growing import N_NODES, STATE_SIZE, Desk, Nodes, Rows, Rules, fill_logs, grow, plant
-from unless.learners.shards import Filed, Held, Pulse, n_workers, run_shards, within_reach
-from unless.learners.workplace import Arrays, Workplace, digest
+from unless.learners.base import table_digest
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input
+from unless.runtime.progress import Bar
 from unless.structures.conditions import FeatureArrays
 from unless.structures.features import FeatureSet
 
@@ -78,40 +80,40 @@ def grow_trees(
     rules: GrowthRules,
     max_memory: int | str | None = None,
     n_jobs: int | None = None,
-    place: Workplace | None = None,
+    store: CheckpointStore | None = None,
     bar: Bar | None = None,
 ) -> list[ProbabilityTree]:
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
     n = data.n_variables
     workers = min(n_workers(n_jobs), n)
     _check_memory(data, rules, parse_memory(max_memory), workers)
-    reach = within_reach(data, place, _Field, rules)
-    n_parts = n if place is None else min(n, MOST_PARTS)
+    source = share_input(data, store, _Field, rules)
+    n_parts = n if store is None else min(n, MOST_PARTS)
     parts = [range(begin, n, n_parts) for begin in range(n_parts)]
-    kind = "trees" if place is None else f"trees-{digest(data)[:8]}-{rules.kappa:g}"
+    kind = "trees" if store is None else f"trees-{table_digest(data)[:8]}-{rules.kappa:g}"
     if bar is not None:
         bar.begin("growing trees", n)
     done = run_shards(
         _grow_some,
-        [(reach, part) for part in parts],
+        [(source, part) for part in parts],
         n_jobs=workers,
-        place=place,
+        store=store,
         kind=kind,
-        pulse=Pulse() if bar is None else Pulse(bar, n, n),
+        token=CancelToken() if bar is None else CancelToken(bar, n, n),
         ticks=n // n_parts,
-        in_memory=place is None,
+        in_memory=store is None,
     )
     trees = [tree for part, grown in zip(parts, done, strict=True) for tree in _trees(part, grown)]
     return sorted(trees, key=lambda tree: tree.target)
 
 
-def _grow_some(reach: "Held[_Field] | Filed[_Field]", targets: range, pulse: Pulse) -> Arrays:
+def _grow_some(source: "InMemory[_Field] | OnDisk[_Field]", targets: range, token: CancelToken) -> Arrays:
     """Grow some trees, written one after the other."""
-    field = reach.load()
+    field = source.load()
     trees = []
     for target in targets:
-        trees.append(field.tree(target, pulse))
-        pulse.tick()
+        trees.append(field.tree(target, token))
+        token.tick()
     arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _NODES}
     return {**arrays, "sizes": np.array([len(tree.variable) for tree in trees])}
 
@@ -154,14 +156,14 @@ class _Field:
             self.logs[more] = np.empty(min(data.n_rows + 1, _MOST_LOGS), dtype=np.int64)
             fill_logs(self.logs[more], more, self.unit)
 
-    def tree(self, target: int, pulse: Pulse) -> ProbabilityTree:
+    def tree(self, target: int, token: CancelToken) -> ProbabilityTree:
         place = int(self.place[target])
         n_levels = int(self.levels[place])
         rules, nodes, desk = self._rules(n_levels), self._nodes(), self._desk(n_levels)
         plant(nodes, desk)
         # Between two calls Ctrl-C is heard.
         while not grow(place, self.rows, rules, nodes, desk, _BUDGET):
-            pulse.check()
+            token.check()
         size = int(desk.state[N_NODES])
         variable, level, gain, where_true, where_false, depth = (
             array[:size].astype(np.int64) for array in nodes[:6]

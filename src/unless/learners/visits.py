@@ -18,10 +18,10 @@ from unless.kernels.cohorts import grow_shrink
 from unless.kernels.memo import Log
 from unless.kernels.slices import Crossing
 from unless.learners.memo import Memo, Waiting, make_log, question_keys, widened
-from unless.learners.shards import Filed, Held, Pulse
 from unless.learners.tallying import Ledger
-from unless.learners.team import Team
-from unless.learners.workplace import Arrays
+from unless.runtime.checkpoints import Arrays
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.parallel import InMemory, OnDisk, Team
 from unless.structures.pairs import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
@@ -62,20 +62,20 @@ class Task:
 
 
 def learn_part(
-    reach: Held[PackedTable] | Filed[PackedTable], strategy: Strategy, task: Task, pulse: Pulse
+    source: InMemory[PackedTable] | OnDisk[PackedTable], strategy: Strategy, task: Task, token: CancelToken
 ) -> Arrays:
     """Learn the blankets of some nodes in some contexts."""
-    packed = reach.load()
+    packed = source.load()
     n = len(packed.order)
     with (
         Waiting(n, int(task.max_bytes * _WAITING), task.folder) as waiting,
-        Team(task.n_threads, pulse) as team,
+        Team(task.n_threads, token) as team,
     ):
-        visits = _Visits(packed, strategy, task, pulse, waiting)
+        visits = _Visits(packed, strategy, task, token, waiting)
         while visits.n_done < len(task.nodes):
             visits.begin()
             team.together(visits.visit)
-            pulse.tick(visits.end())
+            token.tick(visits.end())
         return visits.result(team)
 
 
@@ -83,7 +83,7 @@ class _Visits:
     """What the threads of a part share: graphs so far, the memo of the nodes at hand, answers for later."""
 
     def __init__(
-        self, packed: PackedTable, strategy: Strategy, task: Task, pulse: Pulse, waiting: Waiting
+        self, packed: PackedTable, strategy: Strategy, task: Task, token: CancelToken, waiting: Waiting
     ) -> None:
         self.packed, self.strategy, self.task, self.waiting = packed, strategy, task, waiting
         n, m = packed.table.codes.shape
@@ -92,7 +92,7 @@ class _Visits:
         n_contexts = len(self.search.contexts)
         self.graphs = np.repeat(required[nodes.start : nodes.stop : nodes.step, None], n_contexts, axis=1)
         self.memo = Memo(int(task.max_bytes * _MEMO))
-        self.hands = [_Hand(packed, strategy, nodes, self.search, pulse) for _ in range(task.n_threads)]
+        self.hands = [_Hand(packed, strategy, nodes, self.search, token) for _ in range(task.n_threads)]
         self.has_all_nodes = len(nodes) == n
         self.has_others = not self.has_all_nodes or n_contexts < m
         self.ledger = Ledger(n, int(task.max_bytes * _NOTES))
@@ -168,9 +168,9 @@ class _Hand:
     """What one thread needs for itself to visit a node."""
 
     def __init__(
-        self, packed: PackedTable, strategy: Strategy, nodes: range, search: Search, pulse: Pulse
+        self, packed: PackedTable, strategy: Strategy, nodes: range, search: Search, token: CancelToken
     ) -> None:
-        self.table, self.strategy, self.nodes, self.pulse = packed.table, strategy, np.array(nodes), pulse
+        self.table, self.strategy, self.nodes, self.token = packed.table, strategy, np.array(nodes), token
         n = len(packed.order)
         self.keys = question_keys(int(self.table.offsets[-1]), n)
         limit = packed.list_limit()
@@ -189,9 +189,9 @@ class _Hand:
         """Write blankets of nodes into their graphs and return the answers that were not known."""
         top = n_logged = 0
         while top >= 0:
-            self.pulse.check()
+            self.token.check()
             self.log = widened(self.log, n_logged, self.room)
-            with memo.room(self.room, self.pulse.check) as guest:
+            with memo.room(self.room, self.token.check) as guest:
                 top, asked, guest.n_new = grow_shrink(
                     self.nodes,
                     last,

@@ -16,9 +16,8 @@ from unless.errors import TooLarge
 from unless.inference.conditionals import Conditionals
 from unless.inference.priors import Prior
 from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
-from unless.learners.bookmarks import Bookmark
 from unless.learners.generation import Generated, Integers
-from unless.learners.workplace import Arrays
+from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.memory import parse_memory, show_memory
 from unless.weights.minimise import Limits, Minimum, minimise
 from unless.weights.objective import Objective
@@ -111,25 +110,25 @@ class WorkingSets:
         tolerance: float,
         max_iterations: int,
         step: Callable[[], object] = lambda: None,
-        bookmark: Bookmark | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> tuple[Weighed, int]:
         """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
 
-        Returns the weights other than zero, and the iterations taken in all rounds together. A bookmark keeps
-        the rounds done.
+        Returns the weights other than zero, and the iterations taken in all rounds together. A checkpoint
+        keeps the rounds done.
         """
-        bookmark = Bookmark() if bookmark is None else bookmark
-        here, nearby, n_taken, settled = _last_round(bookmark.read(), start)
+        checkpoint = Checkpoint() if checkpoint is None else checkpoint
+        here, nearby, n_taken, settled = _last_round(checkpoint.read(), start)
         while n_taken < max_iterations:
             growth = max(_LEAST_GROWTH, len(here.features) // 2)
             new = self.promising(nearby, prior, here, growth, tolerance)
             if not len(new):
                 # One look at all features, which may be millions, yields enough for several rounds.
-                look = bookmark.beside(f"look-{n_taken}")
+                look = checkpoint.part(f"look-{n_taken}")
                 nearby = self.promising(members, prior, here, _LOOK_AHEAD * growth, tolerance, look)
                 new = nearby[:growth]
                 if len(new):
-                    bookmark.move(partial(_round, here, nearby, n_taken, settled))
+                    checkpoint.save(partial(_round, here, nearby, n_taken, settled))
             if settled and not len(new):
                 break
             # While the set still grows much, it is not worth while to fit it to the last digit.
@@ -143,7 +142,7 @@ class WorkingSets:
             if n_more == 0 and not settled:
                 # Rounding hides all further progress.
                 break
-            bookmark.move(partial(_round, here, nearby, n_taken, settled))
+            checkpoint.save(partial(_round, here, nearby, n_taken, settled))
         return here, n_taken
 
     def fit(
@@ -178,22 +177,22 @@ class WorkingSets:
         here: Weighed,
         most: int,
         tolerance: float = 0.0,
-        bookmark: Bookmark | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Integers:
         """Return the members outside that promise most: slope beyond the L1 part, squared, by curvature.
 
-        They may be millions: a bookmark keeps how far they were looked at.
+        They may be millions: a checkpoint keeps how far they were looked at.
         """
         outside = np.setdiff1d(members, here.features, assume_unique=True)
-        bookmark = Bookmark() if bookmark is None else bookmark
-        found, n_seen = _last_look(bookmark.read())
+        checkpoint = Checkpoint() if checkpoint is None else checkpoint
+        found, n_seen = _last_look(checkpoint.read())
         residuals = self.residuals(here)
         for begin in range(n_seen, len(outside), _LOOK_AT_ONCE):
             some = outside[begin : begin + _LOOK_AT_ONCE]
             slopes, bends = self.slopes(some, *residuals)
             beyond = np.maximum(np.abs(slopes) - prior.l1 - tolerance, 0.0)
             found = found.with_best(some, beyond**2 / np.maximum(bends + prior.precision, 1e-12), most)
-            bookmark.move(partial(_look, found, begin + len(some)))
+            checkpoint.save(partial(_look, found, begin + len(some)))
         return found.features[np.argsort(-found.weights, kind="stable")]
 
     def residuals(self, here: Weighed) -> tuple[Floats, Floats]:

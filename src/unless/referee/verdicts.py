@@ -5,7 +5,7 @@
 how surely each verdict holds.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, log
@@ -151,8 +151,8 @@ class Referee:
         regrow(models, alpha)
         return models
 
-    def judge(self) -> list[PairVerdict]:
-        """Judge all pairs that may be linked, in order."""
+    def judge(self, unsaid: Collection[Pair] = ()) -> list[PairVerdict]:
+        """Judge all pairs that may be linked, in order, but for those of which nothing is to be said."""
         models = self.search()
         gates = {account.pair: account for account in find_gates(models, self.may_gate)}
         candidates = models.links()
@@ -167,7 +167,7 @@ class Referee:
             if self.pairs[pair] and not models.may_link(*pair):
                 verdicts[pair] = self._wide_pair(pair)
         verdicts |= self._carried_by_others(models, verdicts)
-        return self._weighed([verdicts[pair] for pair in sorted(verdicts)])
+        return self._weighed([verdicts[pair] for pair in sorted(verdicts) if pair not in unsaid])
 
     def _carried_by_others(
         self, models: Models, verdicts: Mapping[Pair, PairVerdict]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import shorten
+from unless.data.drawing import SURVEY
 from unless.data.showing import visible
 from unless.inference.model import LogLinearModel
 from unless.knowledge.sentences import regions_text
@@ -76,7 +77,7 @@ def build(
         title=title,
         n_rows=told.shown(data.n_rows) or 0,
         n_columns=data.n_variables,
-        about=_about(data, source, statements.settings, told),
+        about=_about(data, source, statements, told),
         notes=[told.text(note) for note in _notes(source.notes)],
         headline=headline(statements),
         counts=statements.counts(),
@@ -96,6 +97,7 @@ def build(
         ],
         reveals=told.says(contexts.n),
         min_cell=told.min_cell,
+        survey=_survey(data, source, statements, told),
     )
 
 
@@ -219,10 +221,27 @@ def headline(statements: Statements) -> str:
     return f"{first} {'Other pairs' if n_found else 'Pairs'}: {listed(others)}."
 
 
-def _about(
-    data: Dataset, source: Source, settings: Mapping[str, Any], told: Disclosure
-) -> list[tuple[str, str]]:
+def _survey(data: Dataset, source: Source, statements: Statements, told: Disclosure) -> str:
+    """Say which rows the page counts, if the table is a survey; a model file keeps rows drawn alike."""
+    if not any(note.startswith(SURVEY) for note in source.notes or ()):
+        return ""
+    n_rows = told.shown(statements[0].n_rows if statements else data.n_rows) or 0
+    kept = told.shown(data.n_rows) or 0
+    first = f"{count(n_rows, 'row')} of a survey and {count(data.n_variables, 'column')} were looked at"
+    if kept == n_rows and not any(note.startswith(SURVEY[0]) for note in source.notes or ()):
+        return f"{first}."
+    if kept == n_rows:
+        return f"{first}; numbers of rows are those of the table, and percentages are weighted."
+    alike = f"{kept:,} rows drawn alike, which tell as much"
+    return f"{first}; numbers of rows under a chosen context are of {alike}."
+
+
+def _about(data: Dataset, source: Source, statements: Statements, told: Disclosure) -> list[tuple[str, str]]:
     size = f"{count(told.shown(data.n_rows) or 0, 'row')}, {count(data.n_variables, 'column')}"
+    if statements and _survey(data, source, statements, told):
+        n_rows, kept = told.shown(statements[0].n_rows) or 0, told.shown(data.n_rows) or 0
+        alike = "" if kept == n_rows else f" (kept as {kept:,} drawn alike)"
+        size = f"{count(n_rows, 'row')} of a survey{alike}, {count(data.n_variables, 'column')}"
     about = [("Table", size if told.min_cell else f"{size}, {count(data.n_distinct, 'different row')}")]
     if data.constant_names:
         about.append(("Columns that never vary", shorten(data.constant_names, data.n_variables)))
@@ -234,7 +253,7 @@ def _about(
         distinct = source.n_distinct_tests
         counted = "" if distinct is None else f", {distinct:,} of them different"
         about.append(("Questions asked of the table", f"{source.n_tests:,}{counted}"))
-    about.append(("Settings of the statements", _settings(settings)))
+    about.append(("Settings of the statements", _settings(statements.settings)))
     return about
 
 

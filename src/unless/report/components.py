@@ -42,13 +42,15 @@ def head(page: Page) -> str:
     """Say what was analysed, how, and in one sentence what came out."""
     about = "".join(f"<dt>{shown(term)}</dt><dd>{shown(text)}</dd>" for term, text in page.about)
     notes = "".join(f"<li>{shown(note)}</li>" for note in page.notes)
+    columns = count(page.n_columns, "column")
+    looked_at = page.survey or f"{count(page.n_rows, 'row')} and {columns} were looked at."
     return f"""<header>
 <div class="row spread"><p class="brand">Unless</p>
 <div class="row"><button type="button" id="theme">Dark colours</button>
 <button type="button" id="print">Print</button></div></div>
 <h1>{shown(page.title)}</h1>
 <p class="lead">{shown(page.headline)}</p>
-<p>{count(page.n_rows, "row")} and {count(page.n_columns, "column")} were looked at. \
+<p>{looked_at} \
 A <em>link</em> joins two columns where one tells something about the other that no other column tells; \
 a <em>gate</em> says at which levels of other columns a link holds.</p>
 <details class="about"><summary>How this was made</summary><dl class="facts">{about}</dl>

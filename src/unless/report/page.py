@@ -124,6 +124,8 @@ class Page(msgspec.Struct, frozen=True):
     # What the page reveals of single rows, in one line; counts below `min_cell` are not in it.
     reveals: str = ""
     min_cell: int = 0
+    # Of a survey: which rows are counted on the page, and how many were looked at.
+    survey: str = ""
 
 
 # What could end a script element, or turn or hide what an editor shows of the file. Outside of strings JSON

@@ -1,1 +1,29 @@
-"""What running needs and no statistics: whole files, locks, temporary folders, memory, child processes."""
+"""Everything about running, and no statistics: this room knows arrays, files and threads, but no tables.
+
+What it promises to users of every learner:
+
+- **Ctrl-C** ends the work within about a second, in Python, in a kernel or in a query of the database: the
+  work runs in another thread and checks a `CancelToken` between two calls of a kernel (`interrupts`). With
+  `work_dir=` the error says what is kept there.
+- **Resume.** With `work_dir=` finished parts are files in a `CheckpointStore`, stamped by the table, the
+  learner and its settings; `resume=True` computes only what is missing and gives the same answer
+  (`checkpoints`). A killed process leaves no half file and no lock (`files`, `locks`, `folders`).
+- **Memory.** `max_memory=` is refused before the work begins where an estimate exceeds it; an allocation
+  that fails anyway becomes one sentence (`memory`).
+- **Workers.** `n_jobs=` and joblib's backend (threads, processes, a cluster) change the time and never the
+  answer (`parallel`).
+- **Progress.** A bar where somebody is looking, on a terminal or in a notebook, else nothing (`progress`).
+- **Hostile input** is unpacked in a child process with limits (`child`); a pipe is read once (`streams`).
+
+A part of work takes its arguments and a token, and returns arrays:
+
+>>> import numpy as np
+>>> from unless.runtime.interrupts import CancelToken
+>>> from unless.runtime.parallel import run_shards
+>>> def squares(numbers, token):
+...     token.check()
+...     return {"squares": np.square(numbers)}
+>>> parts = run_shards(squares, [(range(3),), (range(3, 5),)], n_jobs=1, token=CancelToken())
+>>> [part["squares"].tolist() for part in parts]
+[[0, 1, 4], [9, 16]]
+"""

@@ -155,7 +155,7 @@ def out_of_memory() -> TooLarge:
 
 
 @contextmanager
-def memory_errors_told() -> Iterator[None]:
+def memory_errors_explained() -> Iterator[None]:
     """Turn whatever the system says when memory runs out into the sentence of an estimate."""
     try:
         yield
@@ -187,7 +187,7 @@ def check_columns(n_columns: int, n_chosen: int, limit: int) -> None:
     if n_chosen > MOST_COLUMNS:
         raise TooLarge(
             f"The table has {n_chosen:,} columns, more than the {MOST_COLUMNS:,} that can be counted "
-            "together; choose some with columns=."
+            "together; leave some out with exclude=."
         )
 
 
@@ -198,6 +198,6 @@ def check_rows(n_distinct: int, n_columns: int, limit: int) -> None:
     if need > limit:
         raise TooLarge(
             f"The table has {n_distinct:,} distinct rows of {n_columns:,} columns and would need about "
-            f"{show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer columns with "
-            "columns=, merge levels with bins= or rare=, or raise max_memory=."
+            f"{show_memory(need)}, more than the {show_memory(limit)} allowed; leave columns out "
+            "with exclude=, merge levels with bins= or rare=, or raise max_memory=."
         )

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from unless.data.progress import Bar
+from unless.runtime.progress import Bar
 
 
 class Descent:

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import PATIENCE, Bar, progress
 from unless.errors import DataError, SettingError
 from unless.inference.completing import Incomplete, incomplete_rows
 from unless.inference.fit_report import Candidate, FitReport
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Gaussian, Prior
 from unless.inference.rows import read_incomplete
+from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.features import FeatureSet
 from unless.weights.descent import Descent
 from unless.weights.incomplete import ExpectationMaximisation
@@ -89,7 +89,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     table, holes = _rows(features, data, incomplete, show_progress)
     begin = _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    with progress("fit_weights", show_progress, after=PATIENCE) as bar:
+    with progress("fit_weights", show_progress, after=BAR_DELAY) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = _judged(features, table, prior, (validation, random_state), layout, settings)
         best = max(tried, key=lambda one: one.score).prior

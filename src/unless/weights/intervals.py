@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import PATIENCE, Bar, progress
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.conditionals import Conditionals, mirror
 from unless.inference.model import LogLinearModel
 from unless.inference.priors import NO_PRIOR, Prior
 from unless.inference.rows import rows_to_score
+from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.weights.objective import factorise_in_calls
 
 Floats = npt.NDArray[np.float64]
@@ -79,7 +79,7 @@ def weight_intervals(
     from scipy.special import ndtri
 
     table = rows_to_score(net.domain, data, show_progress)
-    with progress("weight_intervals", show_progress, after=PATIENCE) as bar:
+    with progress("weight_intervals", show_progress, after=BAR_DELAY) as bar:
         conditionals = Conditionals.of(net.features.arrays, table)
         conditionals.value_and_gradient(np.array(net.weights), keep=True)
         bar.begin("curvature", table.n_variables)

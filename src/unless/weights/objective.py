@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
-from unless.data.progress import Bar, Look, unseen
 from unless.errors import SettingError
 from unless.inference.cases import Counts
 from unless.inference.conditionals import Conditionals
 from unless.inference.expectations import Expectations
 from unless.inference.fit_report import Measure
 from unless.inference.priors import Prior
+from unless.runtime.progress import Bar, Look, unseen
 from unless.structures.features import FeatureSet
 from unless.weights.descent import Descent
 

@@ -15,7 +15,7 @@ from unless.learners.learning import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
-    from unless.learners.estimator import Estimator
+    from unless.learners.base import Estimator
 
 # The sentences a summary shows; `unless show` shows all.
 MOST_SENTENCES = 10
@@ -230,7 +230,7 @@ def command(
 
 def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
     """Make the learner that the options ask for."""
-    from unless.learners.catalogue import learner_named
+    from unless.learners.registry import learner_named
 
     given = {name: options[name] for name in LEARNING if options[name] not in (None, ())}
     more = gathered("--set", options["more"])
@@ -247,7 +247,7 @@ def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
 def _refuse_unknown(learner: "type[Estimator]", given: Iterable[str]) -> None:
     """Refuse an option that the learner has no use for, and name the learners that have."""
     from unless.cli.wording import either
-    from unless.learners.catalogue import LEARNERS
+    from unless.learners.registry import LEARNERS
 
     options = {one.name: one.opts[0] for one in click.get_current_context().command.params}
     for name in sorted(set(given) - learner.default_settings().keys()):
@@ -269,7 +269,7 @@ def _check_rows(learner: "Estimator") -> None:
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
     from unless.cli.reading import read_like
-    from unless.learners.catalogue import learner_named
+    from unless.learners.registry import learner_named
     from unless.learners.selection import FeatureLearner
 
     if options["validation"] is None:
@@ -283,7 +283,7 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
 
 def _document(learner: "Estimator") -> dict[str, Any]:
     from unless.cli.telling import document
-    from unless.learners.files import make_record
+    from unless.learners.base import make_record
 
     record = make_record(learner, rows=False, statements=False)
     about = record.learner, record.settings, record.results
@@ -292,7 +292,7 @@ def _document(learner: "Estimator") -> dict[str, Any]:
 
 def _tell(learner: "Estimator") -> None:
     from unless.cli.display import say
-    from unless.cli.telling import say_statements, summary
+    from unless.cli.telling import LEGEND, say_statements, summary
     from unless.cli.wording import count
     from unless.structures.canonical import CanonicalModel
 
@@ -310,3 +310,5 @@ def _tell(learner: "Estimator") -> None:
     if learner.statements_:
         say(f"{summary(learner.statements_)}\n")
     say_statements(learner.statements_, at_most=MOST_SENTENCES)
+    if learner.statements_:
+        say(f"\n{LEGEND}")

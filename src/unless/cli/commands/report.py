@@ -102,7 +102,7 @@ def _write(
 ) -> None:
     from unless.cli.models import ending
     from unless.formats.text import take
-    from unless.learners.estimator import Estimator
+    from unless.learners.base import Estimator
     from unless.learners.files import load
     from unless.report.build import Source
     from unless.report.writing import write_report

@@ -11,7 +11,7 @@ from typing import Any
 _SHARE = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 _TIME = "{desc}{elapsed}{postfix}"
 # Seconds that work may take before a bar is worth drawing.
-PATIENCE = 1.0
+BAR_DELAY = 1.0
 # Seconds between two looks at a share.
 _PAUSE = 0.1
 # Spinners that give way to a bar: how each is stopped, and started again.
@@ -59,12 +59,12 @@ class Bar:
         if self._is_drawn():
             self._show_stretch(*self._stretch)
 
-    def expect(self, total: int) -> None:
+    def set_total(self, total: int) -> None:
         """Say how many steps it seems there will be in all, where that only shows on the way."""
         if self._is_drawn():
             self._drawn.total = total
 
-    def share(self, done: float, told: str = "") -> None:
+    def share(self, done: float, note: str = "") -> None:
         """Say which share of the stretch is done, below 0 where nobody knows, and what else is to be told."""
         now = monotonic()
         if now - self._looked < _PAUSE or not self._is_drawn():
@@ -73,7 +73,7 @@ class Bar:
         self._drawn.bar_format = _TIME if done < 0 else _SHARE
         self._drawn.total = None if done < 0 else 1.0
         self._drawn.n = max(0.0, min(done, 1.0))
-        self._drawn.set_postfix_str(told, refresh=False)
+        self._drawn.set_postfix_str(note, refresh=False)
         self._drawn.refresh()
 
     def _is_drawn(self) -> bool:
@@ -138,7 +138,7 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
 @contextmanager
 def showing_share(title: str, show: bool | None, stretch: str) -> Iterator[Look]:
     """Yield what is to be told the share that is done, of work that nobody counts in steps."""
-    with progress(title, show, after=PATIENCE) as bar:
+    with progress(title, show, after=BAR_DELAY) as bar:
         bar.begin(stretch, None, counted=False)
         yield bar.share
 

@@ -8,8 +8,8 @@ import pytest
 from tqdm.auto import tqdm
 
 import unless
-from unless.data import progress as drawing
-from unless.data.progress import giving_way, progress, unseen, within
+from unless.runtime import progress as drawing
+from unless.runtime.progress import giving_way, progress, unseen, within
 
 
 def test_a_bar_is_drawn_only_where_asked_for_or_watched(capsys):
@@ -31,7 +31,7 @@ def test_each_stretch_of_work_has_a_time_left_of_its_own(capsys):
         bar()
         drawn = bar._drawn
         assert (drawn.n, drawn.total) == (1, None)
-        bar.expect(7)
+        bar.set_total(7)
         drawn.refresh()
         assert (drawn.n, drawn.total) == (1, 7)
     said = capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_each_stretch_of_work_has_a_time_left_of_its_own(capsys):
 
 def test_what_is_done_soon_is_not_drawn(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("unless.data.progress.monotonic", lambda: now[0])
+    monkeypatch.setattr("unless.runtime.progress.monotonic", lambda: now[0])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with progress("reading", None, after=1.0) as bar:
         bar.begin("columns", 9)
@@ -61,7 +61,7 @@ def test_what_is_done_soon_is_not_drawn(capsys, monkeypatch):
 
 def test_a_share_shows_the_time_left_and_nobody_knows_shows_the_time_passed(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("unless.data.progress.monotonic", lambda: now[0])
+    monkeypatch.setattr("unless.runtime.progress.monotonic", lambda: now[0])
     with progress("reading", True) as bar:
         bar.begin("grouping", None, counted=False)
         for done, told in ((0.25, ""), (-1.0, ""), (1.5, "nearly")):

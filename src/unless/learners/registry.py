@@ -1,16 +1,16 @@
 """The learners by name; a new learner is one file, its test and one line here."""
 
 from unless.errors import UnknownName
+from unless.learners.base import Learner
 from unless.learners.csgs import CSGS
 from unless.learners.cspc import CSPC
 from unless.learners.dtsl import DTSL
-from unless.learners.estimator import Estimator
 from unless.learners.ggs import GGS
 from unless.learners.gsmn import GSMN
 from unless.learners.gssl import GSSL
 from unless.learners.ibmap import IBMAPHC
 
-LEARNERS: dict[str, type[Estimator]] = {
+LEARNERS: dict[str, type[Learner]] = {
     "CSGS": CSGS,
     "CSPC": CSPC,
     "GGS": GGS,
@@ -21,7 +21,7 @@ LEARNERS: dict[str, type[Estimator]] = {
 }
 
 
-def learner_named(name: str) -> type[Estimator]:
+def learner_named(name: str) -> type[Learner]:
     """Return the learner of this name, in whatever case it is written."""
     for known, learner in LEARNERS.items():
         if known.lower() == name.lower():

@@ -1,0 +1,499 @@
+"""What all learners have in common: settings, fit, what is said of the answer, and how files keep it.
+
+`Estimator` follows scikit-learn's protocol without importing scikit-learn. `Learner` adds the settings of the
+machine and runs `_learn` with what they ask for.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transform
+
+import numpy as np
+import numpy.typing as npt
+
+from unless import __version__
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, Variable
+from unless.data.showing import html_table
+from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
+from unless.formats.record import Record, Value, load_record, save_record
+from unless.independence.design_effects import drawn_alike
+from unless.inference.priors import Gaussian, Prior, parse_prior
+from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
+from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
+from unless.runtime.memory import memory_errors_explained
+
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
+    from unless.knowledge.asking import Asked
+    from unless.knowledge.statements import Statements
+
+# A network of at most so many states is fitted for a report without being asked for.
+CHEAP_STATES = 4096
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, learned))
+class Estimator(HasSettings):
+    """Settings in the constructor, learned things with a trailing underscore.
+
+    A subclass declares its settings as fields (see `settings.py`); the constructor stores them, in the order
+    of the class, then of its base. One that learns more than a structure says with `_to_record` and
+    `_from_record` how files keep it.
+    """
+
+    # What files keep of the answer.
+    kept_structure: ClassVar[type] = object
+
+    structure_: Any
+    # The distinct rows learned from, unless it came from a file that keeps none.
+    data_: Dataset
+    # The column that `statements_` are about, all of them if None.
+    target_: str | None = None
+    # The network that `score` asks, made when it is first asked.
+    _scorer: "LogLinearModel | None" = None
+    _statements: "Statements | None"
+    # What ends with the learning: the lock of its checkpoint store.
+    _stack: ExitStack | None = None
+    notes_: tuple[str, ...]
+    feature_names_in_: npt.NDArray[Any]
+    n_features_in_: int
+    n_tests_: int
+    n_distinct_tests_: int
+
+    def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:
+        """Learn from a table; each subclass says from which."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it learns.")
+
+    def network(
+        self,
+        data: object,
+        prior: Prior | str | Iterable[Prior] | None = Gaussian(1.0),  # noqa: B008 (a frozen value)
+        features: Literal["cliques", "pairs"] = "cliques",
+        **settings: Any,
+    ) -> "LogLinearModel":
+        """Return a model that can be asked, sampled and scored: the structure's features with weights.
+
+        `prior` and `settings` are those of `unless.fit_weights`; `features` is the kind that
+        `CanonicalModel.features` makes. Rows with missing values are used for what they show, by EM;
+        `incomplete="drop"` leaves them out.
+        """
+        from unless.structures.featuring import features_of
+        from unless.weights.fitting import fit_weights
+
+        self.check_fitted()
+        settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
+        return fit_weights(features_of(self.structure_, features), data, prior, **settings)
+
+    def score(self, X: object, y: object = None) -> float:  # noqa: ARG002
+        """Return the mean pseudo-log-likelihood of the rows of a table, in nats: larger is better.
+
+        It is that of `network(data, incomplete="drop")` of the rows learned from. Rows of X with missing
+        values are left out, unless the rows learned from have a level for them. A level that was not seen
+        there has the probability 1 / (n + k + 1), for n rows and k levels, whatever was learned; to the other
+        columns of its row it is none of the levels they know.
+        """
+        from unless.learners.scoring import held_out_score
+
+        data = self._remembered("est.network(data).pseudo_log_likelihood(X)")
+        return held_out_score(self._scoring_network, data, X, type(self).__name__, **self._machine())
+
+    def _scoring_network(self) -> "LogLinearModel":
+        """Return the network of the rows learned from, with weights."""
+        if self._scorer is None:
+            data = self._remembered("est.network(data).pseudo_log_likelihood(X)")
+            # Files keep complete rows only, and a learner that comes from one must score alike.
+            self._scorer = self.network(data, incomplete="drop", **self._machine())
+        return self._scorer
+
+    @property
+    def statements_(self) -> "Statements":
+        """What was learned, in sentences with evidence from the same table (see `unless.explain`).
+
+        Of one column, if `target_` names one: what matters most for it first. A file brings them back as
+        they were saved.
+        """
+        everything = self._all_statements()
+        return everything if self.target_ is None else everything.about_column(self.target_)
+
+    def _all_statements(self) -> "Statements":
+        from unless.knowledge.explaining import explain_as_learned
+
+        self.check_fitted()
+        if self._statements is None:
+            data = self._remembered("unless.explain(est.structure_, data)")
+            self._statements = explain_as_learned(
+                self._proposing(), data, self.get_params(), **self._machine()
+            )
+        return self._statements
+
+    def _proposing(self) -> Any:
+        """Return the structure whose links may become sentences."""
+        return self.structure_
+
+    def ask(
+        self,
+        a: str,
+        b: str,
+        *,
+        given: Iterable[str] = (),
+        context: Mapping[str, object] | None = None,
+        data: object = None,
+    ) -> "Asked":
+        """Ask the data and the structure whether a and b are independent given some variables in a context.
+
+        `data` is the table to ask, if it is not the one learned from.
+        """
+        from unless.knowledge.asking import ask
+
+        table = self._remembered("est.ask(..., data=data)") if data is None else data
+        shared = {name: value for name, value in self.get_params().items() if name in ("alpha", "effect")}
+        return ask(self.structure_, table, a, b, given=given, context=context, **shared)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data: object = None,
+        network: "LogLinearModel | Literal[False] | None" = None,
+        target: str | None = None,
+        title: str | None = None,
+        rows: bool = True,
+        min_cell: int | None = None,
+    ) -> None:
+        """Write what was learned as one HTML page that needs no network and no server.
+
+        Parameters
+        ----------
+        data
+            The table to explain it by, if it is not the one learned from.
+        network
+            A model with weights for the page's probabilities. None fits one where all combinations of levels
+            are few; False leaves the probabilities out.
+        target
+            Keep to what matters for this column, most first; that of `target_` if there is one.
+        title
+            The title of the page.
+        rows
+            False keeps the rows of the table out of the file, and all that could be them: tables of counts,
+            and the probabilities of a network.
+        min_cell
+            Counts below this are not in the file, and others are rounded to multiples of it; no rows are
+            kept. docs/limits.md states the rule.
+        """
+        from unless.inference.rows import read_rows
+        from unless.knowledge.explaining import explain_as_learned
+        from unless.report.build import Source
+        from unless.report.disclosure import Disclosure
+        from unless.report.whatif import n_states
+        from unless.report.writing import write_report
+
+        self.check_fitted()
+        domain = self.structure_.domain
+        if data is None:
+            table = self._remembered("est.report(path, data=data)")
+            statements = self._all_statements()
+        else:
+            table = read_rows(domain, data)
+            statements = explain_as_learned(self.structure_, table, self.get_params())
+        if network is None and Disclosure.of(rows, min_cell).keeps_rows and n_states(domain) <= CHEAP_STATES:
+            network = self.network(table)
+        write_report(
+            self.structure_,
+            table,
+            path,
+            statements=statements,
+            network=network or None,
+            source=Source(
+                learner=type(self).__name__,
+                settings=self.answer_settings(),
+                n_tests=self.n_tests_,
+                n_distinct_tests=self.n_distinct_tests_,
+                notes=self.notes_ if data is None else table.notes,
+            ),
+            target=target or self.target_,
+            title=title,
+            rows=rows,
+            min_cell=min_cell,
+        )
+
+    def _machine(self) -> dict[str, Any]:
+        """Return the settings of the machine that other functions have as well."""
+        settings = self.get_params()
+        return {name: settings[name] for name in ("max_memory", "show_progress")}
+
+    def _remembered(self, way_out: str) -> Dataset:
+        self.check_fitted()
+        if not hasattr(self, "data_"):
+            raise NotFitted(f"The file this {type(self).__name__} came from keeps no rows; call {way_out}.")
+        return self.data_
+
+    def _restored(self) -> None:
+        """Set what else follows from the record of a file."""
+
+    def _to_record(self) -> tuple[Any, dict[str, Any]]:
+        """Return what files keep of the answer: a structure and plain results, for `_from_record`."""
+        return self.structure_, {}
+
+    def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:  # noqa: ARG002
+        if not isinstance(structure, self.kept_structure):
+            kinds = type(structure).__name__, self.kept_structure.__name__
+            raise SettingError(f"its structure is a {kinds[0]} and no {kinds[1]}")
+        self.structure_, self._statements = structure, None
+
+    def check_fitted(self) -> None:
+        """Raise `NotFitted` unless `fit` was called."""
+        if not self.__sklearn_is_fitted__():
+            raise _not_fitted(f"This {type(self).__name__} has not learned yet; call fit(data) first.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "structure_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(categorical=True, string=True, allow_nan=False),
+        )
+
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = (
+            "answer_settings", "check_fitted", "check_settings", "default_settings", "kept_structure",
+        )  # fmt: skip
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
+        cost = f"{self.n_tests_:,} questions asked of the table, {self.n_distinct_tests_:,} of them different"
+        return html_table(repr(self), (), (), [cost, *self.notes_]) + str(self.structure_._repr_html_())
+
+
+class Learner(Estimator):
+    """An estimator that learns a structure: `_learn` sets `structure_`, `n_tests_` and `n_distinct_tests_`.
+
+    Parameters
+    ----------
+    max_memory
+        What the work may take, in bytes or as a text such as "2 GB"; it is refused where an estimate exceeds
+        it. None means 60 % of what is free, at most 4 GiB.
+    n_jobs
+        Number of workers, -1 for all cores; None means 1, or what joblib's `parallel_config` says. The answer
+        is the same.
+    work_dir, resume
+        A folder that keeps finished parts of the work; `resume=True` goes on from there.
+    show_progress
+        Whether to draw a progress bar; None draws it where somebody is looking.
+    """
+
+    max_memory: int | str | None = setting(default=None, check=check_memory, machine=True)
+    n_jobs: int | None = setting(default=None, check=check_n_jobs, machine=True)
+    work_dir: str | os.PathLike[str] | None = setting(default=None, check=check_folder, machine=True)
+    resume: bool = setting(default=False, machine=True)
+    show_progress: bool | None = setting(default=None, machine=True)
+
+    def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Learn from a Dataset, a frame, an array or a file that `unless.read` understands.
+
+        `sample_weight` gives each row of X as many copies as it says; whole numbers only.
+        """
+        return self._fit(X, sample_weight)
+
+    def check_settings(self) -> None:
+        """Refuse settings that are wrong whatever the table."""
+        super().check_settings()
+        if self.resume and self.work_dir is None:
+            raise SettingError(
+                "resume=True needs the folder of the work to go on with; give it as work_dir=."
+            )
+
+    def _learn(self, data: Dataset) -> None:
+        raise NotImplementedError
+
+    def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
+        self.check_settings()
+        data = self._dataset(X, sample_weight)
+        if not data.n_distinct:
+            raise DataError("The table has no rows; there is nothing to learn from.")
+        try:
+            with memory_errors_explained(), ExitStack() as self._stack:
+                self._learn(drawn_alike(data), **beside)
+        except SystemError as error:
+            raise interrupt_in(error) or error from None
+        finally:
+            self._stack = None
+        self.feature_names_in_ = np.array(data.names, dtype=object)
+        self.n_features_in_ = data.n_variables
+        self.notes_ = data.notes
+        self.data_, self._statements, self.target_, self._scorer = data, None, None, None
+        return self
+
+    def _dataset(self, X: object, sample_weight: Any) -> Dataset:
+        if isinstance(X, Dataset) and sample_weight is None:
+            return X
+        if sample_weight is None:
+            from unless.data.read import read
+
+            return read(X, show_progress=self.show_progress)
+        from unless.data.weighting import read_weighted
+
+        return read_weighted(X, sample_weight, show_progress=self.show_progress)
+
+    def _checkpoint_store(self, data: Dataset, *beside: Dataset) -> CheckpointStore | None:
+        """Return where finished parts of the work are kept, if they are; `beside` shapes the answer too."""
+        if self.work_dir is None:
+            return None
+        digests = [table_digest(table) for table in (*beside, data)]
+        stamp = work_stamp(__version__, type(self).__name__, self.answer_settings(), *digests)
+        return CheckpointStore.enter(self.work_dir, self.resume, stamp, TABLES, self._stack)
+
+    def _restore(self, store: CheckpointStore | None) -> bool:
+        """Read an answer that was finished before; for learners that do more than join shards."""
+        record = None if store is None else store.read_answer(_read_answer)
+        if record is None:
+            return False
+        results: Mapping[str, Any] = record.results
+        self._from_record(record.structure, results)
+        self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
+        return True
+
+    def _checkpoint(self, store: CheckpointStore | None) -> None:
+        """Save a finished answer."""
+        if store is not None:
+            structure, results = self._to_record()
+            costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
+            record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
+            store.write_answer(lambda path: save_record(record, path, follow_links=False))
+
+
+def _not_fitted(sentence: str) -> NotFitted:
+    """Make the error that scikit-learn expects as well, where it is in use."""
+    known = sys.modules.get("sklearn.exceptions")
+    if known is None:
+        return NotFitted(sentence)
+    # Another process, to which the error may be sent, knows the plain one.
+    members = {"__reduce__": lambda error: (NotFitted, error.args)}
+    kind: type[NotFitted] = type("NotFitted", (NotFitted, known.NotFittedError), members)
+    return kind(sentence)
+
+
+def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
+    """Say what a fitted estimator learned, how and from what, in plain values."""
+    from unless.knowledge.keeping import keep_statements
+
+    settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
+    structure, more = learned._to_record()
+    results: dict[str, Value] = {
+        "n_tests": learned.n_tests_,
+        "n_distinct_tests": learned.n_distinct_tests_,
+        "notes": list(learned.notes_),
+        **more,
+        **({} if learned.target_ is None else {"target": learned.target_}),
+    }
+    table: Dataset | None = getattr(learned, "data_", None) if rows else None
+    if table is not None:
+        # Files keep no weights.
+        table = drawn_alike(table)
+    said = _statements(learned) if statements else None
+    kept = None if said is None else keep_statements(said, with_tables=rows)
+    return Record(structure, type(learned).__name__, settings, results, table, kept)
+
+
+def _statements(learned: Estimator) -> "Statements | None":
+    """Return what is said, if it can be: a structure too large to explain is kept all the same."""
+    try:
+        return learned._all_statements()
+    except (TooLarge, NotFitted):
+        return None
+
+
+def restore(learner: Estimator, record: Record) -> Estimator:
+    """Give an estimator the settings and the answer of a record, and return it."""
+    from unless.knowledge.keeping import read_statements
+
+    learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
+    learner.check_settings()
+    learner._from_record(record.structure, record.results)
+    learner.n_tests_ = _number(record, "n_tests")
+    learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
+    notes = record.results.get("notes")
+    if not isinstance(notes, list):
+        raise SettingError("its notes are not a list")
+    learner.notes_ = tuple(map(str, notes))
+    if record.table is not None:
+        learner.data_ = replace(record.table, notes=learner.notes_)
+    if record.statements is not None:
+        learner._statements = read_statements(record.statements, record.domain)
+    learner.target_ = _target(record)
+    learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
+    learner.n_features_in_ = len(record.domain)
+    learner._restored()
+    return learner
+
+
+def _target(record: Record) -> str | None:
+    target = record.results.get("target")
+    if target is not None and target not in record.domain:
+        raise SettingError(f"its target {target!r} is not one of its variables")
+    return None if target is None else str(target)
+
+
+def _number(record: Record, name: str) -> int:
+    value = record.results.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise SettingError(f"its {name} is {value!r}, no number of tests")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Write priors as text and numpy's numbers as numbers; everything else is plain already."""
+    if isinstance(value, Prior):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return [_plain(one) if isinstance(one, Prior | np.generic) else one for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _rich(name: str, value: Any) -> Any:
+    if name != "prior" or value is None or value == "validate":
+        return value
+    return [parse_prior(one) for one in value] if isinstance(value, list) else parse_prior(value)
+
+
+def table_digest(data: Dataset) -> str:
+    """Return a fingerprint of a table."""
+    digest = sha256(_describe_variables(data).encode())
+    digest.update(np.ascontiguousarray(data.rows, dtype="<u2").data)
+    digest.update(np.ascontiguousarray(data.counts, dtype="<i8").data)
+    return digest.hexdigest()
+
+
+def _table_arrays(data: Dataset) -> Arrays:
+    return {"rows": data.rows, "counts": data.counts, "variables": text_array(_describe_variables(data))}
+
+
+def _read_table(content: Arrays) -> Dataset:
+    variables = json.loads(content["variables"].tobytes())
+    domain = Domain(tuple(Variable(name, tuple(levels)) for name, levels in variables))
+    return Dataset(domain, content["rows"], content["counts"])
+
+
+def _describe_variables(data: Dataset) -> str:
+    return json.dumps([[variable.name, variable.levels] for variable in data.domain])
+
+
+# How a store keeps the table that workers of other processes read.
+TABLES = InputCodec(table_digest, _table_arrays, _read_table)
+
+
+def _read_answer(path: Path) -> tuple[object, Record]:
+    record = load_record(path)
+    return record.settings.get("stamp"), record

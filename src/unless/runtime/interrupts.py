@@ -1,0 +1,141 @@
+"""Ctrl-C during long work: cancel tokens, and work in a thread so that the main thread can be interrupted.
+
+Python raises KeyboardInterrupt in the main thread only, and not while that thread is inside a kernel or a
+database. Long work therefore runs in another thread, in calls of some milliseconds, and checks a token
+between two of them.
+"""
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from itertools import count
+from threading import Event, Lock, Thread, current_thread, main_thread
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+Step = Callable[[], object]
+# Seconds between two calls of `look`, and between two calls of `stop`.
+_LOOK, _CALL = 0.2, 0.05
+# Seconds that cancelled work is given to end by itself.
+_GRACE = 0.3
+# Steps that take about a tenth of a second.
+_LONG = 2e7
+
+
+class Cancelled(Exception):
+    """Ends a part of work that was cancelled, or whose other parts failed."""
+
+
+class CancelToken:
+    """What work calls between two calls of a kernel: it raises after a cancel, and moves the progress bar.
+
+    All parts together tick `n_ticks` times; the bar makes `n_steps` steps of it. A copy in another process
+    does nothing: a shard that was sent there runs to its end.
+    """
+
+    def __init__(self, step: Step = lambda: None, n_steps: int = 0, n_ticks: int = 0) -> None:
+        self._step, self._n_steps, self._n_ticks = step, n_steps, n_ticks
+        self._ticks, self._lock = count(1), Lock()
+        self._is_cancelled = False
+
+    def check(self) -> None:
+        """Raise `Cancelled` where the work was cancelled."""
+        if self._is_cancelled:
+            raise Cancelled
+
+    def tick(self, n_times: int = 1) -> None:
+        """Move the bar."""
+        self.check()
+        if not self._n_ticks:
+            return
+        with self._lock:
+            for _ in range(n_times):
+                done = next(self._ticks)
+                if done * self._n_steps // self._n_ticks > (done - 1) * self._n_steps // self._n_ticks:
+                    self._step()
+
+    def cancel(self) -> None:
+        """Let every part end at its next check."""
+        self._is_cancelled = True
+
+    def __reduce__(self) -> tuple[type["CancelToken"], tuple[()]]:
+        return CancelToken, ()
+
+
+def interruptible(
+    work: Callable[[], Made],
+    *,
+    look: Callable[[], object] = lambda: None,
+    stop: Callable[[], object],
+    grace: float,
+    daemon: bool = False,
+) -> Made:
+    """Call a function in a thread of its own and wait for it, calling `look` now and then.
+
+    After Ctrl-C `stop` is called and the work has `grace` seconds to end; a `daemon` thread is left behind
+    when the program ends.
+    """
+    if current_thread() is not main_thread():
+        return work()
+    made: list[Made] = []
+    failed: list[BaseException] = []
+    ended = Event()
+
+    def run() -> None:
+        try:
+            made.append(work())
+        except BaseException as error:
+            # Raised again in the thread that waits.
+            failed.append(error)
+        finally:
+            ended.set()
+
+    try:
+        Thread(target=copy_context().run, args=(run,), daemon=daemon).start()
+        while not ended.wait(_LOOK):
+            look()
+    except BaseException:
+        # Called several times: work that is only about to begin would miss a single call.
+        for _ in range(max(1, round(grace / _CALL))):
+            stop()
+            if ended.wait(_CALL):
+                break
+        raise
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+def interruptible_kernel(kernel: Callable[[], Made], n_steps: float) -> Made:
+    """Call a kernel that takes about so many steps; a long one in a thread.
+
+    A kernel cannot be stopped: after Ctrl-C its thread runs to its end without a reader.
+    """
+    return kernel() if n_steps < _LONG else interruptible(kernel, stop=lambda: None, grace=0.0, daemon=True)
+
+
+def cancellable(work: Callable[[], Made], token: CancelToken) -> Made:
+    """Call a function that checks a token, in a thread; Ctrl-C cancels the token."""
+    # A daemon, or the program could not end before it.
+    return interruptible(work, stop=token.cancel, grace=_GRACE, daemon=True)
+
+
+def cancellable_map(
+    work: Callable[[Item], Made], items: Sequence[Item], n_jobs: int | None, token: CancelToken
+) -> list[Made]:
+    """Call a function for every item, in threads of this process, and return the results in their order."""
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    def one(item: Item) -> Made:
+        token.check()
+        made = work(item)
+        token.tick()
+        return made
+
+    try:
+        if effective_n_jobs(n_jobs) == 1:
+            return cancellable(lambda: [one(item) for item in items], token)
+        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(one)(item) for item in items))
+    finally:
+        # Threads that are still at work after Ctrl-C would go on to the end.
+        token.cancel()
