@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.independence.logistic import Fit, chances_of
+from unless.independence.logistic import Fit, probabilities_of
 from unless.independence.statistics import Floats, Statistic
 from unless.learners.parts import Part, Table
 from unless.learners.patterns import Ints, Patterns
@@ -30,12 +30,12 @@ class Score:
 
     def __init__(self, table: Table, part: Part, target: int, patterns: Patterns, fitted: Fit) -> None:
         self.table, self.rows, self.target, self.patterns = table, part.rows, target, patterns
-        self.chances = chances_of(patterns.columns, fitted)
+        self.chances = probabilities_of(patterns.columns, fitted)
         self.covariance, self.shown = np.ascontiguousarray(fitted.covariance), fitted.shown[1:]
 
     def variables(self, variables: list[int], pairs: Pairs) -> list[Statistic]:
         """Test one variable after another by the indicators of its levels but the most frequent."""
-        from unless.kernels.scores import score_variables
+        from unless.kernels.regression import score_variables
 
         if not variables:
             return []
@@ -66,7 +66,7 @@ class Score:
     def gates(self, gates: list[int]) -> list[Statistic]:
         """Test, for each gate, that all columns but its own have the same weights at all its levels."""
         from unless.kernels.patterns import join
-        from unless.kernels.scores import score_gate
+        from unless.kernels.regression import score_gate
 
         table, (which, columns), n_levels = self.table, self.patterns, len(self.shown) + 1
         level_of = np.full(table.n_levels[self.target], -1, dtype=np.int64)

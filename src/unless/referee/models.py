@@ -223,7 +223,7 @@ def screen(
 
     By Pearson's statistic of the counts against what the regression expects: cheap, and a little small.
     """
-    from unless.kernels.terms import screen_products
+    from unless.kernels.regression import screen_products
 
     which, _, _, probabilities = table.expected(fitted)
     everything = np.column_stack([1 - probabilities.sum(axis=1), probabilities])

@@ -176,7 +176,7 @@ class RegressionTable:
 
     def numbered(self, variables: tuple[int, ...]) -> tuple[Ints, Ints]:
         """Give the distinct values of columns numbers: that of each row, and an example of each."""
-        from unless.kernels.terms import number_rows
+        from unless.kernels.regression import number_rows
 
         if variables not in self._numbered:
             sizes = np.array(self.n_levels, dtype=np.int64)
@@ -192,7 +192,7 @@ class RegressionTable:
 
     def layout(self, terms: Sequence[Term]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """Return which pattern each row has, and begins, active, owners and levels of the patterns."""
-        from unless.kernels.terms import lay_out_terms
+        from unless.kernels.regression import lay_out_terms
 
         which, example = self.numbered(self.sources(terms))
         listed = np.full((len(terms), 3), -1, dtype=np.int64)
@@ -205,7 +205,7 @@ class RegressionTable:
         self, which: Ints, target: int, n_patterns: int, needed: frozenset[int] = frozenset()
     ) -> Floats:
         """Count the levels of a target by pattern, in the rows that have what is needed."""
-        from unless.kernels.terms import count_target
+        from unless.kernels.regression import count_target
 
         counts = np.zeros((n_patterns, self.n_levels[target]))
         count_target(which, self.codes[target], self.weights(needed), counts)
@@ -233,7 +233,7 @@ class RegressionTable:
         return self.fits[key]
 
     def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> TermFit:
-        from unless.kernels.logistic import fit_only
+        from unless.kernels.regression import fit_only
 
         which, begins, active, owners, levels = self.layout(terms)
         counts = self.counted(which, target, len(begins) - 1, needed)
@@ -398,18 +398,17 @@ class RegressionTable:
 
         That is the probability of each level of the target but the reference, pattern by pattern.
         """
-        from unless.kernels.logistic import expect
+        from unless.kernels.regression import expected_probabilities
 
         which, begins, active, *_ = self.layout(fitted.terms)
         probabilities = np.empty((len(begins) - 1, fitted.n_free))
-        expect(begins, active, fitted.weights, probabilities)
+        expected_probabilities(begins, active, fitted.weights, probabilities)
         return which, begins, active, probabilities
 
     def _score_tests_of_rows(
         self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
     ) -> "list[_ScoreTest]":
-        from unless.kernels.scores import score_variables
-        from unless.kernels.terms import count_target
+        from unless.kernels.regression import count_target, score_variables
 
         counts = self.weights(fitted.needed)
         which, begins, active, probabilities = self.expected(fitted)
@@ -444,7 +443,7 @@ class RegressionTable:
 
     def _covariance(self, target: int, fitted: TermFit, which: Ints, begins: Ints, active: Ints) -> Floats:
         """Return the covariance of the weights; only scores ask for it."""
-        from unless.kernels.logistic import covariance_of
+        from unless.kernels.regression import covariance_of
 
         counts = self.counted(which, target, len(begins) - 1, fitted.needed)
         matrix, is_inverse = covariance_of(begins, active, counts, fitted.shown, fitted.weights, _RULES[0])
