@@ -40,7 +40,7 @@ def run(options: Options) -> Iterator[Entry]:
         yield Line(f"{what}: wall", median(learned, "wall"), "s", spread(times(learned, "wall")))
     for name, learner in learners.items():
         yield Line(f"{name}: questions asked", learner.n_tests_)
-        yield Line(f"{name}: tables counted", learner.n_distinct_tests_)
+        yield Line(f"{name}: tables counted", learner.n_distinct_tests_ or 0)
         yield Line(f"{name}: distinct graphs", learner.structure_.n_graphs)
 
 

@@ -37,8 +37,8 @@ def run(options: Options) -> Iterator[Entry]:
 
 def learn(folder: str) -> dict[str, object]:
     """Fit on the training part, choose by the validation part, score on the test part."""
-    from unless.inference.priors import Gaussian, Laplace
     from unless.learners.gssl import GSSL
+    from unless.weights.priors import Gaussian, Laplace
 
     tables = {part: read_debd(Path(folder), part) for part in ("train", "valid", "test")}
     priors = [Gaussian(sd) + Laplace(l1) for l1 in COSTS for sd in DEVIATIONS]

@@ -28,10 +28,10 @@ def read_debd(folder: Path, *parts: str) -> unless.Dataset:
 
 def learn(name: str, settings: dict[str, Any], tables: dict[str, unless.Dataset]) -> dict[str, Any]:
     """Learn, weigh, score; each step with its CPU time."""
-    from unless.inference.priors import parse_prior
     from unless.learners.registry import learner_named
     from unless.learners.selection import TOLERANCE, FeatureLearner
     from unless.structures.featuring import features_of
+    from unless.weights.priors import parse_prior
 
     if "prior" in settings:
         settings = {**settings, "prior": parse_prior(settings["prior"])}

@@ -7,7 +7,7 @@ from typing import Any
 from unless.errors import FileFormatError
 from unless.formats.catalogue import read_model
 from unless.formats.graphml import read_graphml
-from unless.formats.libra_data import read_data, read_schema
+from unless.formats.libra import read_data, read_schema
 
 MN = """# a comment
 2,3,2

@@ -5,9 +5,7 @@ import numpy as np
 
 from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import begin
-from unless.kernels.cohorts import grow_shrink
+from unless.kernels.grow_shrink import begin, grow_shrink, pack_pairs
 from unless.learners.cohorts import Learned
 from unless.learners.memo import make_log, question_keys
 from unless.learners.visits import Strategy, make_search
@@ -15,7 +13,7 @@ from unless.structures.pairs import packed_width
 
 
 def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
-    graphs, table, rules, keys, memo, log, slices, crossing, search, forget
+    graphs, table, rules, keys, memo, log, slices, crosstab, search, forget
 ):
     """Learn one context after the other, in compiled code, so that only the sharing differs."""
     n, m = table.codes.shape
@@ -40,7 +38,7 @@ def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
                 memo,
                 log,
                 slices,
-                crossing,
+                crosstab,
                 search,
                 top,
                 1 << 15,
@@ -63,8 +61,7 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     # A context asks at most two questions for each pair of node and other; a memo should be half empty.
     places = 1 << (2 * max(n_known, 2 * n * n)).bit_length()
     memo = np.zeros((places, 2), dtype=np.uint64)
-    nothing = np.zeros(0, dtype=np.uint64)
-    search = make_search(packed, [np.zeros(1, dtype=np.int32)], range(n))._replace(outside=nothing)
+    search = make_search(packed, [np.zeros(1, dtype=np.int32)])
     slices = packed.slices(2 * n + 4, limit)
     begin(table, slices, search)
     n_asked = _compiled_loop(

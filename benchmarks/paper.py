@@ -34,7 +34,7 @@ def run(options: Options) -> Iterator[Entry]:
         yield Line(f"{name}: CPU", median(taken) * 1e3, "ms", spread(times(taken, unit=1e-3)), at_most=target)
     learned = whole()
     yield Line("questions asked", learned.n_tests)
-    yield Line("tables counted", learned.n_distinct_tests)
+    yield Line("tables counted", learned.n_distinct_tests or 0)
     yield Note(
         f"{data.n_distinct:,} contexts; {options.repeats} turns; fit adds the order, the rules and the model."
     )
@@ -43,14 +43,14 @@ def run(options: Options) -> Iterator[Entry]:
 def _kernels(data, order, strategy):
     """Return a call of the two kernels, everything around them prepared."""
     from unless.counting.slices import build_cube
-    from unless.kernels.cube import Desk, fill, grow_shrink_rows
+    from unless.kernels.cube import CubeWorkspace, fill, grow_shrink_rows
 
     n, m = data.n_variables, data.n_distinct
     rows = np.ascontiguousarray(data.rows[:, order])
     cube = build_cube(data, order)
     graphs = np.zeros((m, n, n), dtype=np.bool_)
     most = int(cube.n_levels.max())
-    desk = Desk(
+    work = CubeWorkspace(
         answers=np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
         cells=np.empty(most * most, dtype=np.int64),
         totals=np.empty(most, dtype=np.int64),
@@ -60,9 +60,9 @@ def _kernels(data, order, strategy):
 
     def call() -> None:
         cube.counts[:] = 0
-        desk.answers[:] = 0
+        work.answers[:] = 0
         graphs[:] = False
         fill(rows, data.counts, cube)
-        grow_shrink_rows(rows, graphs, cube, strategy.rules, True, desk)
+        grow_shrink_rows(rows, graphs, cube, strategy.rules, True, work)
 
     return call

@@ -102,7 +102,7 @@ def _memory(library: ctypes.CDLL, repeats: int) -> Line:
 def _numba_loop() -> Count:
     import numba
 
-    from unless.kernels.bitmaps import popcount_and
+    from unless.kernels.bits import popcount_and
 
     @numba.njit(nogil=True, error_model="numpy")
     def count_all(left, rights, turns):

@@ -50,6 +50,7 @@ def _compare(name: str, data, turns: int) -> Iterator[Line]:
     order = resolve_order(data, "association")
     strategy = Strategy(default_rules(data, order))
     learned = learn_graphs(data, order, strategy, n_jobs=1)
+    n_distinct = learned.n_distinct_tests or 1
 
     def hold(other: Learned) -> None:
         if not np.array_equal(learned.edges, other.edges) or learned.n_tests != other.n_tests:
@@ -58,7 +59,7 @@ def _compare(name: str, data, turns: int) -> Iterator[Line]:
     calls = {
         "cohorts": lambda: hold(learn_graphs(data, order, strategy, n_jobs=1)),
         "context by context": lambda: hold(learn_one_by_one(data, order, strategy)),
-        "one memo": lambda: hold(learn_one_by_one(data, order, strategy, learned.n_distinct_tests)),
+        "one memo": lambda: hold(learn_one_by_one(data, order, strategy, n_distinct)),
     }
     samples = interleave({way: measured(call) for way, call in calls.items()}, turns, warm=False)
     cohorts = samples["cohorts"]
@@ -67,4 +68,4 @@ def _compare(name: str, data, turns: int) -> Iterator[Line]:
         yield Line(f"{name}: {way} against cohorts", ratio, "times", spreads, at_least=target)
     yield Line(f"{name}: cohorts, CPU", median(cohorts) * 1e3, "ms", spread(times(cohorts, unit=1e-3)))
     yield Line(f"{name}: contexts", data.n_distinct)
-    yield Line(f"{name}: questions for each table counted", learned.n_tests / learned.n_distinct_tests)
+    yield Line(f"{name}: questions for each table counted", learned.n_tests / n_distinct)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from unless.independence.tests import Verdict as Verdict
     from unless.independence.tests import ask as ask
     from unless.inference.model import LogLinearModel as LogLinearModel
-    from unless.inference.priors import Gaussian as Gaussian
-    from unless.inference.priors import Laplace as Laplace
     from unless.knowledge.comparing import compare_groups as compare_groups
     from unless.knowledge.comparing import compare_tables as compare_tables
     from unless.knowledge.explaining import explain as explain
@@ -51,15 +49,17 @@ if TYPE_CHECKING:
     from unless.report.plotting import plot_network as plot_network
     from unless.report.writing import write_report as write_report
     from unless.structures.canonical import CanonicalModel as CanonicalModel
-    from unless.structures.features import Condition as Condition
-    from unless.structures.features import Feature as Feature
-    from unless.structures.features import FeatureSet as FeatureSet
+    from unless.structures.graph import Condition as Condition
+    from unless.structures.graph import Feature as Feature
+    from unless.structures.graph import FeatureSet as FeatureSet
     from unless.structures.graph import Graph as Graph
     from unless.structures.labelled import LabelledGraph as LabelledGraph
     from unless.structures.labelled import Link as Link
-    from unless.structures.regions import Region as Region
-    from unless.weights.fitting import fit_weights as fit_weights
+    from unless.structures.labelled import Region as Region
+    from unless.weights.fit import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
+    from unless.weights.priors import Gaussian as Gaussian
+    from unless.weights.priors import Laplace as Laplace
 
 __version__ = "0.1.0"
 
@@ -69,28 +69,28 @@ _HOMES = {
     "CSGS": "unless.learners.csgs",
     "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
-    "Condition": "unless.structures.features",
+    "Condition": "unless.structures.graph",
     "Context": "unless.data.domain",
     "DTSL": "unless.learners.dtsl",
     "Dataset": "unless.data.dataset",
     "Domain": "unless.data.domain",
-    "Feature": "unless.structures.features",
-    "FeatureSet": "unless.structures.features",
+    "Feature": "unless.structures.graph",
+    "FeatureSet": "unless.structures.graph",
     "GGS": "unless.learners.ggs",
     "GSMN": "unless.learners.gsmn",
     "GSSL": "unless.learners.gssl",
-    "Gaussian": "unless.inference.priors",
+    "Gaussian": "unless.weights.priors",
     "Graph": "unless.structures.graph",
     "IBMAPHC": "unless.learners.ibmap",
     "IndependenceTester": "unless.independence.oracle",
     "LabelledGraph": "unless.structures.labelled",
-    "Laplace": "unless.inference.priors",
+    "Laplace": "unless.weights.priors",
     "LikelihoodRatioTest": "unless.independence.tests",
     "Link": "unless.structures.labelled",
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.tests",
     "Plan": "unless.data.plan",
-    "Region": "unless.structures.regions",
+    "Region": "unless.structures.labelled",
     "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.tests",
@@ -102,7 +102,7 @@ _HOMES = {
     "datasets": "unless.datasets",
     "errors": "unless.errors",
     "explain": "unless.knowledge.explaining",
-    "fit_weights": "unless.weights.fitting",
+    "fit_weights": "unless.weights.fit",
     "from_pgmpy": "unless.formats.peers",
     "from_pyagrum": "unless.formats.peers",
     "kl_divergence": "unless.evaluation.divergence",

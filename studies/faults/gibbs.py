@@ -27,11 +27,10 @@ import numpy as np
 from studies.truth.judge import wilson
 from unless.data.domain import Domain, Variable
 from unless.errors import UnlessError
-from unless.inference.distribution import Distribution
-from unless.inference.marginals import Marginals
 from unless.inference.model import LogLinearModel
+from unless.inference.results import Distribution, Marginals
 from unless.structures.conditions import FeatureArrays, Literal, tidy
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 SEED = 27_182
 N_LAWS, N_SEEDS, N_ORDINARY = 40, 20, 200

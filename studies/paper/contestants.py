@@ -7,12 +7,12 @@ from studies.paper.readings import Reading
 from studies.paper.tables import Table
 from unless.data.dataset import Dataset
 from unless.data.splitting import hold_out
-from unless.inference.priors import Gaussian, Laplace
 from unless.learners.base import Estimator
 from unless.learners.dtsl import DTSL
 from unless.learners.gssl import GSSL
 from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
+from unless.weights.priors import Gaussian, Laplace
 
 # The share that GSSL and DTSL judge their settings by, and the seed of its draw.
 VALIDATION, SPLIT_SEED = 0.3, 0
@@ -40,7 +40,7 @@ def learn(contestant: str, table: Table, reading: Reading) -> Learned:
         return Learned(_true_graphs(table), table.data)
     learner = learner_of(contestant, reading).fit(table.data)
     return Learned(
-        learner.structure_, _rows_of(learner, table.data), learner.n_tests_, learner.n_distinct_tests_
+        learner.structure_, _rows_of(learner, table.data), learner.n_tests_, learner.n_distinct_tests_ or 0
     )
 
 

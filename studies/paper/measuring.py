@@ -12,11 +12,11 @@ from studies.paper.tables import Table, table_of
 from unless.errors import TooLarge
 from unless.evaluation.comparison import StructureComparison, compare_structures
 from unless.evaluation.divergence import kl_divergence
-from unless.inference.priors import Gaussian
 from unless.structures.canonical import CanonicalModel
 from unless.structures.featuring import features_of
 from unless.structures.pairs import pair_nodes, unpack
-from unless.weights.fitting import fit_weights
+from unless.weights.fit import fit_weights
+from unless.weights.priors import Gaussian
 
 Record = dict[str, Any]
 # More features than this are not weighed: at this many a cell takes minutes.

@@ -10,7 +10,7 @@ from studies.paper.readings import reading_named
 from unless.data.dataset import Dataset, Rows
 from unless.datasets.csi import make_csi
 from unless.datasets.gated import GatedDomain
-from unless.inference.queries import sample_codes
+from unless.inference.engine import sample_codes
 
 # Networks and samples have seeds of their own; a reading that changes neither sees the same tables.
 _SHAPE_SEEDS = {"complete": 0, "chain": 1, "grid": 2}

@@ -18,7 +18,8 @@ def things() -> dict[str, Any]:
 SHOWN = {
     "est": """
         alpha ask claims_ data_ fdr feature_names_in_ fit forbidden_edges forbidden_gates gates
-        get_params max_blanket max_gate max_memory n_distinct_tests_ n_features_in_ n_jobs n_tests_
+        get_params max_blanket max_distinct_tests_ max_gate max_memory n_distinct_tests_ n_features_in_ n_jobs
+        n_tests_
         negligible network notes_ report required_edges resume score set_params show_progress statements_
         structure_ target_ work_dir""",
     "est.statements_": """

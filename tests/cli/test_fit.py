@@ -5,8 +5,8 @@ import pytest
 
 import unless as library
 from unless.formats.catalogue import read_model, write_model
-from unless.inference.priors import Gaussian, Laplace
-from unless.weights.fitting import fit_weights
+from unless.weights.fit import fit_weights
+from unless.weights.priors import Gaussian, Laplace
 
 
 def test_a_summary_a_file_and_what_to_do_next(unless, berkeley, berkeley_csv, tmp_path):

@@ -5,8 +5,7 @@ import json
 import pytest
 
 import unless as library
-from unless.formats.libra import write_mn
-from unless.formats.libra_data import write_data
+from unless.formats.libra import write_data, write_mn
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ def test_every_key_of_the_json_is_in_the_help(unless, berkeley):
 
 
 def test_damaged_statements_are_refused_in_one_sentence(unless, berkeley, tmp_path):
-    from unless.formats.container import read_container, write_container
+    from unless.formats.record import read_container, write_container
 
     members = read_container(berkeley)
     text = members["model.json"].replace(b'"kind":"gated"', b'"kind":"gates"')

@@ -15,7 +15,7 @@ import pytest
 
 from unless import read
 from unless.data import duck
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.errors import DataError
 from unless.runtime.progress import progress
 
@@ -33,12 +33,12 @@ def press_ctrl_c():
 
 
 def test_ctrl_c_during_a_query_is_heard_and_nothing_stays(press_ctrl_c):
-    with Workshop(2**26) as shop:
-        shop.place(".csv").write_text("x")
+    with DuckDBSession(2**26) as session:
+        session.place(".csv").write_text("x")
         press_ctrl_c()
         with pytest.raises(KeyboardInterrupt):
-            shop.run(LONG)
-    assert not shop.folder.exists()
+            session.run(LONG)
+    assert not session.folder.exists()
 
 
 def test_a_query_that_does_not_hear_closes_the_door_behind_it(press_ctrl_c, monkeypatch):
@@ -64,38 +64,38 @@ def test_a_query_that_does_not_hear_closes_the_door_behind_it(press_ctrl_c, monk
 
     closed = threading.Event()
     monkeypatch.setattr("unless.data.duck._GRACE", 0.1)
-    with Workshop(2**26) as shop:
-        shop.connection = Deaf(shop.connection)
+    with DuckDBSession(2**26) as session:
+        session.connection = Deaf(session.connection)
         press_ctrl_c()
         with pytest.raises(KeyboardInterrupt):
-            shop.run("select 1")
+            session.run("select 1")
     assert not closed.is_set()
     assert closed.wait(20)
 
 
 def test_how_far_a_query_is_is_shown_after_a_while(capsys):
-    with progress("Reading", True, after=0.01) as bar, Workshop(2**26, bar) as shop:
-        shop.stage("grouping")
+    with progress("Reading", True, after=0.01) as bar, DuckDBSession(2**26, bar) as session:
+        session.stage("grouping")
         seen = []
 
         def look():
-            Workshop._look(shop)
-            seen.append(shop.connection.query_progress())
+            DuckDBSession._look(session)
+            seen.append(session.connection.query_progress())
             if seen[-1] > 0 and len(seen) > 1:
                 raise KeyboardInterrupt
 
-        shop._look = look
+        session._look = look
         with pytest.raises(KeyboardInterrupt):
-            shop.run(LONG)
+            session.run(LONG)
     said = capsys.readouterr()
     assert said.out == ""
     assert re.search(r"Reading, grouping: +\d+%\|.*<", said.err)
 
 
-def test_the_folder_goes_with_the_workshop():
-    with Workshop(2**26) as shop:
-        shop.place(".csv").write_text("x")
-        folder = shop.folder
+def test_the_folder_goes_with_the_session():
+    with DuckDBSession(2**26) as session:
+        session.place(".csv").write_text("x")
+        folder = session.folder
     assert not folder.exists()
 
 
@@ -119,7 +119,7 @@ SMALL = {
 @pytest.mark.parametrize("table", SMALL.values(), ids=SMALL)
 def test_small_tables_are_read_as_large_ones_are(table, monkeypatch):
     monkeypatch.setattr(
-        "unless.data.duck.Workshop.folder", property(lambda _: pytest.fail("a database made"))
+        "unless.data.duck.DuckDBSession.folder", property(lambda _: pytest.fail("a database made"))
     )
     data = read(table, missing="level", max_levels=2000)
     monkeypatch.undo()
@@ -135,7 +135,7 @@ def test_small_tables_leave_nothing_to_the_next_and_have_no_way_out(tmp_path):
     column = np.arange(3)
     readable = tmp_path / "readable.txt"
     readable.write_text("x")
-    with Workshop(2**30) as one, Workshop(2**30) as other:
+    with DuckDBSession(2**30) as one, DuckDBSession(2**30) as other:
         one.register("given", {"a": column})
         other.register("something", {"b": np.arange(3)})
         one.run("create temp table made as select * from given")
@@ -164,8 +164,8 @@ def test_the_database_of_small_tables_has_no_threads_and_survives_a_fork(monkeyp
     monkeypatch.setattr("unless.data.duck._bench", threading.local())
     threads = Path("/proc/self/task")
     before = set(threads.iterdir())
-    with Workshop(2**30) as shop:
-        shop.register("given", {"a": np.arange(3)})
+    with DuckDBSession(2**30) as session:
+        session.register("given", {"a": np.arange(3)})
         assert set(threads.iterdir()) <= before
     table = {"a": ["x", "y"], "b": [1, 2]}
     data = read(table)

@@ -102,15 +102,15 @@ def test_the_database_is_not_loaded_with_the_library():
 
 
 def test_other_files_are_out_of_reach(tmp_path):
-    from unless.data.duck import Workshop
+    from unless.data.duck import DuckDBSession
     from unless.errors import DataError
 
     one, other = write(tmp_path / "1.csv", "a,b\n1,2\n"), write(tmp_path / "2.csv", "a,b\n1,2\n")
-    with Workshop(2**28) as shop:
-        shop.lock([one])
-        assert shop.rows(f"select count(*) from read_csv('{one}')") == [(1,)]
+    with DuckDBSession(2**28) as session:
+        session.lock([one])
+        assert session.rows(f"select count(*) from read_csv('{one}')") == [(1,)]
         with pytest.raises(DataError, match="disabled"):
-            shop.rows(f"select count(*) from read_csv('{other}')")
+            session.rows(f"select count(*) from read_csv('{other}')")
         with pytest.raises(DataError, match="locked"):
-            shop.run("set enable_external_access = true")
-    assert not shop.folder.exists()
+            session.run("set enable_external_access = true")
+    assert not session.folder.exists()

@@ -11,7 +11,7 @@ from unless.errors import ImpossibleEvidence, SettingError, TooLarge
 from unless.evaluation import divergence
 from unless.evaluation.divergence import Divergence, kl_divergence
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Feature, FeatureSet
+from unless.structures.graph import Feature, FeatureSet
 
 INF = float("inf")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from structures.models import feature_lists
 from unless.data.domain import Domain, Variable
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 # Words that mean something to one format or another, and characters that do to most.
 ODD = (

@@ -10,10 +10,9 @@ from formats.models import log_probabilities, odd_models, same_distribution, sma
 from structures.models import steady
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, ImpossibleEvidence, SettingError, TooLarge
-from unless.formats.bif import parse_bif, read_bif
-from unless.formats.bif_writing import bif_text, factorised, write_bif
+from unless.formats.bif import bif_text, factorised, parse_bif, read_bif, write_bif
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 few = settings(steady, max_examples=40)
 

@@ -12,7 +12,7 @@ from formats.models import same_distribution, small_model
 from formats.test_record import change_array
 from unless.errors import FileFormatError, SettingError
 from unless.formats.catalogue import read_model, write_model
-from unless.formats.names import names_path
+from unless.formats.json_model import names_path
 from unless.formats.record import Record, load_record, save_record
 from unless.learners.files import load, save
 

@@ -10,10 +10,9 @@ from benchmarks.mutants import JSON
 from formats.models import small_model
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError
-from unless.formats.json_model import json_text, parse_json, read_json
-from unless.formats.json_places import line_of
+from unless.formats.json_model import json_text, line_of, parse_json, read_json
 from unless.inference.model import LogLinearModel
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 def test_the_file_is_plain_json():

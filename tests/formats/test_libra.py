@@ -9,10 +9,10 @@ import pytest
 from formats.models import same_distribution, small_model, states
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError
+from unless.formats.json_model import names_path
 from unless.formats.libra import mn_text, parse_mn, read_mn, write_mn
-from unless.formats.names import names_path
 from unless.inference.model import LogLinearModel
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, FileFormatError, MissingValues, SettingError
-from unless.formats.libra_data import data_text, read_data, read_schema, write_data, write_schema
+from unless.formats.libra import data_text, read_data, read_schema, write_data, write_schema
 
 
 @pytest.fixture

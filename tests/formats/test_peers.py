@@ -177,7 +177,7 @@ def test_pgmpy_there_and_back():
 @pytest.mark.filterwarnings("ignore")
 def test_a_bayesian_network_of_pgmpy_gives_the_same_answers(tmp_path):
     readwrite = pytest.importorskip("pgmpy.readwrite", reason="pgmpy is not installed")
-    from unless.formats.bif_writing import write_bif
+    from unless.formats.bif import write_bif
 
     write_bif(small_model(), tmp_path / "x.bif")
     network = readwrite.BIFReader(str(tmp_path / "x.bif")).get_model()

@@ -18,8 +18,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError
 from unless.formats.record import Record, load_record, save_record
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import Condition, Feature, FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import Condition, Feature, FeatureSet, Graph
 
 DOMAIN = Domain(
     (

@@ -15,8 +15,8 @@ from unless.data.dataset import Dataset
 from unless.errors import SettingError
 from unless.formats.catalogue import read_model, write_model
 from unless.formats.graphml import read_graphml, write_graphml
-from unless.formats.libra_data import read_data, write_data
-from unless.formats.names import names_path
+from unless.formats.json_model import names_path
+from unless.formats.libra import read_data, write_data
 from unless.structures.graph import Graph
 
 # Trips of files are slower than most examples, and few words are odd enough to matter.

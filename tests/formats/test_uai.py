@@ -10,10 +10,10 @@ from benchmarks.mutants import UAI
 from formats.models import log_potentials, same_distribution, small_model
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, TooLarge
-from unless.formats.factors import factors_of
+from unless.formats.gather import factors_of
 from unless.formats.uai import parse_uai, potentials, read_uai, uai_text, write_uai
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unless.data.domain import Domain, Variable
 from unless.inference.model import LogLinearModel
 from unless.structures.conditions import FeatureArrays, tidy
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 def domain_of(n_levels):

@@ -8,9 +8,9 @@ import unless
 from inference.models import domain_of, grid_model, model_of, random_model
 from twins import brute_force
 from unless.errors import DataError, ImpossibleEvidence, UnknownLevel, UnknownName
-from unless.inference import batch, parts
-from unless.inference.batch import impute, predict, predict_proba
+from unless.inference import imputation
 from unless.inference.frames import to_frame
+from unless.inference.imputation import impute, predict, predict_proba
 from unless.inference.model import LogLinearModel
 
 INF = float("inf")
@@ -31,11 +31,11 @@ def evidence_of(row, but=None):
     return {v: int(code) for v, code in enumerate(row) if code >= 0 and v != but}
 
 
-@pytest.mark.parametrize("max_states", [parts.MAX_STATES, 1])
+@pytest.mark.parametrize("max_states", [imputation.MAX_STATES, 1])
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("seed", range(4))
 def test_probabilities_equal_brute_force_row_by_row(monkeypatch, seed, share, max_states):
-    monkeypatch.setattr(parts, "MAX_STATES", max_states)
+    monkeypatch.setattr(imputation, "MAX_STATES", max_states)
     rng = np.random.default_rng(seed)
     model = random_model(rng, 6, max_levels=3)
     frame, codes = holed_rows(rng, model.domain, 40, share)
@@ -62,8 +62,10 @@ def test_rows_that_show_the_same_are_computed_once(monkeypatch):
     model = random_model(rng, 5)
     frame, _ = holed_rows(rng, model.domain, 10, 0.2)
     asked = []
-    whole = parts.Part.marginals
-    monkeypatch.setattr(parts.Part, "marginals", lambda *given: asked.append(len(given[1])) or whole(*given))
+    whole = imputation.HiddenPart.marginals
+    monkeypatch.setattr(
+        imputation.HiddenPart, "marginals", lambda *given: asked.append(len(given[1])) or whole(*given)
+    )
     once = predict_proba(model, frame, "A0")
     n_asked = sum(asked)
     again = predict_proba(model, pd.concat([frame] * 50), "A0")
@@ -91,7 +93,7 @@ def test_wide_holes_are_filled_exactly_too(monkeypatch):
     model = random_model(rng, 6, max_levels=3)
     frame, _ = holed_rows(rng, model.domain, 20, 0.5)
     expected = impute(model, frame)
-    monkeypatch.setattr(parts, "MAX_STATES", 1)
+    monkeypatch.setattr(imputation, "MAX_STATES", 1)
     assert impute(model, frame).equals(expected)
 
 
@@ -289,13 +291,13 @@ def test_tables_scope_by_scope_equal_feature_by_feature(monkeypatch, seed, zeros
     hidden = rng.choice(9, 5, replace=False)
     codes = np.column_stack([rng.integers(0, size, 40) for size in model.domain.n_levels])
     codes[:, hidden] = -1
-    for part in parts.parts_of(model, (codes == -1)[0], hidden.tolist()):
+    for part in imputation.parts_of(model, (codes == -1)[0], hidden.tolist()):
         asked = [ask(codes) for ask in (part.marginals, part.most_probable)]
         tables, best = asked
-        monkeypatch.setattr(parts, "_WORTH_TABLES", INF)
+        monkeypatch.setattr(imputation, "_WORTH_TABLES", INF)
         np.testing.assert_allclose(part.marginals(codes), tables, atol=1e-12)
         np.testing.assert_array_equal(part.most_probable(codes), best)
-        monkeypatch.setattr(parts, "_WORTH_TABLES", 0)
+        monkeypatch.setattr(imputation, "_WORTH_TABLES", 0)
         np.testing.assert_allclose(part.marginals(codes), tables, atol=1e-12)
 
 
@@ -304,17 +306,17 @@ def test_many_hidden_variables_are_asked_about_in_one_pass(monkeypatch):
     model = random_model(rng, 16, max_levels=2, max_length=2)
     data = unless.Dataset.from_codes(model.domain, rng.integers(0, 2, (30, 16)))
     passes = []
-    whole = parts.Part.marginals
-    monkeypatch.setattr(parts.Part, "marginals", lambda *given: passes.append(1) or whole(*given))
+    whole = imputation.HiddenPart.marginals
+    monkeypatch.setattr(imputation.HiddenPart, "marginals", lambda *given: passes.append(1) or whole(*given))
     model.conditional_marginal_log_likelihood(data, query=model.domain.names[:8])
     assert len(passes) <= 8
     planned = []
-    monkeypatch.setattr(parts, "MAX_STATES", 1)
-    monkeypatch.setattr(parts, "_MOST_AT_ONCE", 1)
-    make = parts.ExactEngine
-    monkeypatch.setattr(parts, "ExactEngine", lambda *given: planned.append(1) or make(*given))
+    monkeypatch.setattr(imputation, "MAX_STATES", 1)
+    monkeypatch.setattr(imputation, "_MOST_AT_ONCE", 1)
+    make = imputation.ExactSolver
+    monkeypatch.setattr(imputation, "ExactSolver", lambda *given: planned.append(1) or make(*given))
     cells = data.rows.astype(np.int64)
     cells[:, :4] = -1
-    n_parts = len(list(parts.parts_of(model, (cells == -1)[0], range(4))))
-    batch.hidden_marginals(model, cells, range(4))
+    n_parts = len(list(imputation.parts_of(model, (cells == -1)[0], range(4))))
+    imputation.hidden_marginals(model, cells, range(4))
     assert len(planned) == n_parts

@@ -5,7 +5,7 @@ from inference.models import domain_of, grid_model, model_of, random_evidence, r
 from twins import brute_force
 from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
 from unless.inference import belief
-from unless.inference.belief import belief_marginals, belief_query
+from unless.inference.belief import BeliefEngine
 
 INF = float("inf")
 
@@ -35,7 +35,7 @@ def test_exact_on_trees(seed):
     rng = np.random.default_rng(seed)
     model = random_tree(rng, int(rng.integers(2, 11)), zeros=0.0 if seed % 2 else 0.15)
     evidence = dict.fromkeys(random_evidence(rng, model.domain, 0.2), 0)
-    answers = belief_marginals(model, evidence)
+    answers = list(BeliefEngine(model).marginals(evidence).values())
     for variable, answer in enumerate(answers):
         truth = brute_force.joint(model, [variable], evidence)
         assert answer.probabilities == pytest.approx(truth, abs=1e-9)
@@ -51,7 +51,7 @@ def test_joint_tables_are_exact_on_trees(seed):
     model = random_tree(rng, 7, zeros=0.1)
     variables = rng.choice(7, 3, replace=False).tolist()
     evidence = {int(rng.integers(7)): 0}
-    answer = belief_query(model, variables, evidence)
+    answer = BeliefEngine(model).query(variables, evidence)
     assert answer.probabilities == pytest.approx(brute_force.joint(model, variables, evidence), abs=1e-9)
     assert answer.details["is_tree"]
     assert answer.names == tuple(f"A{variable}" for variable in variables)
@@ -61,14 +61,14 @@ def test_many_features_of_one_scope_are_one_factor():
     # One by one, these four features would be four factors and three loops.
     weighted = [([(0, i, True), (1, j, True)], float(3 * i - 2 * j)) for i, j in np.ndindex(2, 2)]
     model = model_of(domain_of([2, 2]), weighted)
-    answer = belief_query(model, [0], {})
+    answer = BeliefEngine(model).query([0], {})
     assert answer.details["is_tree"]
     assert answer.probabilities == pytest.approx(brute_force.joint(model, [0]), abs=1e-12)
 
 
 def test_loops_are_said_and_weak_ones_nearly_right():
     model = grid_model(np.random.default_rng(0), 3, 4, scale=0.3)
-    for variable, answer in enumerate(belief_marginals(model, {})):
+    for variable, answer in enumerate(list(BeliefEngine(model).marginals({}).values())):
         assert not answer.details["is_tree"]
         assert answer.details["is_converged"]
         assert "approximate" in answer.details["report"]
@@ -80,9 +80,9 @@ def test_a_run_that_does_not_converge_is_an_error_and_no_answer():
     with pytest.raises(
         NotConverged, match=r"after 2 iterations a message still changes by .* method='gibbs'"
     ):
-        belief_query(model, [0], {}, max_iterations=2)
+        BeliefEngine(model, max_iterations=2).query([0], {})
     with pytest.raises(NotConverged, match="did not converge"):
-        belief_marginals(model, {}, max_iterations=2)
+        BeliefEngine(model, max_iterations=2).marginals({})
 
 
 def test_evidence_cuts_loops():
@@ -92,16 +92,16 @@ def test_evidence_cuts_loops():
         for i, j in np.ndindex(2, 2)
     ]
     model = model_of(domain_of([2, 2, 2]), weighted)
-    assert not belief_query(model, [1], {}).details["is_tree"]
-    given = belief_query(model, [1], {0: 1})
+    assert not BeliefEngine(model).query([1], {}).details["is_tree"]
+    given = BeliefEngine(model).query([1], {0: 1})
     assert given.details["is_tree"]
     assert given.probabilities == pytest.approx(brute_force.joint(model, [1], {0: 1}), abs=1e-12)
-    assert belief_query(model, [0], {0: 1}).probabilities.tolist() == [0, 1]
+    assert BeliefEngine(model).query([0], {0: 1}).probabilities.tolist() == [0, 1]
 
 
 def test_features_that_must_hold_hold():
     model = model_of(domain_of([3, 2]), [([(0, 1, False), (1, 0, True)], INF), ([(0, 0, True)], 0.7)])
-    assert belief_query(model, [0], {}).probabilities == pytest.approx(
+    assert BeliefEngine(model).query([0], {}).probabilities == pytest.approx(
         brute_force.joint(model, [0]), abs=1e-12
     )
 
@@ -109,27 +109,27 @@ def test_features_that_must_hold_hold():
 def test_impossible_evidence_is_said():
     model = model_of(domain_of([2, 2, 2]), [([(0, 1, True), (1, 1, True)], -INF)])
     with pytest.raises(ImpossibleEvidence, match="probability zero"):
-        belief_query(model, [2], {0: 1, 1: 1})
+        BeliefEngine(model).query([2], {0: 1, 1: 1})
     hidden = model_of(
         domain_of([2, 2, 2]),
         [([(0, 1, True), (1, i, True), (2, j, True)], -INF) for i, j in np.ndindex(2, 2)],
     )
     with pytest.raises(ImpossibleEvidence, match="A0 = b"):
-        belief_query(hidden, [1], {0: 1})
+        BeliefEngine(hidden).query([1], {0: 1})
 
 
 def test_tables_too_wide_are_refused_with_the_estimate(monkeypatch):
     model = model_of(domain_of([2] * 30), [([(v, 0, True) for v in range(30)], 1.0)])
     with pytest.raises(TooLarge, match="1,073,741,824 cells"):
-        belief_query(model, [0], {})
-    assert belief_query(model, [0], {1: 1}).probabilities == pytest.approx([0.5, 0.5])
+        BeliefEngine(model).query([0], {})
+    assert BeliefEngine(model).query([0], {1: 1}).probabilities == pytest.approx([0.5, 0.5])
     monkeypatch.setattr(belief, "MAX_RUNS", 3)
     with pytest.raises(TooLarge, match="4 runs"):
-        belief_query(model, [0, 1, 2], {3: 1})
+        BeliefEngine(model).query([0, 1, 2], {3: 1})
 
 
 @pytest.mark.parametrize("setting", [{"damping": 1.0}, {"damping": -0.1}, {"max_iterations": 0}])
 def test_settings_out_of_range_are_refused(setting):
     model = random_model(np.random.default_rng(0), 3)
     with pytest.raises(SettingError, match=next(iter(setting))):
-        belief_query(model, [0], {}, **setting)
+        BeliefEngine(model, **setting).query([0], {})

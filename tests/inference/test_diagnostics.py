@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from unless.inference.diagnostics import (
+from unless.inference.chains import (
     GibbsReport,
     Trace,
     effective_sizes,

@@ -17,14 +17,14 @@ from inference.models import (
 )
 from twins import brute_force
 from unless.errors import ImpossibleEvidence, SettingError, TooLarge
-from unless.inference import conditioning
-from unless.inference.exact import ExactEngine
+from unless.inference import exact
+from unless.inference.exact import ExactSolver
 
 CLOSE = {"rtol": 0, "atol": 1e-9}
 
 
 def engine_of(model, **settings):
-    return ExactEngine(*model.plain, model.domain.n_levels, **settings)
+    return ExactSolver(*model.plain, model.domain.n_levels, **settings)
 
 
 def drawn(seed):
@@ -50,8 +50,8 @@ def drawn(seed):
 
 def split_often(monkeypatch):
     """Fix gates even where that costs more than it saves."""
-    monkeypatch.setattr(conditioning, "CHEAP", 64.0)
-    monkeypatch.setattr(conditioning, "MOST", 3.0)
+    monkeypatch.setattr(exact, "CHEAP", 64.0)
+    monkeypatch.setattr(exact, "MOST", 3.0)
 
 
 @pytest.mark.parametrize("seed", range(200))

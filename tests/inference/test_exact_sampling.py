@@ -8,10 +8,10 @@ from inference.models import csi_model, random_evidence, random_model, trees_by_
 from twins import brute_force
 from unless.data.domain import Domain, Variable
 from unless.errors import MissingExtra, SettingError
-from unless.inference import conditioning, frames
+from unless.inference import exact, frames
+from unless.inference.engine import sample_codes
 from unless.inference.model import LogLinearModel
-from unless.inference.queries import sample_codes
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 N_ROWS = 20_000
 
@@ -39,8 +39,8 @@ def chi_square_p(observed, probabilities):
 @pytest.mark.parametrize("seed", range(12))
 def test_samples_follow_the_exact_probabilities(seed, monkeypatch):
     if seed % 2:
-        monkeypatch.setattr(conditioning, "CHEAP", 64.0)
-        monkeypatch.setattr(conditioning, "MOST", 3.0)
+        monkeypatch.setattr(exact, "CHEAP", 64.0)
+        monkeypatch.setattr(exact, "MOST", 3.0)
     rng = np.random.default_rng(seed)
     model = random_model(
         rng, 5, max_levels=3, zeros=0.1 if seed % 3 == 0 else 0.0, scale=400.0 if seed % 4 == 3 else 1.0

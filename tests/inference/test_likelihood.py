@@ -11,9 +11,9 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, MissingValues, SettingError, TooLarge, UnknownLevel, UnknownName
 from unless.inference.frames import to_frame
-from unless.inference.likelihood import conditional_marginal_log_likelihood, log_likelihoods, score
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Feature, FeatureSet
+from unless.inference.scores import conditional_marginal_log_likelihood, log_likelihoods, score
+from unless.structures.graph import Feature, FeatureSet
 
 INF = float("inf")
 

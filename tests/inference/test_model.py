@@ -9,9 +9,9 @@ from inference.models import domain_of, model_of, random_model
 from twins import brute_force
 from unless.data.domain import Context, Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge, UnknownLevel, UnknownName
-from unless.inference.distribution import Distribution
 from unless.inference.model import LogLinearModel
-from unless.structures.features import Feature, FeatureSet
+from unless.inference.results import Distribution
+from unless.structures.graph import Feature, FeatureSet
 
 DOMAIN = Domain((Variable("Admit", ("Admitted", "Rejected")), Variable("Size", ("1", "2", "3"), "integer")))
 

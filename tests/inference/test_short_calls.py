@@ -10,8 +10,8 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.inference.batch import fill_cells
-from unless.inference.cells import read_cells
+from unless.inference.imputation import fill_cells
+from unless.inference.tables import read_cells
 from unless.runtime.interrupts import interruptible_kernel
 
 
@@ -54,10 +54,10 @@ def test_short_calls_beside_the_main_thread_change_no_bit(net, monkeypatch):
     monkeypatch.setattr("unless.inference.exact._CELLS_AT_ONCE", 1)
     monkeypatch.setattr("unless.inference.chains._AT_ONCE", 1_000)
     monkeypatch.setattr("unless.inference.belief._AT_ONCE", 1)
-    monkeypatch.setattr("unless.inference.parts._MOST_AT_ONCE", 1)
+    monkeypatch.setattr("unless.inference.imputation._MOST_AT_ONCE", 1)
     monkeypatch.setattr("unless.evaluation.divergence._AT_ONCE", 7)
-    monkeypatch.setattr("unless.inference.sampling.NUMBERS_AT_ONCE", 7)
-    monkeypatch.setattr("unless.inference.sums.CONDITIONS_AT_ONCE", 7)
+    monkeypatch.setattr("unless.inference.exact.NUMBERS_AT_ONCE", 7)
+    monkeypatch.setattr("unless.inference.potentials.CONDITIONS_AT_ONCE", 7)
     assert answers(net) == expected
 
 
@@ -116,8 +116,8 @@ def test_what_is_too_wide_to_enumerate_shows_how_far_it_is_too(by, net, capsys, 
 
 @pytest.mark.parametrize("most_states", [4_096, 0])
 def test_shares_rise_to_the_whole(most_states, net, monkeypatch):
-    monkeypatch.setattr("unless.inference.parts._MOST_AT_ONCE", 1)
-    monkeypatch.setattr("unless.inference.parts.MAX_STATES", most_states)
+    monkeypatch.setattr("unless.inference.imputation._MOST_AT_ONCE", 1)
+    monkeypatch.setattr("unless.inference.imputation.MAX_STATES", most_states)
     cells = read_cells(net.domain, HOLES)
     told = []
     fill_cells(net, cells, look=told.append)

@@ -20,7 +20,7 @@ from unless.kernels.answers import (
     decide,
 )
 from unless.kernels.compiling import compiled
-from unless.kernels.cube import Desk
+from unless.kernels.cube import CubeWorkspace
 
 NUMBERS = {"independent": INDEPENDENT, "dependent": DEPENDENT, "undecided": UNDECIDED}
 TESTS = {"pearson": PEARSON, "likelihood_ratio": LIKELIHOOD_RATIO, "bayesian": BAYESIAN}
@@ -41,7 +41,9 @@ def compiled_answer(table, test, alpha, effect=None, flipped=False, critical=Non
     )
     nothing = np.zeros((1, 1), dtype=np.uint64)
     rules = Rules(limits, enough, TESTS[test], False, 9, nothing, nothing)
-    desk = Desk(nothing, table.ravel(), table.sum(axis=1), np.zeros(n_b, dtype=np.int64), np.zeros(n_b))
+    desk = CubeWorkspace(
+        nothing, table.ravel(), table.sum(axis=1), np.zeros(n_b, dtype=np.int64), np.zeros(n_b)
+    )
     return decide_from_python(desk, n_a, n_b, int(table.sum()), rules, flipped)
 
 

@@ -15,7 +15,7 @@ from unless.kernels.compiling import compiled, helper
 PACKAGE = Path(unless.__file__).parent
 ASK = """
 import numpy as np
-from unless.kernels.blankets import pack_pairs
+from unless.kernels.grow_shrink import pack_pairs
 
 graphs = np.array([[[2]], [[1]]], np.uint64)
 packed = np.zeros((1, 1), np.uint8)
@@ -37,7 +37,7 @@ def test_a_change_of_an_inlined_kernel_is_noticed_by_its_callers(tmp_path):
     shutil.copytree(PACKAGE, copy / "unless", ignore=shutil.ignore_patterns("__pycache__"))
     assert ask(copy, tmp_path / "cache") == ["1", "0"]
     assert ask(copy, tmp_path / "cache") == ["1", "1"]
-    inlined = copy / "unless" / "kernels" / "bitsets.py"
+    inlined = copy / "unless" / "kernels" / "bits.py"
     inlined.write_text(inlined.read_text().replace("& _ONE != _ZERO", "& _ONE == _ZERO"))
     assert ask(copy, tmp_path / "cache") == ["0", "0"]
 

@@ -5,9 +5,8 @@ import pytest
 
 from inference.models import domain_of, model_of, random_model
 from twins import brute_force
-from unless.inference.chains import Asked, Walk
-from unless.inference.diagnostics import standard_errors
-from unless.inference.modes import search, witness
+from unless.inference.chains import CellLayout, Chains, standard_errors
+from unless.inference.gibbs import search, witness
 from unless.inference.tempering import Tempering
 
 INF = float("inf")
@@ -73,9 +72,9 @@ def twin(model, ladder, is_hard, states, random, n_rounds, sums):
 def test_rounds_equal_those_of_the_twin(kind):
     rng = np.random.default_rng(3)
     model = random_model(rng, 4, max_levels=3, scale=2.0) if kind == "finite" else islands(rng)
-    walk = Walk(model, {}, 0, 1, 100, 0)
+    walk = Chains(model, {}, 0, 1, 100, 0)
     pool = np.array([walk.possible_start().codes for _ in range(5)])
-    tempering = Tempering(walk, Asked.of(walk.n_levels), pool, 0.1, None)
+    tempering = Tempering(walk, CellLayout.of(walk.n_levels), pool, 0.1, None)
     one = tempering._ensemble(tempering.ensembles[0].states.copy(), np.array([77], dtype=np.uint64))
     states, random = one.states.copy(), Uniform(77)
     sums, squares = np.zeros((3, tempering.asked.n_cells)), np.zeros((3, tempering.asked.n_cells))
@@ -95,9 +94,9 @@ def test_rounds_equal_those_of_the_twin(kind):
 def test_the_coldest_level_has_the_law_of_the_model(seed):
     rng = np.random.default_rng(seed)
     model = random_model(rng, 5, max_levels=3, scale=3.0) if seed % 2 else islands(rng)
-    walk = Walk(model, {}, seed, 4, 100, 0)
+    walk = Chains(model, {}, seed, 4, 100, 0)
     pool = np.array([walk.possible_start().codes for _ in range(5)])
-    tempering = Tempering(walk, Asked.of(walk.n_levels), pool, 0.1, None)
+    tempering = Tempering(walk, CellLayout.of(walk.n_levels), pool, 0.1, None)
     for _ in range(2):
         tempering.go_on()
     means, errors = tempering.trace.means.mean(axis=(0, 1)), standard_errors(tempering.trace)
@@ -110,7 +109,7 @@ def test_the_mass_near_a_state_is_that_of_its_mode():
     # Two modes of four equal variables, and a free one: each has its own mass, whatever the other has.
     weighted = [([(v, i, True), (v + 1, i, True)], 20.0) for v in range(3) for i in range(2)]
     model = model_of(domain_of([2] * 5), [*weighted, ([(0, 1, True)], -2.0), ([(4, 1, True)], 0.7)])
-    walk = Walk(model, {}, 0, 1, 100, 0)
+    walk = Chains(model, {}, 0, 1, 100, 0)
     for level, field in ((0, 0.0), (1, -2.0)):
         met = witness(walk, np.array([level] * 4 + [0]))
         mass = 60 + field + np.log(1 + np.exp(0.7))
@@ -123,7 +122,7 @@ def test_the_search_finds_modes_of_little_mass_and_one_deep_state():
     weighted = [([(v, i, True), (v + 1, i, True)], 25.0) for v in range(5) for i in range(3)]
     weighted += [([(0, 2, True)], -8.0), ([(6 + v, 1, True) for v in range(12)], 12.0)]
     model = model_of(domain_of([3] * 6 + [2] * 12), weighted)
-    walk = Walk(model, {}, 1, 4, 100, 0)
-    states = search(walk, Asked.of(walk.n_levels)).states
+    walk = Chains(model, {}, 1, 4, 100, 0)
+    states = search(walk, CellLayout.of(walk.n_levels)).states
     assert {0, 1, 2} <= set(states[(states[:, :6] == states[:, :1]).all(axis=1), 0].tolist())
     assert states[:, 6:].all(axis=1).any()

@@ -14,7 +14,7 @@ from structures.models import steady
 from unless.independence.statistics import Statistic
 from unless.knowledge.grounds import Grounds, standardised_shares
 from unless.referee.regressions import LinkEstimate
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 BERKELEY = unless.datasets.load_ucb_admissions().select(["Admit", "Dept", "Gender"])
 ADMIT, DEPT, GENDER = range(3)

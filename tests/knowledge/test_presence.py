@@ -12,8 +12,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.knowledge import presence as presence_module
 from unless.knowledge.presence import Presence
-from unless.structures.features import Feature, FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import Feature, FeatureSet, Graph
 from unless.structures.pairs import pair_names
 
 

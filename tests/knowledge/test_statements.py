@@ -12,7 +12,7 @@ from unless.errors import UnknownLevel, UnknownName
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.statements import FINDINGS, KINDS, InContext, Statement, Statements
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 DOMAIN = Domain(
     (

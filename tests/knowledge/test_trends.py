@@ -11,7 +11,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.knowledge.grounds import Trend, pooled_tau
 from unless.knowledge.sentences import regions_text
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 AGE = Variable("age", ("under 30", "30 to 44", "45 to 59", "60 or more"), "category", cuts=(30.0, 45.0, 60.0))
 WITH_HOLES = Variable("age", (*AGE.levels, "missing"), "category", cuts=AGE.cuts)

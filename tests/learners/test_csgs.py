@@ -121,7 +121,7 @@ def test_wide_and_long_tables_equal_the_literal_algorithm_too(shape, blankets, n
     data = noisy_copies(*shape, seed=5)
     assert data.n_variables > 64 or data.n_distinct > 64 * 64
     monkeypatch.setattr(graphs, "fits_cube", lambda n_levels: False)
-    monkeypatch.setattr("naive.naive_table", quick_table(data))
+    monkeypatch.setattr("twins.naive.naive_table", quick_table(data))
     chosen = {
         "alpha": 0.01, "test": "pearson", "order": "columns", "blankets": blankets, "rule": "or",
         "max_blanket": None, "undecided": "independent", "required_edges": None, "forbidden_edges": None,

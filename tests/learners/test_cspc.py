@@ -180,7 +180,7 @@ def noisy_copies(n_variables, n_levels, n_rows, largest, seed):
 )
 def test_wide_and_long_tables_equal_the_twin_too(shape, max_condition, n_jobs, monkeypatch):
     data = noisy_copies(*shape, seed=5)
-    monkeypatch.setattr("naive.naive_table", quick_table(data))
+    monkeypatch.setattr("twins.naive.naive_table", quick_table(data))
     chosen = {"alpha": 0.01, "order": "columns", "max_condition": max_condition, "n_jobs": n_jobs}
     assert_equals_its_twin(data, chosen)
 

@@ -14,7 +14,7 @@ from unless.errors import DataError, SettingError, TooLarge
 from unless.learners import trees as growing
 from unless.learners.dtsl import DTSL
 from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 ONE = unless.Gaussian(1.0)
 

@@ -15,14 +15,14 @@ from twins.naive_gssl import naive_gssl
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
-from unless.inference.conditionals import Conditionals
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.kernels.generating import propose
 from unless.learners import generation, working_sets
 from unless.learners.generation import Generated, generate_features
 from unless.learners.gssl import GSSL, default_draws
 from unless.learners.halving import successive_halving
 from unless.learners.working_sets import NOTHING, Weighed, WorkingSets
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 PLENTY = 2**30
 L1 = unless.Laplace(2)

@@ -10,7 +10,7 @@ import pytest
 
 import unless
 from unless.errors import FileFormatError, NotFitted, SettingError
-from unless.formats.container import read_container, write_container
+from unless.formats.record import read_container, write_container
 from unless.knowledge.grounds import PairEvidence
 from unless.knowledge.keeping import keep_statements, read_statements
 from unless.knowledge.statements import Statement, Statements

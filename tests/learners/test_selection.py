@@ -6,7 +6,7 @@ from unless.data.splitting import hold_out
 from unless.errors import DataError, SettingError
 from unless.learners.selection import FeatureLearner
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 WEAK = unless.Gaussian(1.0)
 

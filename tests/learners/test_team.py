@@ -24,7 +24,7 @@ def ask_all(memo, keys, found, is_new):
         found[i] = known_answer(memo, keys[i, 0], keys[i, 1])
         if found[i] == 0:
             found[i] = 1 + np.int64(keys[i, 1] >> np.uint64(40)) % 3
-            is_new[i] = keep(memo, keys[i, 0], keys[i, 1], found[i], False) >= 0
+            is_new[i] = keep(memo, keys[i, 0], keys[i, 1], found[i]) >= 0
 
 
 def test_threads_that_ask_the_same_keep_every_answer_once():

@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from itertools import count
 
 import joblib
@@ -53,6 +54,9 @@ def make(name, **settings):
 
 
 def saved(est, folder):
+    # Shards may ask the same questions: how many are distinct is all that they leave open.
+    est = copy(est)
+    est.n_distinct_tests_ = 0
     unless.save(est, folder / "model.unless")
     return (folder / "model.unless").read_bytes()
 
@@ -116,6 +120,30 @@ def test_shards_are_cut_alike_however_many_work_on_them(name, table, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC"])
+def test_of_distinct_questions_shards_know_a_bound_that_depends_on_no_worker(name, table, tmp_path):
+    plain = make(name).fit(table)
+    one, two = (make(name, work_dir=tmp_path / str(k), n_jobs=k).fit(table) for k in (1, 2))
+    assert one.n_distinct_tests_ is None is two.n_distinct_tests_
+    assert plain.n_distinct_tests_ <= one.max_distinct_tests_ == two.max_distinct_tests_ < plain.n_tests_
+    assert plain.max_distinct_tests_ is None
+    joblib.register_parallel_backend("elsewhere", Elsewhere)
+    with joblib.parallel_config("elsewhere"):
+        apart = [make(name, n_jobs=k).fit(table) for k in (2, 3)]
+    assert [est.n_distinct_tests_ for est in apart] == [None, None]
+    assert [est.max_distinct_tests_ for est in apart] == [plain.n_tests_] * 2
+    unless.save(one, tmp_path / "model.unless")
+    back = unless.load(tmp_path / "model.unless")
+    assert (back.n_distinct_tests_, back.max_distinct_tests_) == (None, one.max_distinct_tests_)
+    assert f", at most {one.max_distinct_tests_:,} of them different" in back._repr_html_()
+    back.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f", at most {one.max_distinct_tests_:,} of them different" in page
+    # Learned again as a whole, the number is known.
+    assert one.set_params(work_dir=None).fit(table).n_distinct_tests_ == plain.n_distinct_tests_
+    assert one.max_distinct_tests_ is None
+
+
 @EVERY
 def test_spoiled_shards_are_told_and_computed_again(learner, table, tmp_path):
     name, work = learner.__name__, tmp_path / "work"
@@ -129,13 +157,12 @@ def test_spoiled_shards_are_told_and_computed_again(learner, table, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["CSGS", "CSPC"])
-@pytest.mark.parametrize("array", ["edges", "questions"])
-def test_a_byte_that_changed_is_told_and_computed_again(name, array, table, tmp_path):
+def test_a_byte_that_changed_is_told_and_computed_again(name, table, tmp_path):
     work = tmp_path / "work"
     first = saved(make(name, work_dir=work).fit(table), tmp_path)
     path = next(iter(shards(work)))
     with zipfile.ZipFile(path) as archive:
-        inside = archive.getinfo(f"{array}.npy")
+        inside = archive.getinfo("edges.npy")
     content = bytearray(path.read_bytes())
     content[inside.header_offset + inside.compress_size // 2] ^= 0xFF
     path.write_bytes(content)
@@ -244,8 +271,6 @@ def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
     store = est._checkpoint_store(table)
     with pytest.raises(FileFormatError, match="go on with resume=True"):
         store.shard("part-00000-of-00001")["edges"]
-    with pytest.raises(FileFormatError, match="go on with resume=True"):
-        store.shard("part-00000-of-00001").rows("questions", 0, 1)
 
 
 def test_what_a_killed_worker_had_begun_to_write_is_cleared_and_a_living_one_goes_on(table, tmp_path):

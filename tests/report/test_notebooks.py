@@ -9,10 +9,10 @@ import pytest
 import unless
 from unless.data.design import Design
 from unless.evaluation.stability import Support
-from unless.inference.diagnostics import BeliefReport, GibbsReport
-from unless.inference.exact import ExactEngine
-from unless.inference.fit_report import Candidate
-from unless.inference.likelihood import ConditionalScore
+from unless.inference.belief import BeliefReport
+from unless.inference.chains import GibbsReport
+from unless.inference.exact import ExactSolver
+from unless.inference.scores import ConditionalScore
 from unless.knowledge.asking import Asked
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import Contrast, Trend
@@ -21,6 +21,7 @@ from unless.knowledge.statements import Statements
 from unless.knowledge.target import Direction
 from unless.learners.base import Estimator
 from unless.structures.featuring import features_of
+from unless.weights.report import Candidate
 
 NASTY = "</td><script>alert(1)</script>"
 
@@ -124,7 +125,7 @@ def test_every_kind_is_looked_at(things):
 
 
 # What results are made of, and nobody looks at.
-INNER = {"Detail", "ExactEngine", "FeatureArrays"}
+INNER = {"Detail", "ExactSolver", "FeatureArrays"}
 
 
 def own_classes(hint):
@@ -136,7 +137,7 @@ def own_classes(hint):
 
 def results_of(thing):
     """Return the classes of what a function returns, or of what an object of a class has and returns."""
-    named = {one.__name__: one for one in (Asked, ConditionalScore, Estimator, ExactEngine, Statements)}
+    named = {one.__name__: one for one in (Asked, ConditionalScore, Estimator, ExactSolver, Statements)}
     named |= {name: getattr(unless, name) for name in unless.__all__}
     if not inspect.isclass(thing):
         return own_classes(typing.get_type_hints(thing, localns=named).get("return"))

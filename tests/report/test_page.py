@@ -18,7 +18,7 @@ from unless.report.build import build
 from unless.report.contexts import hold
 from unless.report.page import Page, to_json
 from unless.report.whatif import what_if
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 
 def n_rows(page, context):

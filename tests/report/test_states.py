@@ -15,7 +15,7 @@ from unless.knowledge.gates import Gate
 from unless.knowledge.statements import KINDS, Statement
 from unless.report.build import build
 from unless.report.page import to_json
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 SCRIPT = Path(unless.__file__).parent / "report" / "assets" / "js" / "03_states.js"
 ASK = """

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from unless.data.domain import Domain, Variable
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import Condition, Feature
-from unless.structures.graph import Graph
+from unless.structures.graph import Condition, Feature, Graph
 
 # Compiling a kernel takes longer than any deadline; the same examples in every run.
 steady = settings(deadline=None, derandomize=True)

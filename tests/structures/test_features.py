@@ -11,7 +11,7 @@ from structures.models import assignments, contexts, domains, feature_lists, is_
 from unless.data.domain import Context, Domain, Variable
 from unless.errors import SettingError, UnknownLevel, UnknownName
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 DOMAIN = Domain(
     (

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from structures.models import assignments, domains, graphs, is_separated, steady
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge, UnknownName
-from unless.structures.features import Feature
-from unless.structures.graph import Graph
+from unless.structures.graph import Feature, Graph
 
 DOMAIN = Domain(tuple(Variable(name, ("no", "yes")) for name in ("c", "a", "d", "b")))
 CHAIN = Graph(DOMAIN, [("c", "a"), ("d", "a"), ("b", "d")])

@@ -5,7 +5,7 @@ import pytest
 
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, UnknownLevel
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 DOMAIN = Domain(
     (Variable("Dept", ("A", "B", "C")), Variable("Class", ("1st", "2nd")), Variable("Sex", ("m", "f")))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from studies.faults import gibbs
-from unless.inference.distribution import Distribution
+from unless.inference.results import Distribution
 
 
 @pytest.mark.parametrize("number", range(len(gibbs.FAMILIES)))

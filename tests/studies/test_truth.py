@@ -13,7 +13,7 @@ from studies.truth.judge import exact_gates, function_recall, is_true, judge, li
 from studies.truth.laws import Law
 from studies.truth.run import Cell
 from unless.data.domain import Domain, Variable
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 
 def rng(seed: int = 0) -> np.random.Generator:

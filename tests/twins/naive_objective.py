@@ -7,7 +7,7 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 
 def holds(literals, row):

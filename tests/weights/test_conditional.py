@@ -7,7 +7,7 @@ import pytest
 import unless
 from unless.errors import TooLarge
 from unless.weights import conditional
-from unless.weights.conditional import GRID, ConditionalLoss, Layout, fit_conditional
+from unless.weights.conditional import GRID, ConditionalLoss, Design, fit_conditional
 
 
 def table(n_rows=600, seed=0):
@@ -48,7 +48,7 @@ def test_the_optimum_is_that_of_a_penalised_multinomial_regression():
 
 def test_derivatives_are_those_of_the_loss():
     rng = np.random.default_rng(1)
-    layout = Layout(rng.integers(0, 3, (20, 2)), (3, 3), ((0,), (1,), (0, 1)))
+    layout = Design(rng.integers(0, 3, (20, 2)), (3, 3), ((0,), (1,), (0, 1)))
     loss = ConditionalLoss(*layout.design, rng.integers(0, 5, (20, 3)).astype(float))
     point, move = rng.normal(size=(2, loss.n_features)) / 50
     value, gradient = loss.value_and_gradient(point, keep=True)
@@ -121,7 +121,7 @@ def test_work_that_would_not_fit_is_refused_and_pairs_that_would_not_are_left_ou
     monkeypatch.setattr(conditional, "parse_memory", lambda amount: amount or 10**9)
     with pytest.raises(TooLarge, match="max_memory"):
         fit_conditional(data, "y", max_memory=100)
-    singles = Layout(np.zeros((8, 3), dtype=np.int64), (2, 2, 2), ((0,), (1,), (2,))).need(2)
+    singles = Design(np.zeros((8, 3), dtype=np.int64), (2, 2, 2), ((0,), (1,), (2,))).need(2)
     assert all(len(term) == 1 for term in fit_conditional(data, "y", max_memory=singles).terms)
     monkeypatch.setattr(conditional, "MOST_COMBINATIONS", 3)
     assert all(len(term) == 1 for term in fit_conditional(data, "y").terms)

@@ -5,8 +5,8 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.inference.cases import short_calls
-from unless.weights.descent import Descent
+from unless.inference.pseudo_likelihood import short_calls
+from unless.weights.optimise import Descent
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def test_short_calls_change_no_bit(n_jobs, monkeypatch):
     data = unless.read(chained_columns(6, 400), levels={"x0": ["0", "1", "2", "3"]})
     features = unless.GSMN().fit(data).structure_.features()
     whole = unless.fit_weights(features, data).weights
-    monkeypatch.setattr("unless.inference.cases._BLOCK", 64)
-    monkeypatch.setattr("unless.inference.conditionals._WORTH_SHARING", 0)
+    monkeypatch.setattr("unless.inference.pseudo_likelihood._BLOCK", 64)
+    monkeypatch.setattr("unless.inference.pseudo_likelihood._WORTH_SHARING", 0)
     blocks = unless.fit_weights(features, data).weights
-    monkeypatch.setattr("unless.inference.cases._AT_ONCE", 1.0)
-    monkeypatch.setattr("unless.inference.conditionals._AT_ONCE", 1)
+    monkeypatch.setattr("unless.inference.pseudo_likelihood._STEPS_OF_A_LISTING", 1.0)
+    monkeypatch.setattr("unless.inference.pseudo_likelihood._AT_ONCE", 1)
     cut = unless.fit_weights(features, data, n_jobs=n_jobs).weights
     assert cut.tobytes() == blocks.tobytes()
     np.testing.assert_allclose(cut, whole, atol=1e-6)

@@ -16,9 +16,8 @@ from twins.naive_objective import (
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
-from unless.weights import objective as objectives
-from unless.weights import owlqn
+from unless.structures.graph import FeatureSet
+from unless.weights import optimise
 
 
 def logistic(features, data, **settings):
@@ -33,9 +32,9 @@ def logistic(features, data, **settings):
 def way(request, monkeypatch):
     """Run a test with the dense Hessian and with what is used where that is too large."""
     if request.param != "dense":
-        monkeypatch.setattr(objectives, "_MOST_DENSE", 0)
+        monkeypatch.setattr(optimise, "_MOST_DENSE", 0)
     if request.param == "conjugate gradients":
-        monkeypatch.setattr(objectives, "_MOST_DENSE_ONCE", 0)
+        monkeypatch.setattr(optimise, "_MOST_DENSE_ONCE", 0)
 
 
 @pytest.mark.parametrize("sd", [0.3, 1.0, 5.0])
@@ -103,7 +102,7 @@ def test_the_same_optimum_from_any_start(way):
 
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
-    monkeypatch.setattr("unless.inference.conditionals._WORTH_SHARING", 0)
+    monkeypatch.setattr("unless.inference.pseudo_likelihood._WORTH_SHARING", 0)
     features, data, _ = random_case(16, [2, 3, 2, 4], 200, 40)
     one, two = (unless.fit_weights(features, data, n_jobs=n_jobs) for n_jobs in (1, 2))
     assert one.weights.tobytes() == two.weights.tobytes()
@@ -228,12 +227,12 @@ def test_a_relative_tolerance_is_no_reason_to_refuse_what_converges():
 
 def test_quasi_newton_alone_comes_close():
     features, data, _ = random_case(23, [2, 3, 2, 2], 100, 25)
-    from unless.inference.conditionals import Conditionals
+    from unless.inference.pseudo_likelihood import Conditionals
 
     conditionals = Conditionals.of(features.arrays, data)
     for prior in (unless.Gaussian(1), unless.Gaussian(1) + unless.Laplace(1)):
-        objective = objectives.Objective(conditionals, prior, lambda: None)
-        found = owlqn.owlqn(objective, np.zeros(len(features)), 1e-4, 500)
+        objective = optimise.Objective(conditionals, prior, lambda: None)
+        found = optimise.owlqn(objective, np.zeros(len(features)), 1e-4, 500)
         assert found.norm <= 1e-4
         assert found.weights == pytest.approx(unless.fit_weights(features, data, prior).weights, abs=1e-3)
 

@@ -12,11 +12,11 @@ from twins.naive_objective import random_case
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference import completing
-from unless.inference.cells import HOLE
 from unless.inference.completing import Completions, incomplete_rows
 from unless.inference.model import LogLinearModel
+from unless.inference.tables import HOLE
 from unless.structures.graph import Graph
-from unless.weights import incomplete
+from unless.weights import fit
 
 
 def table_with_holes(seed, n_levels=(2, 3, 2, 2), n_rows=60, share=0.2, n_features=12):
@@ -28,12 +28,12 @@ def table_with_holes(seed, n_levels=(2, 3, 2, 2), n_rows=60, share=0.2, n_featur
 @pytest.mark.parametrize("seed", range(6))
 def test_weights_are_those_of_em_written_out(seed):
     features, data = table_with_holes(seed, share=(0.1, 0.3, 0.5)[seed % 3])
-    expected, n_rounds = naive_em(features, data, 1.0, incomplete.LEAST_CHANGE)
+    expected, n_rounds = naive_em(features, data, 1.0, fit.LEAST_CHANGE)
     net = unless.fit_weights(features, data)
     told = net.fit_report.completed
     assert net.weights == pytest.approx(expected, abs=1e-5)
     assert told.n_rounds == n_rounds
-    assert told.change < incomplete.LEAST_CHANGE
+    assert told.change < fit.LEAST_CHANGE
     shown = [(row, count) for row, count in rows_of(data) if set(row) != {None}]
     assert told.n_complete == sum(count for row, count in shown if None not in row)
     assert told.n_incomplete == sum(count for row, count in shown if None in row)
@@ -135,7 +135,7 @@ def test_rows_of_many_missing_values_are_drawn_the_same_way_each_time(monkeypatc
     told = drawn.fit_report.completed
     assert told.n_drawn == len(incomplete_rows(data).counts)
     assert told.change is None
-    assert told.n_rounds == incomplete.DRAWN_ROUNDS
+    assert told.n_rounds == fit.DRAWN_ROUNDS
     other = unless.fit_weights(features, data, random_state=1)
     assert other.weights.tobytes() != drawn.weights.tobytes()
     for name in data.names:
@@ -163,7 +163,7 @@ def test_memory_bounds_the_completions():
     assert n_states[n_states <= limit].sum() + (n_states > limit).sum() * n_draws <= 200
     assert completing._share_out(np.full(100, 1e30), 1_024, 50, 32)[1] == 1
     features, data = table_with_holes(1)
-    em = incomplete.ExpectationMaximisation(features, data, incomplete_rows(data), {"max_memory": "64 MB"})
+    em = fit.ExpectationMaximisation(features, data, incomplete_rows(data), {"max_memory": "64 MB"})
     em.incomplete = em.incomplete._replace(counts=np.ones(10**6, dtype=np.int64))
     with pytest.raises(TooLarge, match=r"1,000,000 different rows with missing values .* incomplete='drop'"):
         em._most_rows()
@@ -285,7 +285,7 @@ def test_counts_count_rows(learned):
     data = unless.read(counted, count_column="n", levels=learned.structure_.domain, missing="level")
     thrice = pd.concat([table] * 3)
     net = learned.network(thrice)
-    named = unless.inference.rows.with_holes(learned.structure_.domain, data)
+    named = unless.inference.tables.with_holes(learned.structure_.domain, data)
     assert learned.network(named).weights == pytest.approx(net.weights, abs=1e-9)
     assert net.fit_report.completed.n_incomplete == 39
 

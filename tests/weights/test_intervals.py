@@ -5,10 +5,10 @@ import pytest
 import unless
 from twins.naive_objective import random_case
 from unless.errors import DataError, SettingError, TooLarge
-from unless.inference import conditionals
-from unless.inference.conditionals import Conditionals
-from unless.kernels.row_gradients import row_gradients
-from unless.weights import intervals, objective
+from unless.inference import pseudo_likelihood
+from unless.inference.pseudo_likelihood import Conditionals
+from unless.kernels.features import row_gradients
+from unless.weights import intervals, optimise
 from unless.weights.intervals import weight_intervals
 
 
@@ -53,8 +53,8 @@ def test_short_calls_change_no_bit_and_show_how_far_they_are(monkeypatch, capsys
     whole = weight_intervals(net, data)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(intervals, "_AT_ONCE", 3 * len(features) ** 2)
-    monkeypatch.setattr(conditionals, "_ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(objective, "_AT_ONCE", 1)
+    monkeypatch.setattr(pseudo_likelihood, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(optimise, "_AT_ONCE", 1)
     parts = weight_intervals(net, data, show_progress=True)
     assert parts.standard_errors.tobytes() == whole.standard_errors.tobytes()
     said = capsys.readouterr().err

@@ -8,9 +8,10 @@ from twins.naive_likelihood import naive_likelihood, naive_optimum
 from twins.naive_objective import random_case
 from unless.data.dataset import Dataset
 from unless.errors import SettingError, TooLarge
-from unless.inference import conditioning, expectations
-from unless.inference.expectations import Expectations
+from unless.inference import exact
+from unless.weights import likelihood
 from unless.weights.intervals import weight_intervals
+from unless.weights.likelihood import Expectations
 from weights.test_separable import TABLE
 from weights.test_separable import features as features_of
 
@@ -36,8 +37,8 @@ def case(request):
 def gates(request, monkeypatch):
     """Plan as usual, and with as many gates as can be."""
     if request.param == "gates":
-        monkeypatch.setattr(conditioning, "CHEAP", 0.0)
-        monkeypatch.setattr(conditioning, "MOST", 1e9)
+        monkeypatch.setattr(exact, "CHEAP", 0.0)
+        monkeypatch.setattr(exact, "MOST", 1e9)
 
 
 def test_values_and_gradients_equal_the_naive_ones(case, gates):
@@ -52,7 +53,7 @@ def test_calls_beside_the_main_thread_and_few_rows_at_a_time_change_no_bit(case,
     features, data, weights, _ = case
     value, gradient = Expectations(features.arrays, data).value_and_gradient(weights)
     monkeypatch.setattr("unless.runtime.interrupts._LONG", 0.0)
-    monkeypatch.setattr("unless.inference.sums.CONDITIONS_AT_ONCE", 7)
+    monkeypatch.setattr("unless.inference.potentials.CONDITIONS_AT_ONCE", 7)
     again = Expectations(features.arrays, data).value_and_gradient(weights)
     assert (again[0], again[1].tobytes()) == (value, gradient.tobytes())
 
@@ -212,7 +213,7 @@ def test_what_is_not_cheap_is_refused_with_the_estimate(monkeypatch):
     pairs = [{f"X{a:02}": 1, f"X{b:02}": 1} for a in range(40) for b in range(a)]
     with pytest.raises(TooLarge, match=r"tables of .* cells.*objective='pseudo'"):
         unless.fit_weights(features_of(data, *pairs), data, objective="likelihood")
-    monkeypatch.setattr(expectations, "MAX_STEPS", 10.0)
+    monkeypatch.setattr(likelihood, "MAX_STEPS", 10.0)
     features, data, _ = random_case(15, [2, 3, 2], 50, 15)
     with pytest.raises(TooLarge, match=r"steps .*objective='pseudo'"):
         unless.fit_weights(features, data, objective="likelihood")

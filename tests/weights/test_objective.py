@@ -6,8 +6,8 @@ import pytest
 from twins.naive_objective import naive_losses, random_case
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.inference import cases
-from unless.inference.conditionals import Conditionals
+from unless.inference import pseudo_likelihood
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.structures.conditions import FeatureArrays
 
 SHAPES = {
@@ -29,8 +29,8 @@ def case(request):
 @pytest.fixture(params=["listed", "found anew", "several blocks"])
 def layout(request, monkeypatch):
     if request.param == "several blocks":
-        monkeypatch.setattr(cases, "_BLOCK", 64)
-        monkeypatch.setattr(cases, "_MOST_SCORES", 64)
+        monkeypatch.setattr(pseudo_likelihood, "_BLOCK", 64)
+        monkeypatch.setattr(pseudo_likelihood, "_MOST_SCORES", 64)
     return {"once": request.param == "found anew"}
 
 
@@ -84,7 +84,7 @@ def test_tallies_count_where_a_variable_alone_decides(case):
 
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
-    monkeypatch.setattr("unless.inference.conditionals._WORTH_SHARING", 0)
+    monkeypatch.setattr("unless.inference.pseudo_likelihood._WORTH_SHARING", 0)
     features, data, rng = random_case(3, [2, 3, 2, 4, 2, 2], 300, 60)
     weights = rng.normal(size=len(features))
     answers = []

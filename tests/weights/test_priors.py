@@ -5,7 +5,7 @@ import pytest
 
 import unless
 from unless.errors import SettingError
-from unless.inference.priors import NO_PRIOR, Prior
+from unless.weights.priors import NO_PRIOR, Prior
 
 
 def test_priors_add_up():

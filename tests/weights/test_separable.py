@@ -3,7 +3,7 @@ import pytest
 import unless
 from twins.naive_objective import random_case
 from unless.errors import SettingError
-from unless.structures.features import Condition, Feature, FeatureSet
+from unless.structures.graph import Condition, Feature, FeatureSet
 
 TABLE = {"A": [0, 0, 0, 1, 1, 1, 0, 1], "B": [0, 1, 0, 1, 0, 1, 1, 0], "C": [0, 0, 1, 1, 0, 1, 1, 0]}
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unless.formats.structures import Structure
     from unless.formats.text import PathLike
     from unless.knowledge.statements import Statements
-    from unless.structures.features import FeatureSet
+    from unless.structures.graph import FeatureSet
 
 # Scores in words.
 MEASURES = {
@@ -106,8 +106,7 @@ def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
 def told(structure: "Structure") -> dict[str, Any]:
     """Tell the kind and the size of a structure."""
     from unless.inference.model import LogLinearModel
-    from unless.structures.features import FeatureSet
-    from unless.structures.graph import Graph
+    from unless.structures.graph import FeatureSet, Graph
     from unless.structures.labelled import LabelledGraph
 
     n_variables = len(structure.domain)

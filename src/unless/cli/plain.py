@@ -9,8 +9,7 @@ from unless.cli.display import say, say_table
 from unless.cli.telling import context_text, edge_text, results_told, variables
 from unless.cli.wording import count, of, visible
 from unless.inference.model import LogLinearModel
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import FeatureSet, Graph
 from unless.structures.labelled import LabelledGraph
 from unless.structures.pairs import Edge, n_pairs
 

@@ -222,7 +222,7 @@ def read_like(
     `holes` keeps rows with missing values, unless --missing says what is done with them.
     """
     from unless.data.read import read, read_beside
-    from unless.inference.rows import of_the_model, read_rows, with_holes
+    from unless.inference.tables import of_the_model, read_rows, with_holes
 
     given = settings_of(options)
     source = source_of(files, options)
@@ -263,7 +263,7 @@ def table_of(
 def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:
     """Tell whether all files are Libra's tables of codes; a model of codes or a schema must vouch for it."""
     from unless.cli.models import ending
-    from unless.formats.libra_data import holds_codes, is_described
+    from unless.formats.libra import holds_codes, is_described
 
     found = found_files(files)
     # What can be read only once is not looked into.
@@ -277,8 +277,8 @@ def _read_libra(domain: "Domain", files: Sequence[str], missing: Any) -> "Datase
     import numpy as np
 
     from unless.data.dataset import Dataset
-    from unless.formats.libra_data import read_codes
-    from unless.inference.rows import read_rows
+    from unless.formats.libra import read_codes
+    from unless.inference.tables import read_rows
 
     tables = [read_rows(domain, read_codes(path, domain, missing)) for path in found_files(files)]
     rows = np.concatenate([table.rows for table in tables])

@@ -14,8 +14,7 @@ GRAPHS = (".unless", ".graphml")
 
 def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") -> None:
     """Refuse, before the work begins, a place where the result cannot go."""
-    from unless.runtime.files import try_writing
-    from unless.runtime.folders import sweep_folders
+    from unless.runtime.files import sweep_folders, try_writing
 
     target = Path(output)
     if target.is_dir():
@@ -34,7 +33,7 @@ def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") 
 
 def check_model_output(output: str, tables: Sequence[Path], model: str, endings: Iterable[str]) -> None:
     """Refuse, before the work begins, a file that no format has a place for, or that would hide an input."""
-    from unless.formats.names import names_path
+    from unless.formats.json_model import names_path
 
     ending, known = Path(output).suffix.lower(), list(endings)
     if ending not in known:

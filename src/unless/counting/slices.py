@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
-from unless.kernels.association import association_sums
-from unless.kernels.bitmaps import STRIDE
-from unless.kernels.bitsets import packed_words
+from unless.kernels.bits import STRIDE, packed_words
 from unless.kernels.cube import Cube, fill
-from unless.kernels.slices import Crossing, Slices, Table, count_slice
+from unless.kernels.slices import CrosstabBuffers, Slices, Table, association_sums, count_slice
 
 Words = npt.NDArray[np.uint64]
 # The time of one popcounted word in units of one listed row: flat around its optimum.
@@ -61,10 +59,10 @@ class PackedTable:
             np.full(n_slots, -1, dtype=np.int64),
         )
 
-    def crosstab_buffers(self, list_limit: int) -> Crossing:
+    def crosstab_buffers(self, list_limit: int) -> CrosstabBuffers:
         """Make buffers for a slice split by the levels of any variable."""
         most = int(self.n_levels.max())
-        return Crossing(
+        return CrosstabBuffers(
             np.empty((most, self.table.bitmaps.shape[1]), dtype=np.uint64),
             np.empty(list_limit + 1, dtype=np.uint16),
             np.empty(list_limit + 1, dtype=np.int64),

@@ -16,7 +16,7 @@ from scipy import special
 
 from unless.counting.slices import pack_bits, whole_words
 from unless.data.dataset import Dataset
-from unless.kernels.bitsets import packed_words
+from unless.kernels.bits import packed_words
 from unless.kernels.joint import BLOCK, WORDS, ask_by_bits, ask_by_rows
 from unless.kernels.strata import (
     RowGroups,

@@ -9,7 +9,7 @@ from typing import IO
 
 from unless.data.delimited import lines_of, open_delimited
 from unless.data.domain import shorten
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.files import TableFile
 from unless.data.settings import Settings
 from unless.data.source import Source
@@ -28,9 +28,9 @@ class _Attribute:
     levels: tuple[str, ...] | None
 
 
-def open_arff(file: TableFile, shop: Workshop, how: Settings) -> Source:
+def open_arff(file: TableFile, session: DuckDBSession, how: Settings) -> Source:
     """Rewrite an ARFF file as CSV, open that, and add the declared levels."""
-    target = shop.place(".csv")
+    target = session.place(".csv")
     try:
         with (
             file.path.open(encoding=how.encoding or "utf-8-sig") as stream,
@@ -42,7 +42,7 @@ def open_arff(file: TableFile, shop: Workshop, how: Settings) -> Source:
             f"{file.title} is not UTF-8; pass the encoding it is written in with encoding=."
         ) from None
     plain = replace(how, delimiter=",", header=True, encoding=None)
-    source = open_delimited([replace(file, path=target, suffix=".csv")], shop, plain)
+    source = open_delimited([replace(file, path=target, suffix=".csv")], session, plain)
     fields = tuple(
         replace(
             field,

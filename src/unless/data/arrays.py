@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Kind
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, nested, outer_names
@@ -27,19 +27,19 @@ def as_array(table: Any) -> Array | None:
     return np.asarray(table) if hasattr(table, "__array__") else None
 
 
-def open_array(array: Array, shop: Workshop, how: Settings) -> Source:
+def open_array(array: Array, session: DuckDBSession, how: Settings) -> Source:
     """Open a 2-D array, whose columns are called x0, x1, ..., or a structured array."""
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported; give categories, such as texts or whole numbers.")
     if array.dtype.names is not None:
-        return open_columns({name: array[name] for name in array.dtype.names}, shop, how)
+        return open_columns({name: array[name] for name in array.dtype.names}, session, how)
     if array.ndim != 2:
         raise DataError(f"The array has {array.ndim} dimension(s); give a table of rows and columns.")
     names = made_up_names(array.shape[1], how)
-    return open_columns(dict(zip(names, array.T, strict=True)), shop, how, nameless=True)
+    return open_columns(dict(zip(names, array.T, strict=True)), session, how, nameless=True)
 
 
-def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Source:
+def open_records(records: Sequence[Any], session: DuckDBSession, how: Settings) -> Source:
     """Open a list of rows: dictionaries by name, or sequences of equal length."""
     if not records:
         raise DataError("The table has no rows; give at least one.")
@@ -48,7 +48,7 @@ def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Sourc
         if any(list(record) != keys for record in records):
             # Rows that differ in their keys: the order of rows must not decide the order of columns.
             keys = sorted({key for record in records for key in record}, key=str)
-        return open_columns({key: [record.get(key) for record in records] for key in keys}, shop, how)
+        return open_columns({key: [record.get(key) for record in records] for key in keys}, session, how)
     if any(isinstance(record, str | bytes) or not isinstance(record, Iterable) for record in records):
         raise DataError("The list does not hold rows; give a list of dictionaries or of equally long lists.")
     rows = [list(record) for record in records]
@@ -58,11 +58,11 @@ def open_records(records: Sequence[Any], shop: Workshop, how: Settings) -> Sourc
             f"Row {uneven:,} has {len(rows[uneven - 1]):,} values where row 1 has {len(rows[0]):,}."
         )
     names = made_up_names(len(rows[0]), how)
-    return open_columns(dict(zip(names, zip(*rows, strict=True), strict=True)), shop, how, nameless=True)
+    return open_columns(dict(zip(names, zip(*rows, strict=True), strict=True)), session, how, nameless=True)
 
 
 def open_columns(
-    columns: Mapping[Any, Any], shop: Workshop, how: Settings, *, nameless: bool = False
+    columns: Mapping[Any, Any], session: DuckDBSession, how: Settings, *, nameless: bool = False
 ) -> Source:
     """Open a dictionary of columns."""
     names = outer_names(columns, "the table")
@@ -72,13 +72,13 @@ def open_columns(
         for position, (name, values) in enumerate(zip(names, columns.values(), strict=True))
         if how.wants(name)
     ]
-    return register(encoded, names, shop, nameless=nameless)
+    return register(encoded, names, session, nameless=nameless)
 
 
 def register(
     encoded: Sequence[tuple[Field, Array]],
     names: tuple[str, ...],
-    shop: Workshop,
+    session: DuckDBSession,
     beside: Mapping[str, Array] | None = None,
     *,
     nameless: bool = False,
@@ -96,7 +96,7 @@ def register(
         # The chosen columns do not exist; the names are still needed to say so.
         held = {"c0": np.zeros(0)}
     held |= beside or {}
-    shop.register("given", held)
+    session.register("given", held)
     return Source(
         "The table", "given", names, tuple(field for field, _ in encoded), nameless=nameless, held=(held,)
     )

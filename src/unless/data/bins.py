@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import ceil, inf, isfinite, isinf, isnan
 from typing import Any
 
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.settings import Bins
 from unless.errors import DataError, SettingError
@@ -86,10 +86,12 @@ def _edges(name: str, spec: Any) -> tuple[float, ...]:
     return edges
 
 
-def find_cutting(name: str, spec: Bins, value: str, weight: str, relation: str, shop: Workshop) -> Cutting:
+def find_cutting(
+    name: str, spec: Bins, value: str, weight: str, relation: str, session: DuckDBSession
+) -> Cutting:
     """Find the cuts of a column, given SQL for its value and its count."""
     method, n_bins, edges = check_bins(name, spec)
-    low, high, whole = shop.row(
+    low, high, whole = session.row(
         f"select min({value}), max({value}), bool_and({value} = floor({value})) from {relation}"
     )
     if low is None:
@@ -99,7 +101,7 @@ def find_cutting(name: str, spec: Bins, value: str, weight: str, relation: str, 
     if method == "width":
         cuts = _equal_widths(low, high, n_bins, whole)
     else:
-        cuts = _quantiles(n_bins, value, weight, relation, shop)
+        cuts = _quantiles(n_bins, value, weight, relation, session)
     label = "at quantiles" if method == "quantile" else "at equal widths"
     return Cutting(low, tuple(sorted({cut for cut in cuts if low < cut <= high})), high, whole, label)
 
@@ -125,10 +127,10 @@ def _equal_widths(low: float, high: float, n_bins: int, whole: bool) -> list[flo
     return rounded if len(set(rounded)) == len(exact) else exact
 
 
-def _quantiles(n_bins: int, value: str, weight: str, relation: str, shop: Workshop) -> list[float]:
+def _quantiles(n_bins: int, value: str, weight: str, relation: str, session: DuckDBSession) -> list[float]:
     """Return the smallest values with at least 1/n, 2/n, ... of the rows below them."""
     wanted = ", ".join(f"min(v) filter (where below * {n_bins} >= total * {i})" for i in range(1, n_bins))
-    found = shop.row(
+    found = session.row(
         f"with g as (select {value} as v, sum({weight}) as w from {relation} group by all "
         "having v is not null), r as (select v, sum(w) over () as total, coalesce(sum(w) over "
         "(order by v rows between unbounded preceding and 1 preceding), 0) as below from g) "

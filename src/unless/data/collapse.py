@@ -12,7 +12,7 @@ from unless.data.cutting import Numbers, find_cuts
 from unless.data.dataset import Counts, Rows
 from unless.data.domain import Kind
 from unless.data.drawing import Drawn
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.levels import MERGED, NOTHING
 from unless.data.moments import label_in_sql, moment_sql, part_sql
 from unless.data.profile import number_or_null
@@ -53,23 +53,23 @@ class Plan:
 
 
 def plan_columns(
-    source: Source, fields: Sequence[Field], weight: str, how: Settings, found: Survey, shop: Workshop
+    source: Source, fields: Sequence[Field], weight: str, how: Settings, found: Survey, session: DuckDBSession
 ) -> list[Plan]:
     """Decide for every column how its value is written, refusing those with too many."""
     plans: list[Plan] = []
     refused: list[TooManyLevels] = []
     for one in fields:
         try:
-            plans.append(_plan(source, one, weight, how, found, shop))
+            plans.append(_plan(source, one, weight, how, found, session))
         except TooManyLevels as error:
             refused.append(error)
     if refused:
-        raise _all_at_once(refused, _holed(source, fields, weight, how, shop))
+        raise _all_at_once(refused, _holed(source, fields, weight, how, session))
     return plans
 
 
 def _holed(
-    source: Source, fields: Sequence[Field], weight: str, how: Settings, shop: Workshop
+    source: Source, fields: Sequence[Field], weight: str, how: Settings, session: DuckDBSession
 ) -> list[tuple[str, int]]:
     """Count missing values, where they would be refused next."""
     if how.missing != "error":
@@ -77,7 +77,7 @@ def _holed(
     wanted = ", ".join(
         f"coalesce(sum({weight}) filter (where {missing_sql(one, how)}), 0)::BIGINT" for one in fields
     )
-    found = shop.row(f"select {wanted} from {source.relation}")
+    found = session.row(f"select {wanted} from {source.relation}")
     return [(one.name, int(n)) for one, n in zip(fields, found, strict=True) if n]
 
 
@@ -93,19 +93,21 @@ def _all_at_once(refused: Sequence[TooManyLevels], holed: Sequence[tuple[str, in
     return TooManyLevels(f"The table cannot be read as it is, for {len(told):,} reasons. {' '.join(told)}")
 
 
-def _plan(source: Source, one: Field, weight: str, how: Settings, found: Survey, shop: Workshop) -> Plan:
+def _plan(
+    source: Source, one: Field, weight: str, how: Settings, found: Survey, session: DuckDBSession
+) -> Plan:
     if one.name in how.shapes:
         return plan_shape(one, how)
     if one.name in how.bins:
-        value = check_numbers(source, one, how, shop)
-        cutting = find_cutting(one.name, how.bins[one.name], value, weight, source.relation, shop)
+        value = check_numbers(source, one, how, session)
+        cutting = find_cutting(one.name, how.bins[one.name], value, weight, source.relation, session)
         groups = cutting.labels()
         cut = replace(one, form="code", kind="category", labels=groups, levels=groups)
         return Plan(cut, cutting.expression(f"({value})"), cutting.note(one.name), cutting.cuts)
     threshold = how.rare_below(one.name)
     if threshold > 1 and one.name not in how.levels and found.n_values[one.name] > how.max_levels:
-        return _without_rare(source, one, threshold, weight, how, shop)
-    check_levels(source, one, how, found, shop)
+        return _without_rare(source, one, threshold, weight, how, session)
+    check_levels(source, one, how, found, session)
     return Plan(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
 
 
@@ -189,17 +191,17 @@ def _names_sql(shape: Shape) -> str:
 
 
 def _without_rare(
-    source: Source, one: Field, threshold: int, weight: str, how: Settings, shop: Workshop
+    source: Source, one: Field, threshold: int, weight: str, how: Settings, session: DuckDBSession
 ) -> Plan:
     """Merge the rare values of a column with very many before they would make every row distinct."""
     value = one.column if one.form == "code" else text_sql(one)
     hole = missing_sql(one, how)
     kept = f"kept_{one.column}"
-    shop.run(
+    session.run(
         f"create temp table {kept} as select {value} as v from {source.relation} where not {hole} "
         f"group by all having sum({weight}) >= {threshold}"
     )
-    n_kept = shop.value(f"select count(*) from {kept}")
+    n_kept = session.value(f"select count(*) from {kept}")
     if n_kept > how.max_levels:
         refuse_levels(one.name, n_kept, how.max_levels)
     other = quoted(MERGED)
@@ -214,49 +216,49 @@ def _without_rare(
 
 
 def collapse(
-    source: Source, plans: Sequence[Plan], weight: str, shop: Workshop, drawn: Drawn | None = None
+    source: Source, plans: Sequence[Plan], weight: str, session: DuckDBSession, drawn: Drawn | None = None
 ) -> int:
     """Group equal rows, and of a survey of one cluster, in a table of their own; return their number."""
     chosen = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
-    shop.stage("grouping equal rows")
+    session.stage("grouping equal rows")
     beside = "" if drawn is None else f", {drawn.sql}"
-    shop.run(
+    session.run(
         f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n{beside} "
         f"from {source.relation} group by all"
     )
-    n_distinct = int(shop.value("select count(*) from collapsed"))
-    check_rows(n_distinct, len(plans), shop.max_memory)
+    n_distinct = int(session.value("select count(*) from collapsed"))
+    check_rows(n_distinct, len(plans), session.max_memory)
     return n_distinct
 
 
 def fetch_codes(
-    plans: Sequence[Plan], n_distinct: int, shop: Workshop
+    plans: Sequence[Plan], n_distinct: int, session: DuckDBSession
 ) -> tuple[list[list[str]], Rows, Counts]:
     """Pull the collapsed rows out: each column's values, positions into them (or NOTHING), and the counts."""
     table = np.empty((n_distinct, len(plans)), dtype=np.uint16, order="F")
     counts = np.empty(n_distinct, dtype=np.int64)
     values: list[list[str]] = []
     width = min(_BLOCK, max(1, _BLOCK_CELLS // max(1, n_distinct)))
-    shop.stage("fetching columns", len(plans))
+    session.stage("fetching columns", len(plans))
     for start in range(0, len(plans), width):
         block = plans[start : start + width]
-        values += _values(start, block, shop)
+        values += _values(start, block, session)
         wanted = [_code_sql(start + i, plan, values[start + i]) for i, plan in enumerate(block)]
-        found = shop.arrays(f"select {', '.join(wanted if start else [*wanted, 'n'])} from collapsed")
+        found = session.arrays(f"select {', '.join(wanted if start else [*wanted, 'n'])} from collapsed")
         if not start:
             counts[:] = found["n"]
         for place in range(start, start + len(block)):
             table[:, place] = found[f"v{place}"]
-            shop.bar()
+            session.bar()
     return values, table, counts
 
 
-def _values(start: int, block: Sequence[Plan], shop: Workshop) -> list[list[str]]:
+def _values(start: int, block: Sequence[Plan], session: DuckDBSession) -> list[list[str]]:
     listed = [place for place, plan in enumerate(block, start) if not _is_direct(plan)]
     found: dict[int, list[str | None] | None] = {}
     if listed:
         wanted = ", ".join(f"list_sort(list(distinct v{place}::VARCHAR))" for place in listed)
-        found = dict(zip(listed, shop.row(f"select {wanted} from collapsed"), strict=True))
+        found = dict(zip(listed, session.row(f"select {wanted} from collapsed"), strict=True))
     return [
         _checked(plan, found[place])
         if place in found

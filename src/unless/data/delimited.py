@@ -11,7 +11,7 @@ from itertools import dropwhile, islice
 from pathlib import Path
 from typing import IO
 
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.files import TableFile, copy_all
 from unless.data.settings import Settings, made_up_names
 from unless.data.source import Field, Source, column_names, outer_names, quoted
@@ -28,14 +28,14 @@ _BLANK = 10_000
 _LONGEST_LINE = 2_000_000
 
 
-def open_delimited(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
+def open_delimited(files: Sequence[TableFile], session: DuckDBSession, how: Settings) -> Source:
     """Open text files that share one header."""
-    readable = [_as_utf8(one, shop, how) for one in files]
-    delimiter = how.delimiter or _find_delimiter(readable[0], shop)
-    headers = [_first_record(one, delimiter, shop) for one in readable]
+    readable = [_as_utf8(one, session, how) for one in files]
+    delimiter = how.delimiter or _find_delimiter(readable[0], session)
+    headers = [_first_record(one, delimiter, session) for one in readable]
     first = readable[0]
     if how.header:
-        _refuse_title(headers[0], first, (delimiter,) if how.delimiter else _DELIMITERS[:4], shop)
+        _refuse_title(headers[0], first, (delimiter,) if how.delimiter else _DELIMITERS[:4], session)
     _check_same(headers, readable, how)
     if how.header:
         hint = "rename one of them, or pass header=False if the first line is data"
@@ -43,11 +43,11 @@ def open_delimited(files: Sequence[TableFile], shop: Workshop, how: Settings) ->
     else:
         names = made_up_names(len(headers[0]), how)
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
-    return _source(readable, names, delimiter, shop, how)
+    return _source(readable, names, delimiter, session, how)
 
 
 def _source(
-    files: Sequence[TableFile], names: tuple[str, ...], delimiter: str, shop: Workshop, how: Settings
+    files: Sequence[TableFile], names: tuple[str, ...], delimiter: str, session: DuckDBSession, how: Settings
 ) -> Source:
     inner = column_names(len(names))
     spec = ", ".join(f"'{column}': 'VARCHAR'" for column in inner)
@@ -60,8 +60,8 @@ def _source(
     fields = tuple(Field(name, column, "words") for name, column in zip(names, inner, strict=True))
 
     def repair() -> Source:
-        cleaned = [_rewritten(one, delimiter, len(names), shop) for one in files]
-        return replace(_source(cleaned, names, delimiter, shop, how), repair=None)
+        cleaned = [_rewritten(one, delimiter, len(names), session) for one in files]
+        return replace(_source(cleaned, names, delimiter, session, how), repair=None)
 
     return Source(files[0].title, relation, names, fields, nameless=not how.header, repair=repair)
 
@@ -73,7 +73,7 @@ def _check_same(headers: Sequence[list[str]], files: Sequence[TableFile], how: S
             raise DataError(f"{one.title} and {files[0].title} have different columns; read them one by one.")
 
 
-def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
+def _as_utf8(file: TableFile, session: DuckDBSession, how: Settings) -> TableFile:
     encoding = how.encoding
     if file.compression != ".zst":
         with file.path.open("rb") as stream:
@@ -86,19 +86,19 @@ def _as_utf8(file: TableFile, shop: Workshop, how: Settings) -> TableFile:
             )
     if encoding in (None, "utf-8"):
         return file
-    target = shop.place(file.suffix)
+    target = session.place(file.suffix)
     try:
-        with _text(file, encoding, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
-            copy_all(stream, out, shop, lambda: -1.0, f"reading {encoding}")
+        with _text(file, encoding, session) as stream, target.open("w", encoding="utf-8", newline="") as out:
+            copy_all(stream, out, session, lambda: -1.0, f"reading {encoding}")
     except UnicodeError:
         raise DataError(f"{file.title} is not written in {encoding}; give its real encoding=.") from None
     return replace(file, path=target, compression="")
 
 
-def _find_delimiter(file: TableFile, shop: Workshop) -> str:
+def _find_delimiter(file: TableFile, session: DuckDBSession) -> str:
     if file.suffix in (".tsv", ".tab"):
         return "\t"
-    with _reading(file, shop, n_lines=_HEAD) as stream:
+    with _reading(file, session, n_lines=_HEAD) as stream:
         sample = stream.read(_SAMPLE)
     lines = sample.splitlines(keepends=True)
     if len(sample) == _SAMPLE and len(lines) > 2:
@@ -120,8 +120,8 @@ def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
     return width > 1 and same, width > 1 and not strict, width if same or not strict else 0
 
 
-def _first_record(file: TableFile, delimiter: str, shop: Workshop) -> list[str]:
-    with _reading(file, shop, n_lines=_HEAD) as stream:
+def _first_record(file: TableFile, delimiter: str, session: DuckDBSession) -> list[str]:
+    with _reading(file, session, n_lines=_HEAD) as stream:
         try:
             lines = islice(lines_of(stream, file.title), _BLANK)
             record = next((one for one in csv.reader(lines, delimiter=delimiter) if one), None)
@@ -136,11 +136,13 @@ def _first_record(file: TableFile, delimiter: str, shop: Workshop) -> list[str]:
     return [name.strip() for name in record]
 
 
-def _refuse_title(header: list[str], file: TableFile, delimiters: Sequence[str], shop: Workshop) -> None:
+def _refuse_title(
+    header: list[str], file: TableFile, delimiters: Sequence[str], session: DuckDBSession
+) -> None:
     """Refuse a file that begins with a title: one cell above lines that have several."""
     if not header[0] or any(header[1:]):
         return
-    with _reading(file, shop, n_lines=_HEAD) as stream:
+    with _reading(file, session, n_lines=_HEAD) as stream:
         lines = list(islice(lines_of(stream, file.title), _HEAD))
     for delimiter in delimiters:
         try:
@@ -156,10 +158,10 @@ def _refuse_title(header: list[str], file: TableFile, delimiters: Sequence[str],
             )
 
 
-def _rewritten(file: TableFile, delimiter: str, width: int, shop: Workshop) -> TableFile:
+def _rewritten(file: TableFile, delimiter: str, width: int, session: DuckDBSession) -> TableFile:
     """Copy a file that DuckDB refused, field by field, or name the line that no reader could take."""
-    target = shop.place(".csv")
-    with _reading(file, shop) as stream, target.open("w", encoding="utf-8", newline="") as out:
+    target = session.place(".csv")
+    with _reading(file, session) as stream, target.open("w", encoding="utf-8", newline="") as out:
         reader = csv.reader(lines_of(stream, file.title), delimiter=delimiter, strict=True)
         writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
         start = 1
@@ -213,8 +215,8 @@ def _ragged(title: str, line: int, found: int, width: int) -> str:
 
 
 @contextmanager
-def _reading(file: TableFile, shop: Workshop, n_lines: int | None = None) -> Iterator[IO[str]]:
-    with _text(file, "utf-8-sig", shop, n_lines) as stream:
+def _reading(file: TableFile, session: DuckDBSession, n_lines: int | None = None) -> Iterator[IO[str]]:
+    with _text(file, "utf-8-sig", session, n_lines) as stream:
         try:
             yield stream
         except UnicodeDecodeError:
@@ -225,18 +227,20 @@ def _reading(file: TableFile, shop: Workshop, n_lines: int | None = None) -> Ite
 
 
 @contextmanager
-def _text(file: TableFile, encoding: str, shop: Workshop, n_lines: int | None = None) -> Iterator[IO[str]]:
+def _text(
+    file: TableFile, encoding: str, session: DuckDBSession, n_lines: int | None = None
+) -> Iterator[IO[str]]:
     if file.compression == ".zst":
-        yield from _zstandard(file.path, shop, n_lines)
+        yield from _zstandard(file.path, session, n_lines)
         return
     with file.path.open(encoding=encoding, newline="") as stream:
         yield stream
 
 
-def _zstandard(path: Path, shop: Workshop, n_lines: int | None) -> Iterator[IO[str]]:
+def _zstandard(path: Path, session: DuckDBSession, n_lines: int | None) -> Iterator[IO[str]]:
     # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes makes a line one field.
-    lines = shop.place(".txt")
-    shop.run(
+    lines = session.place(".txt")
+    session.run(
         f"copy (select line from read_csv([{quoted(str(path))}], auto_detect = false, header = false, "
         "delim = chr(1), quote = '', escape = '', strict_mode = false, columns = {'line': 'VARCHAR'})"
         f"{'' if n_lines is None else f' limit {n_lines}'}) "

@@ -9,7 +9,7 @@ import numpy as np
 
 from unless.data.dataset import Counts
 from unless.data.design import Bools, Design, Ints
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.settings import Settings
 from unless.data.source import Field, Source
 from unless.data.survey import missing_sql, number_sql, text_sql
@@ -32,7 +32,7 @@ class Drawn:
     columns: dict[str, str]
 
 
-def plan_design(source: Source, how: Settings, times: str, shop: Workshop) -> Drawn | None:
+def plan_design(source: Source, how: Settings, times: str, session: DuckDBSession) -> Drawn | None:
     """Check the weights; None where every row was drawn alike."""
     fields = {says: source.field(name) for says, name in how.design.items()}
     if not fields:
@@ -40,7 +40,7 @@ def plan_design(source: Source, how: Settings, times: str, shop: Workshop) -> Dr
     scaled = "1::HUGEINT"
     if "weight" in fields:
         number = number_sql(fields["weight"])
-        unit = _largest_weight(source, fields["weight"], how, shop) / 2**_BITS
+        unit = _largest_weight(source, fields["weight"], how, session) / 2**_BITS
         scaled = f"coalesce(round({number} / {unit!r}::DOUBLE), 0)::HUGEINT"
     lacks = " or ".join(missing_sql(one, how) for one in fields.values())
     wanted = [
@@ -55,11 +55,11 @@ def plan_design(source: Source, how: Settings, times: str, shop: Workshop) -> Dr
     return Drawn(", ".join(wanted), dict(how.design))
 
 
-def _largest_weight(source: Source, one: Field, how: Settings, shop: Workshop) -> float:
+def _largest_weight(source: Source, one: Field, how: Settings, session: DuckDBSession) -> float:
     """Refuse what is no weight, naming the first row; return the largest one."""
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
-    found = shop.rows(
+    found = session.rows(
         f"select place, said from (select {source.place} as place, {text_sql(one)} as said, {bad} as bad "
         f"from {source.relation}) where bad order by place limit 1"
     )
@@ -68,18 +68,18 @@ def _largest_weight(source: Source, one: Field, how: Settings, shop: Workshop) -
             f"Row {found[0][0]:,} of weight column {one.name!r} holds {found[0][1]!r}; weights are numbers, "
             "0 or more."
         )
-    largest = shop.value(f"select max({number}) from {source.relation} where not {missing}")
+    largest = session.value(f"select max({number}) from {source.relation} where not {missing}")
     if not largest:
         raise DataError(f"No row of weight column {one.name!r} has a weight above 0; name another column.")
     return float(largest)
 
 
-def fetch_design(drawn: Drawn, counts: Counts, shop: Workshop) -> tuple[Design, Bools, list[str]]:
+def fetch_design(drawn: Drawn, counts: Counts, session: DuckDBSession) -> tuple[Design, Bools, list[str]]:
     """Fetch the design of the collapsed rows: that of those with a weight, which these are, and notes."""
     says = [one for one in ("cluster", "strata") if one in drawn.columns]
     # Names are told apart by 64 bits: a window function would change the order of the rows.
     hashed = "".join(f", hash({one})::UBIGINT as {one}" for one in says)
-    found = shop.arrays(f"select state, w::DOUBLE as w, ww::DOUBLE as ww{hashed} from collapsed")
+    found = session.arrays(f"select state, w::DOUBLE as w, ww::DOUBLE as ww{hashed} from collapsed")
     state, weights = np.asarray(found["state"]), np.asarray(found["w"], dtype=np.float64)
     there: Bools = state == 0
     if not there.any():

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unless.data.source import quoted
 from unless.errors import DataError, TooLarge, UnlessError
-from unless.runtime.folders import TemporaryFolder
+from unless.runtime.files import TemporaryFolder
 from unless.runtime.interrupts import interruptible
 from unless.runtime.memory import show_memory, threads_that_fit
 from unless.runtime.progress import Bar
@@ -40,7 +40,7 @@ _SMALL_MEMORY = 2**28
 _bench = local()
 
 
-class Workshop:
+class DuckDBSession:
     """A fresh connection and a fresh folder; both are gone when the work is done, whatever happened."""
 
     def __init__(self, max_memory: int, bar: Bar | None = None) -> None:
@@ -263,13 +263,16 @@ def _state(path: Path) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def connect_to_file(path: Path, shop: Workshop) -> "DuckDBPyConnection":
+def connect_to_file(path: Path, session: DuckDBSession) -> "DuckDBPyConnection":
     """Open the file of a DuckDB database to read only; nothing else may be read from there."""
     import duckdb
 
     # Beside the database that the rows go to.
-    limit = max(int((1 - DATABASE_SHARE) * shop.max_memory) // 2**20, 64)
-    config = _OFFLINE | {"temp_directory": str(shop.folder / "spill of file"), "memory_limit": f"{limit}MiB"}
+    limit = max(int((1 - DATABASE_SHARE) * session.max_memory) // 2**20, 64)
+    config = _OFFLINE | {
+        "temp_directory": str(session.folder / "spill of file"),
+        "memory_limit": f"{limit}MiB",
+    }
     made = duckdb.connect(str(path), read_only=True, config=config)
     made.execute("set enable_external_access = false")
     made.execute("set lock_configuration = true")

@@ -6,7 +6,7 @@ from typing import Any
 
 from unless.data.delimited import open_delimited
 from unless.data.domain import shorten
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.files import TableFile, write_in_child
 from unless.data.settings import Settings
 from unless.data.sheets import needs_calamine
@@ -14,17 +14,17 @@ from unless.data.source import Source
 from unless.errors import DataError
 
 
-def open_excel(file: TableFile, shop: Workshop, how: Settings) -> Source:
+def open_excel(file: TableFile, session: DuckDBSession, how: Settings) -> Source:
     """Let a child process write one sheet as CSV, and open that."""
     if find_spec("python_calamine") is None:
         raise needs_calamine(file.title)
-    target = shop.place(".csv")
-    shop.stage("reading the sheet")
+    target = session.place(".csv")
+    session.stage("reading the sheet")
     told = write_in_child(
         "unless.data.sheets:write_sheet",
         {"source": str(file.path), "suffix": file.suffix, "title": file.title, "sheet": how.sheet},
         target,
-        shop,
+        session,
         packages=("python_calamine",),
         memory=how.max_memory,
         # Three times what a sheet of numbers takes.
@@ -34,7 +34,7 @@ def open_excel(file: TableFile, shop: Workshop, how: Settings) -> Source:
     if told["place"] is None:
         raise DataError(_empty(told, file.title, how.sheet))
     plain = replace(how, delimiter=",", encoding=None)
-    source = open_delimited([replace(file, path=target, suffix=".csv")], shop, plain)
+    source = open_delimited([replace(file, path=target, suffix=".csv")], session, plain)
     others = [name for place, name in enumerate(told["names"]) if place != told["place"]]
     # Who named the sheet knows which was read.
     notes = (_note(told["read"], others),) if others and how.sheet is None else ()

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import IO, Any, AnyStr, Literal
 
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.unpacking import PACKED
 from unless.errors import DataError
 from unless.runtime.child import ChildFailed, run_in_child
@@ -141,32 +141,32 @@ def _hint(path: Path) -> str:
     return f"did you mean {close[0]!r}?" if close else "check the name and the folder."
 
 
-def prepare(source: Any, shop: Workshop) -> TableFile:
+def prepare(source: Any, session: DuckDBSession) -> TableFile:
     """Make a regular file of whatever is to be read, find out what it holds, and unpack it."""
     if is_stream(source):
-        path, title, name = _spooled(source, shop)
+        path, title, name = _spooled(source, session)
     else:
         path, title, name = Path(source), repr(Path(source).name), Path(source).name
-        shop.watch(path, title)
+        session.watch(path, title)
     _check_readable(path, title)
     packing = _packing(path, name)
     if packing:
-        path, name, packing = _unpacked(path, name, packing, shop, title)
+        path, name, packing = _unpacked(path, name, packing, session, title)
     # It becomes part of the names of temporary files, and an archive may hold any.
     ending = re.fullmatch(r"\.\w{1,12}", PurePath(name).suffix.lower())
     suffix = ending[0] if ending else ""
     form = _format(path, suffix, title, packing)
     if packing and form not in ("delimited", "json"):
         raise DataError(f"{title} is packed in a way that cannot be opened for this format; unpack it first.")
-    return TableFile(_staged(path, packing, shop), title, suffix, form, packing)
+    return TableFile(_staged(path, packing, session), title, suffix, form, packing)
 
 
-def _spooled(source: Any, shop: Workshop) -> tuple[Path, str, str]:
+def _spooled(source: Any, session: DuckDBSession) -> tuple[Path, str, str]:
     """Copy a stream to the temporary folder, once; its name is made of what it begins with."""
     title = stream_title(source)
-    target = shop.place("")
-    shop.stage(f"reading {title}")
-    spool(source, target, title, lambda: shop.bar.share(-1.0))
+    target = session.place("")
+    session.stage(f"reading {title}")
+    spool(source, target, title, lambda: session.bar.share(-1.0))
     named = source if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
     name = PurePath(os.fsdecode(named)).name if isinstance(named, str | bytes | os.PathLike) else ""
     if PurePath(name).suffix.lower() not in {*_FORMATS, *_FOREIGN, *PACKED}:
@@ -253,16 +253,18 @@ def _format(path: Path, suffix: str, title: str, packing: str) -> Format:
     return _FORMATS.get(found, "delimited")
 
 
-def _unpacked(path: Path, name: str, packing: str, shop: Workshop, title: str) -> tuple[Path, str, str]:
+def _unpacked(
+    path: Path, name: str, packing: str, session: DuckDBSession, title: str
+) -> tuple[Path, str, str]:
     """Unpack a file in a child process; one of Zstandard, which only the database can, is measured there."""
     size = path.stat().st_size
-    target = shop.place("")
-    shop.stage("unpacking")
+    target = session.place("")
+    session.stage("unpacking")
     told = write_in_child(
         "unless.data.unpacking:unpack",
         {"source": str(path.absolute()), "packing": packing, "title": title},
         target,
-        shop,
+        session,
         memory=_MEMORY,
         # bzip2, the slowest, takes a third of this.
         seconds=4 + size / 2**21,
@@ -284,7 +286,7 @@ def write_in_child(
     work: str,
     arguments: dict[str, Any],
     target: Path,
-    shop: Workshop,
+    session: DuckDBSession,
     *,
     packages: tuple[str, ...] = (),
     memory: int,
@@ -302,7 +304,7 @@ def write_in_child(
                 memory=memory,
                 seconds=seconds,
                 n_bytes=room_in(folder),
-                look=lambda: shop.bar.share(-1.0),
+                look=lambda: session.bar.share(-1.0),
             )
     except ChildFailed as failure:
         if failure.want == "nothing":
@@ -320,25 +322,25 @@ def write_in_child(
 def copy_all(
     stream: IO[AnyStr],
     out: IO[AnyStr],
-    shop: Workshop,
+    session: DuckDBSession,
     done: Callable[[], float],
     stage: str = "unpacking",
 ) -> None:
     """Copy a stream to its end, telling how far it is."""
-    shop.stage(stage)
+    session.stage(stage)
     while block := stream.read(_BLOCK):
         out.write(block)
-        shop.bar.share(done())
+        session.bar.share(done())
 
 
-def _staged(path: Path, packing: str, shop: Workshop) -> Path:
+def _staged(path: Path, packing: str, session: DuckDBSession) -> Path:
     """Give a path the database will not take for a pattern, with the ending by which it knows Zstandard."""
     absolute = path.absolute()
     # A name of bytes that are no text is nothing that a library could open.
     is_plain = not glob.has_magic(str(absolute)) and str(absolute).isprintable()
     if is_plain and (not packing or path.suffix.lower() == packing):
         return absolute
-    target = shop.place(packing or path.suffix)
+    target = session.place(packing or path.suffix)
     try:
         target.symlink_to(absolute)
     except OSError:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.arrays import Array, encode_codes, encode_numbers, register
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings
@@ -16,26 +16,26 @@ from unless.errors import DataError
 from unless.runtime.memory import check_columns
 
 
-def open_frame(frame: Any, shop: Workshop, how: Settings) -> Source | None:
+def open_frame(frame: Any, session: DuckDBSession, how: Settings) -> Source | None:
     """Open a DataFrame or Arrow object; None if it is neither."""
     import narwhals.dependencies as known
 
     if known.is_polars_lazyframe(frame):
         frame = frame.collect()
     if known.is_dask_dataframe(frame):
-        return _open_dask(frame, shop, how)
+        return _open_dask(frame, session, how)
     if known.is_pandas_like_dataframe(frame):
-        return _open_pandas(frame, shop, how)
+        return _open_pandas(frame, session, how)
     if known.is_polars_dataframe(frame) or known.is_pyarrow_table(frame):
-        return _open_arrow(frame, shop, how)
+        return _open_arrow(frame, session, how)
     if known.is_into_series(frame):
         raise DataError("The table has a single column, so there is nothing to relate; give two or more.")
     if hasattr(frame, "__arrow_c_stream__"):
-        return _open_stream(frame, shop, how)
+        return _open_stream(frame, session, how)
     return None
 
 
-def _open_pandas(frame: Any, shop: Workshop, how: Settings) -> Source:
+def _open_pandas(frame: Any, session: DuckDBSession, how: Settings) -> Source:
     names = outer_names(frame.columns, "the DataFrame")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     encoded = [
@@ -44,16 +44,16 @@ def _open_pandas(frame: Any, shop: Workshop, how: Settings) -> Source:
         for position, name in enumerate(names)
         if how.wants(name)
     ]
-    return register(encoded, names, shop)
+    return register(encoded, names, session)
 
 
-def _open_dask(frame: Any, shop: Workshop, how: Settings) -> Source:
+def _open_dask(frame: Any, session: DuckDBSession, how: Settings) -> Source:
     """Collapse a table on its cluster and open its distinct rows, with their numbers and first places."""
     names = outer_names(frame.columns, "the DataFrame")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     wanted = {name: place for place, name in enumerate(names) if how.wants(name)}
     if not wanted:
-        return register([], names, shop)
+        return register([], names, session)
     # What is cut or merged here may become few rows; anything else is as many here as it was there.
     limit = None if how.bins or how.rare else how.max_memory
     found = collapse_partitions(frame[[frame.columns[place] for place in wanted.values()]], limit)
@@ -62,7 +62,7 @@ def _open_dask(frame: Any, shop: Workshop, how: Settings) -> Source:
         for position, (name, place) in enumerate(wanted.items())
     ]
     beside = {"times": found.times, "place": found.places}
-    return replace(register(encoded, names, shop, beside), times="times", place="place")
+    return replace(register(encoded, names, session, beside), times="times", place="place")
 
 
 def _encode_series(name: str, column: str, series: Any, *, numeric: bool) -> tuple[Field, Array]:
@@ -113,23 +113,23 @@ class ArrowStream:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def _open_arrow(table: Any, shop: Workshop, how: Settings) -> Source:
+def _open_arrow(table: Any, session: DuckDBSession, how: Settings) -> Source:
     names = outer_names(_names(table), "the table")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
     stream = ArrowStream(table)
-    shop.register("given", stream)
+    session.register("given", stream)
     declared = [_declared(table, position) for position in range(len(names))]
-    return _typed("given", names, declared, shop, (stream, table))
+    return _typed("given", names, declared, session, (stream, table))
 
 
-def _open_stream(table: Any, shop: Workshop, how: Settings) -> Source:
+def _open_stream(table: Any, session: DuckDBSession, how: Settings) -> Source:
     """Copy what may be readable only once into the database, where it can spill to disk."""
-    shop.register("stream", ArrowStream(table))
-    described = shop.rows("describe stream")
+    session.register("stream", ArrowStream(table))
+    described = session.rows("describe stream")
     names = outer_names([row[0] for row in described], "the table")
     check_columns(len(names), sum(map(how.wants, names)), how.max_memory)
-    shop.run("create temp table given as select * from stream")
-    return _typed("given", names, [(None, False, False)] * len(names), shop, ())
+    session.run("create temp table given as select * from stream")
+    return _typed("given", names, [(None, False, False)] * len(names), session, ())
 
 
 def _names(table: Any) -> Iterable[object]:
@@ -159,9 +159,13 @@ def _declared(table: Any, position: int) -> Declared:
 
 
 def _typed(
-    relation: str, names: tuple[str, ...], declared: list[Declared], shop: Workshop, held: tuple[object, ...]
+    relation: str,
+    names: tuple[str, ...],
+    declared: list[Declared],
+    session: DuckDBSession,
+    held: tuple[object, ...],
 ) -> Source:
-    types = [row[1] for row in shop.rows(f"describe {relation}")]
+    types = [row[1] for row in session.rows(f"describe {relation}")]
     fields = []
     for position, (name, kind, (levels, ordered, said)) in enumerate(
         zip(names, types, declared, strict=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unless.data.domain import shorten
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.files import TableFile, write_in_child
 from unless.data.labelled_rows import READERS, needs_pyreadstat
 from unless.data.settings import Settings
@@ -22,12 +22,12 @@ _MOST_ABOUT = 2**26
 _ALONE = 2**27
 
 
-def open_labelled(file: TableFile, shop: Workshop, how: Settings) -> Source:
+def open_labelled(file: TableFile, session: DuckDBSession, how: Settings) -> Source:
     """Let a child process write the rows as CSV, and open that with the labels of its values."""
     if find_spec("pyreadstat") is None:
         raise needs_pyreadstat(file.title)
-    target = shop.place(".csv")
-    shop.stage("reading the file")
+    target = session.place(".csv")
+    session.stage("reading the file")
     write_in_child(
         "unless.data.labelled_rows:write_rows",
         {
@@ -38,7 +38,7 @@ def open_labelled(file: TableFile, shop: Workshop, how: Settings) -> Source:
             "encoding": how.encoding,
         },
         target,
-        shop,
+        session,
         packages=("pyreadstat", "numpy", "narwhals"),
         memory=how.max_memory + _ALONE,
         # Packed rows become more; a large file is begun again for every chunk.

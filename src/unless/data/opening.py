@@ -11,7 +11,7 @@ from unless.data.arff import open_arff
 from unless.data.arrays import as_array, open_array, open_columns, open_records
 from unless.data.delimited import open_delimited
 from unless.data.domain import shorten
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.excel import open_excel
 from unless.data.files import TableFile, find_files, prepare
 from unless.data.frames import open_frame
@@ -23,28 +23,28 @@ from unless.data.structured import open_json, open_parquet
 from unless.errors import DataError, SettingError
 
 
-def open_source(source: Any, shop: Workshop, how: Settings) -> Source:
+def open_source(source: Any, session: DuckDBSession, how: Settings) -> Source:
     """Open a path, a query, a frame, an array or a plain Python table, and lock the database on it."""
     found = _files(source)
     if how.sheet is not None and not found:
         raise SettingError(f"sheet={how.sheet!r} is for spreadsheets, and the table is none; leave it out.")
     if isinstance(source, Query):
-        return open_query(source, shop, how)
+        return open_query(source, session, how)
     if is_relation(source):
-        return open_relation(source, shop, how)
+        return open_relation(source, session, how)
     if found:
-        return _open_files([prepare(one, shop) for one in found], shop, how)
+        return _open_files([prepare(one, session) for one in found], session, how)
     if isinstance(source, np.ndarray):
-        opened: Source | None = open_array(source, shop, how)
+        opened: Source | None = open_array(source, session, how)
     else:
-        opened = open_frame(source, shop, how) or _open_python(source, shop, how)
+        opened = open_frame(source, session, how) or _open_python(source, session, how)
     if opened is None:
         refuse_connection(source)
         raise DataError(
             f"An object of type {type(source).__name__} cannot be read; give a path, a DataFrame, an Arrow "
             "table or an array."
         )
-    shop.lock()
+    session.lock()
     return opened
 
 
@@ -60,17 +60,17 @@ def _is_open_file(source: Any) -> bool:
     return callable(getattr(source, "read", None)) and callable(getattr(source, "readable", None))
 
 
-def _open_python(source: Any, shop: Workshop, how: Settings) -> Source | None:
+def _open_python(source: Any, session: DuckDBSession, how: Settings) -> Source | None:
     if isinstance(source, Mapping):
-        return open_columns(source, shop, how)
+        return open_columns(source, session, how)
     if isinstance(source, list | tuple):
-        return open_records(source, shop, how)
+        return open_records(source, session, how)
     array = as_array(source)
-    return None if array is None else open_array(array, shop, how)
+    return None if array is None else open_array(array, session, how)
 
 
-def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source:
-    shop.title = files[0].title
+def _open_files(files: list[TableFile], session: DuckDBSession, how: Settings) -> Source:
+    session.title = files[0].title
     formats = {one.format for one in files}
     if len(formats) > 1:
         raise DataError(
@@ -87,14 +87,16 @@ def _open_files(files: list[TableFile], shop: Workshop, how: Settings) -> Source
                 f"Files such as {files[0].title} are read one at a time; name one of the {len(files):,}."
             )
         # Before the database is made: a child process is started from a small parent.
-        opened = _ONE_BY_ONE[form](files[0], shop, how)
-        shop.lock()
+        opened = _ONE_BY_ONE[form](files[0], session, how)
+        session.lock()
         return opened
-    shop.lock(one.path for one in files)
-    return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](files, shop, how)
+    session.lock(one.path for one in files)
+    return {"delimited": open_delimited, "parquet": open_parquet, "json": open_json}[form](
+        files, session, how
+    )
 
 
-_ONE_BY_ONE: dict[str, Callable[[TableFile, Workshop, Settings], Source]] = {
+_ONE_BY_ONE: dict[str, Callable[[TableFile, DuckDBSession, Settings], Source]] = {
     "arff": open_arff,
     "excel": open_excel,
     "database": open_database,

@@ -10,7 +10,7 @@ from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked,
 from unless.data.cutting import format_cuts, n_groups
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.holes import Holes, decide_holes, is_skipped, may_be_skipped, told
 from unless.data.labels import sort_labels
 from unless.data.opening import choose_columns, open_source, row_numbers
@@ -132,34 +132,38 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     with (
         memory_errors_explained(),
         progress("Preparing", show_progress, after=BAR_DELAY) as bar,
-        Workshop(how.max_memory, bar) as shop,
+        DuckDBSession(how.max_memory, bar) as session,
     ):
-        opened, plan, _ = make_plan(open_source(source, shop, how), shop, how)
+        opened, plan, _ = make_plan(open_source(source, session, how), session, how)
         return replace(plan, notes=(*opened.notes, *plan.notes))
 
 
-def make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
+def make_plan(
+    source: Source, session: DuckDBSession, how: Settings
+) -> tuple[Source, Plan, dict[str, Profile]]:
     """Make the plan of an open table; one that the database refuses is made again from a cleaned copy."""
     _check_names(source, how)
     choose_columns(source, how, usable=False)
     try:
-        return _make_plan(source, shop, how)
+        return _make_plan(source, session, how)
     except DataError:
         if source.repair is None:
             raise
-        return _make_plan(source.repair(), shop, how)
+        return _make_plan(source.repair(), session, how)
 
 
-def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
+def _make_plan(
+    source: Source, session: DuckDBSession, how: Settings
+) -> tuple[Source, Plan, dict[str, Profile]]:
     asked = [name for name in how.columns or source.names if name != how.count_column]
     asked += [name for name in how.design.values() if name not in asked]
     fields = [source.field(name) for name in asked]
-    shop.stage("looking at the columns")
+    session.stage("looking at the columns")
     numbers = [name for name in row_numbers(source) if how.columns is None]
     looked = [one for one in fields if one.name not in how.exclude and one.name not in numbers]
     count = how.count_column or next((name for name, role in how.roles.items() if role == "count"), None)
     weight = source.times if count is None else _count_sql(source, source.field(count))
-    found = profile(source, looked, how, shop, weight)
+    found = profile(source, looked, how, session, weight)
     if not any(one.n_rows for one in found.values()):
         if fields and not looked:
             raise DataError("There is nothing to relate, as every column is left out; exclude fewer columns.")
@@ -168,21 +172,21 @@ def _make_plan(source: Source, shop: Workshop, how: Settings) -> tuple[Source, P
         if count is not None:
             lines[count] = PlanLine(name=count, role="count", kept=False, why=AS_ASKED)
         return source, Plan(tuple(lines.values())), found
-    source = _read_numerals(source, found, how, shop, weight)
-    if count is None and (name := _find_count(source, found, how, shop)) is not None:
+    source = _read_numerals(source, found, how, session, weight)
+    if count is None and (name := _find_count(source, found, how, session)) is not None:
         count = name
         weight = _count_sql(source, source.field(name))
         others = [source.field(one.name) for one in looked if one.name != name]
-        found |= profile(source, others, how, shop, weight)
+        found |= profile(source, others, how, session, weight)
     lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
     _one_weight(lines, how)
     if how.count_column is not None:
         lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
-    source = _without_no_answers(source, lines, found, how, shop, weight)
-    lines |= _joined(source, lines, found, how, shop)
-    _keep_apart(source, lines, found, how, shop)
+    source = _without_no_answers(source, lines, found, how, session, weight)
+    lines |= _joined(source, lines, found, how, session)
+    _keep_apart(source, lines, found, how, session)
     lines = _at_least_two(lines, found)
-    missing, lines = _missing(source, lines, found, how, shop, count)
+    missing, lines = _missing(source, lines, found, how, session, count)
     n_rows = next(iter(found.values())).n_rows if found else 0
     plan = Plan(tuple(_in_place(source.names, lines)), tuple(_notes(lines, found)), n_rows, missing)
     return source, plan, found
@@ -199,7 +203,7 @@ def _in_place(names: Sequence[str], lines: Mapping[str, PlanLine]) -> Iterator[P
 
 
 def _read_numerals(
-    source: Source, found: dict[str, Profile], how: Settings, shop: Workshop, weight: str
+    source: Source, found: dict[str, Profile], how: Settings, session: DuckDBSession, weight: str
 ) -> Source:
     """Put numbers in the place of columns of text that hold them, where they are more than a few."""
     read = []
@@ -209,10 +213,10 @@ def _read_numerals(
         asked = how.roles.get(name) == "number" or name in how.bins
         if not asked and (name in how.roles or one.n_rows < FEW_ROWS or one.n_values <= NATURAL_VALUES):
             continue
-        source = with_numbers(source, one.field, one.numerals.written, how, shop)
+        source = with_numbers(source, one.field, one.numerals.written, how, session)
         read.append(name)
     if read:
-        for name, one in profile(source, [source.field(name) for name in read], how, shop, weight).items():
+        for name, one in profile(source, [source.field(name) for name in read], how, session, weight).items():
             one.numerals = found[name].numerals
             found[name] = one
     return source
@@ -223,16 +227,16 @@ def _without_no_answers(
     lines: Mapping[str, PlanLine],
     found: dict[str, Profile],
     how: Settings,
-    shop: Workshop,
+    session: DuckDBSession,
     weight: str,
 ) -> Source:
     """Count answers that are no place on a scale as missing."""
     aside = [line for line in lines.values() if line.no_answers]
     for line in aside:
         shape = Shape(line.name, line.levels, missing=line.no_answers)
-        source = with_labels(source, source.field(line.name), shape, how, shop)
+        source = with_labels(source, source.field(line.name), shape, how, session)
     if aside:
-        found |= profile(source, [source.field(line.name) for line in aside], how, shop, weight)
+        found |= profile(source, [source.field(line.name) for line in aside], how, session, weight)
     return source
 
 
@@ -282,7 +286,9 @@ def _one_weight(lines: dict[str, PlanLine], how: Settings) -> None:
             lines[name] = PlanLine(name=name, role="excluded", kept=False, why=why)
 
 
-def _find_count(source: Source, found: Mapping[str, Profile], how: Settings, shop: Workshop) -> str | None:
+def _find_count(
+    source: Source, found: Mapping[str, Profile], how: Settings, session: DuckDBSession
+) -> str | None:
     """Find the column that counts the rows of a contingency table.
 
     It is called so, it holds whole numbers, and the other columns, categories all, differ in every row.
@@ -299,14 +305,18 @@ def _find_count(source: Source, found: Mapping[str, Profile], how: Settings, sho
         if len(used) < 2 or not plain or one.n_rows < 4:
             continue
         listed = ", ".join(other.field.column for other in used)
-        n_distinct = shop.value(f"select count(*) from (select distinct {listed} from {source.relation})")
+        n_distinct = session.value(f"select count(*) from (select distinct {listed} from {source.relation})")
         if n_distinct == one.n_rows:
             return name
     return None
 
 
 def _keep_apart(
-    source: Source, lines: dict[str, PlanLine], found: Mapping[str, Profile], how: Settings, shop: Workshop
+    source: Source,
+    lines: dict[str, PlanLine],
+    found: Mapping[str, Profile],
+    how: Settings,
+    session: DuckDBSession,
 ) -> None:
     """Leave out copies of numbers, and cut numbers where columns that they tell change."""
     if how.columns is not None:
@@ -324,7 +334,7 @@ def _keep_apart(
         and found[name].labels is not None
         and name not in {**how.roles, **how.levels}
     ]
-    for relation in find_relations(source, numbers, few, how, shop):
+    for relation in find_relations(source, numbers, few, how, session):
         name, tells = relation.column, relation.source
         if not relation.steps:
             role = "copy" if relation.is_copy else "function"
@@ -379,7 +389,7 @@ def _missing(
     lines: dict[str, PlanLine],
     found: Mapping[str, Profile],
     how: Settings,
-    shop: Workshop,
+    session: DuckDBSession,
     count: str | None,
 ) -> tuple[str, dict[str, PlanLine]]:
     """Decide what is done with missing values, unless somebody said."""
@@ -390,10 +400,10 @@ def _missing(
     ]
     if how.missing != "auto" or not kept:
         return "", lines
-    holes = _patterns(source, [found[name] for name in kept], how, shop, count)
+    holes = _patterns(source, [found[name] for name in kept], how, session, count)
     forced = [name for name in kept if lines[name].missing]
     holed = [found[name] for name in may_be_skipped(kept, holes) if name not in forced]
-    skipped = _skipped(source, holed, lines, found, how, shop, count)
+    skipped = _skipped(source, holed, lines, found, how, session, count)
     policy = decide_holes(kept, holes, [*forced, *skipped])
     changed = dict(lines)
     for name in policy.levels:
@@ -402,7 +412,7 @@ def _missing(
 
 
 def _patterns(
-    source: Source, holed: Sequence[Profile], how: Settings, shop: Workshop, count: str | None
+    source: Source, holed: Sequence[Profile], how: Settings, session: DuckDBSession, count: str | None
 ) -> Holes:
     """Count the rows by the columns that they lack; beyond the first sixteen, the rest count as the last."""
     ranked = sorted(holed, key=lambda one: (-one.n_missing, one.name))
@@ -413,7 +423,7 @@ def _patterns(
     names = [one.name for one in [*tracked, *rest[:1]]]
     listed = ", ".join(f"({flag}) as m{place}" for place, flag in enumerate(flags))
     weight = source.times if count is None else _count_sql(source, source.field(count))
-    rows = shop.rows(f"select {listed}, sum({weight})::BIGINT from {source.relation} group by all")
+    rows = session.rows(f"select {listed}, sum({weight})::BIGINT from {source.relation} group by all")
     patterns: Counter[frozenset[str]] = Counter()
     for *lacks, n in rows:
         patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
@@ -426,7 +436,7 @@ def _skipped(
     lines: Mapping[str, PlanLine],
     found: Mapping[str, Profile],
     how: Settings,
-    shop: Workshop,
+    session: DuckDBSession,
     count: str | None,
 ) -> list[str]:
     """Return the columns that (nearly) all rows with some level of another column lack.
@@ -443,7 +453,7 @@ def _skipped(
     known = ", ".join(f"sum(case when h{place} then 0 else w end)::BIGINT" for place in range(len(holed)))
     shown = ", ".join(f"y{place}" for place in range(len(keys)))
     sets = ", ".join(f"(y{place})" for place in range(len(keys)))
-    rows = shop.rows(
+    rows = session.rows(
         f"select coalesce({shown}, '') as label, sum(w)::BIGINT, {known} "
         f"from (select {', '.join(inner)}, {weight} as w from {source.relation}) "
         f"group by grouping sets ({sets})"
@@ -539,7 +549,11 @@ def _holds_several(one: Profile) -> bool:
 
 
 def _joined(
-    source: Source, lines: Mapping[str, PlanLine], found: Mapping[str, Profile], how: Settings, shop: Workshop
+    source: Source,
+    lines: Mapping[str, PlanLine],
+    found: Mapping[str, Profile],
+    how: Settings,
+    session: DuckDBSession,
 ) -> dict[str, PlanLine]:
     """Join sets of columns of yes and no into one each: those asked for, and those that are one column."""
     changed: dict[str, PlanLine] = {}
@@ -547,7 +561,7 @@ def _joined(
     sets = [(name, columns, AS_ASKED) for name, columns in how.join.items()]
     if how.columns is None:
         found_sets = _one_hot(
-            source, [one for one in _boxes(lines, found, how) if one.name not in taken], shop
+            source, [one for one in _boxes(lines, found, how) if one.name not in taken], session
         )
         sets += [(name, columns, "exactly one is yes in each row") for name, columns in found_sets]
     for stem, columns, why in sets:
@@ -556,7 +570,7 @@ def _joined(
             _check_boxes(stem, columns, found)
         name = stem if stem not in source.names else f"{stem} (joined)"
         levels = joined_levels(name, columns)
-        if asked and _some_row_ticks_none(source, columns, shop):
+        if asked and _some_row_ticks_none(source, columns, session):
             levels = (*levels, NONE)
         changed[name] = PlanLine(name=name, role="category", levels=levels, columns=tuple(columns), why=why)
         for column in columns:
@@ -574,9 +588,9 @@ def _check_boxes(name: str, columns: Sequence[str], found: Mapping[str, Profile]
             )
 
 
-def _some_row_ticks_none(source: Source, columns: Sequence[str], shop: Workshop) -> bool:
+def _some_row_ticks_none(source: Source, columns: Sequence[str], session: DuckDBSession) -> bool:
     none = " and ".join(f"not {ticked_sql(source.field(column))}" for column in columns)
-    return bool(shop.value(f"select count(*) from {source.relation} where {none}"))
+    return bool(session.value(f"select count(*) from {source.relation} where {none}"))
 
 
 def is_box(one: Profile) -> bool:
@@ -597,7 +611,9 @@ def _boxes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile], how: Set
     ]
 
 
-def _one_hot(source: Source, boxes: Sequence[Profile], shop: Workshop) -> list[tuple[str, tuple[str, ...]]]:
+def _one_hot(
+    source: Source, boxes: Sequence[Profile], session: DuckDBSession
+) -> list[tuple[str, tuple[str, ...]]]:
     """Find sets of columns of yes and no, called alike, of which exactly one is yes in every row."""
     groups: dict[str, list[Profile]] = {}
     for one in boxes:
@@ -612,7 +628,7 @@ def _one_hot(source: Source, boxes: Sequence[Profile], shop: Workshop) -> list[t
         if len(names) < _LEAST_ONE_HOT or taken & set(names) or ones != members[0].n_rows:
             continue
         total = " + ".join(f"{ticked_sql(one.field)}::INTEGER" for one in members)
-        if not shop.value(f"select count(*) from {source.relation} where {total} <> 1"):
+        if not session.value(f"select count(*) from {source.relation} where {total} <> 1"):
             sets.append((stem, tuple(names)))
             taken.update(names)
     return sets

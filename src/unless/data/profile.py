@@ -17,7 +17,7 @@ import numpy.typing as npt
 from unless.data.choices import LEAST_SEVERAL, SEPARATORS, Choices, find_choices
 from unless.data.cutting import Numbers
 from unless.data.domain import Kind
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
 from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
 from unless.data.settings import DAY_FIRST, Settings
@@ -111,53 +111,58 @@ class Profile:
 
 
 def profile(
-    source: Source, fields: Sequence[Field], how: Settings, shop: Workshop, weight: str
+    source: Source, fields: Sequence[Field], how: Settings, session: DuckDBSession, weight: str
 ) -> dict[str, Profile]:
     """Look at all columns; `weight` is the SQL of how many rows a row of the relation stands for."""
     stored = [one for one in fields if one.form not in ("code", "unusable")]
-    n_rows, about = _count_values(source, stored, shop, weight)
+    n_rows, about = _count_values(source, stored, session, weight)
     found = {one.name: Profile(one, n_rows) for one in fields}
     if not n_rows:
         return found
     for one in fields:
         if one.form == "code":
-            _take_labels(found[one.name], _code_counts(source, one, weight, shop), how)
+            _take_labels(found[one.name], _code_counts(source, one, weight, session), how)
     for start in range(0, len(stored), _BLOCK):
         block = [found[one.name] for one in stored[start : start + _BLOCK]]
         few = [each for each in block if about[each.name] <= LISTED]
-        for each, counts in zip(few, _histograms(source, few, weight, shop), strict=True):
+        for each, counts in zip(few, _histograms(source, few, weight, session), strict=True):
             _take_labels(each, counts, how)
         many = [each for each in block if about[each.name] > LISTED]
         if many:
-            _look_closer(source, many, about, how, shop, weight)
+            _look_closer(source, many, about, how, session, weight)
     return found
 
 
 def _count_values(
-    source: Source, stored: Sequence[Field], shop: Workshop, weight: str
+    source: Source, stored: Sequence[Field], session: DuckDBSession, weight: str
 ) -> tuple[int, dict[str, int]]:
     """Count the rows, and about how many values each column has."""
     wanted = [f"coalesce(try_cast(sum({weight}) as BIGINT), 0)"]
     wanted += [f"approx_count_distinct({one.column})" for one in stored]
-    n_rows, *about = shop.row(f"select {', '.join(wanted)} from {source.relation}")
+    n_rows, *about = session.row(f"select {', '.join(wanted)} from {source.relation}")
     return int(n_rows), {one.name: int(n) for one, n in zip(stored, about, strict=True)}
 
 
 def _look_closer(
-    source: Source, many: list[Profile], about: Mapping[str, int], how: Settings, shop: Workshop, weight: str
+    source: Source,
+    many: list[Profile],
+    about: Mapping[str, int],
+    how: Settings,
+    session: DuckDBSession,
+    weight: str,
 ) -> None:
     """Look at columns whose values are too many to be listed."""
     for one in many:
         one.n_values = about[one.name]
-    _sum_up(source, many, how, shop, weight)
-    _count_exactly(source, many, how, shop)
+    _sum_up(source, many, how, session, weight)
+    _count_exactly(source, many, how, session)
     _find_quantiles(
-        source, [one for one in many if one.is_number and not _numbers_rows(one, how)], how, shop, weight
+        source, [one for one in many if one.is_number and not _numbers_rows(one, how)], how, session, weight
     )
     dated = [one for one in many if one.formats and not one.is_number]
-    _look_at_dates(source, dated, how, shop, weight)
+    _look_at_dates(source, dated, how, session, weight)
     texts = [one for one in many if not one.is_number and not one.formats and not one.is_code]
-    _look_at_texts(source, [one for one in texts if not _is_typed(one.field)], how, shop, weight)
+    _look_at_texts(source, [one for one in texts if not _is_typed(one.field)], how, session, weight)
 
 
 # Different texts of a column, at most, in which several answers are looked for, and ways of writing numbers.
@@ -165,7 +170,7 @@ _MOST_TEXTS, _MOST_SIGNATURES = 2**16, 1000
 
 
 def _look_at_texts(
-    source: Source, texts: Sequence[Profile], how: Settings, shop: Workshop, weight: str
+    source: Source, texts: Sequence[Profile], how: Settings, session: DuckDBSession, weight: str
 ) -> None:
     """Find columns of text that hold numbers with signs, or several answers in a cell."""
     if not texts:
@@ -175,17 +180,17 @@ def _look_at_texts(
     if unknown:
         inner = ", ".join(f"{text_or_null(one.field, how)} as t{place}" for place, one in enumerate(unknown))
         wanted = ", ".join(_signs_sql(f"t{place}") for place in range(len(unknown)))
-        found = shop.row(f"select {wanted} from (select {inner}, {weight} as w from {source.relation})")
+        found = session.row(f"select {wanted} from (select {inner}, {weight} as w from {source.relation})")
         for one, signs in zip(unknown, found, strict=True):
             one.signs = tuple(signs)
     for one in texts:
         n_numbers, n_several, n_codes = one.signs or (0, 0, 0)
         if n_numbers >= MOST_CELLS * one.n_present and not n_codes:
-            _find_numerals(source, one, how, shop, weight)
+            _find_numerals(source, one, how, session, weight)
         elif (n_several and n_several >= LEAST_SEVERAL * one.n_present) or how.roles.get(
             one.name
         ) == "choices":
-            _find_choices(source, one, how, shop, weight)
+            _find_choices(source, one, how, session, weight)
 
 
 def _signs_sql(text: str) -> str:
@@ -198,11 +203,11 @@ def _signs_sql(text: str) -> str:
     )
 
 
-def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, weight: str) -> None:
+def _find_numerals(source: Source, one: Profile, how: Settings, session: DuckDBSession, weight: str) -> None:
     """Find out how numbers are written, by texts with all digits alike, which are few."""
     text = text_or_null(one.field, how)
     relation = f"(select {text} as t, {weight} as w from {source.relation}) where t is not null"
-    signatures = shop.rows(
+    signatures = session.rows(
         f"select {signature_sql('t')} as s, sum(w)::BIGINT from {relation} group by 1 order by 1 "
         f"limit {_MOST_SIGNATURES}"
     )
@@ -211,11 +216,11 @@ def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, 
         one.is_signed = found is None
         return
     number = number_in_sql("t", found.written)
-    strays = shop.rows(
+    strays = session.rows(
         f"select t, sum(w)::BIGINT from {relation} and ({number}) is null group by 1 order by 2 desc, 1 "
         "limit 100"
     )
-    limits = shop.rows(
+    limits = session.rows(
         f"select distinct t from {relation} and t[1] in ('<', '>', '≤', '≥') and ({number}) is not null "
         "order by 1 limit 100"
     )
@@ -227,8 +232,8 @@ def _find_numerals(source: Source, one: Profile, how: Settings, shop: Workshop, 
     )
 
 
-def _find_choices(source: Source, one: Profile, how: Settings, shop: Workshop, weight: str) -> None:
-    rows = shop.rows(
+def _find_choices(source: Source, one: Profile, how: Settings, session: DuckDBSession, weight: str) -> None:
+    rows = session.rows(
         f"select t, sum(w)::BIGINT from (select {text_or_null(one.field, how)} as t, {weight} as w "
         f"from {source.relation}) where t is not null group by 1 order by 1 limit {_MOST_TEXTS + 1}"
     )
@@ -237,8 +242,8 @@ def _find_choices(source: Source, one: Profile, how: Settings, shop: Workshop, w
         one.choices = find_choices({text: int(n) for text, n in rows}, is_asked=asked)
 
 
-def _code_counts(source: Source, one: Field, weight: str, shop: Workshop) -> dict[str, int]:
-    rows = shop.rows(
+def _code_counts(source: Source, one: Field, weight: str, session: DuckDBSession) -> dict[str, int]:
+    rows = session.rows(
         f"select {one.column}, sum({weight})::BIGINT from {source.relation} where {one.column} >= 0 "
         "group by 1"
     )
@@ -283,9 +288,9 @@ def _is_typed(one: Field) -> bool:
     return one.form in ("integer", "float", "decimal")
 
 
-def _sum_up(source: Source, block: list[Profile], how: Settings, shop: Workshop, weight: str) -> None:
+def _sum_up(source: Source, block: list[Profile], how: Settings, session: DuckDBSession, weight: str) -> None:
     """Count values, numbers and dates, in columns where the first rows do not refute them."""
-    heads = _heads(source, block, how, shop)
+    heads = _heads(source, block, how, session)
     raw, inner, outer = [], [], []
     for place, one in enumerate(block):
         head = heads[place]
@@ -307,7 +312,7 @@ def _sum_up(source: Source, block: list[Profile], how: Settings, shop: Workshop,
             inner.append(f"t{place}")
         outer.append(_sums(place, one, weight))
     table = f"(select {', '.join(raw)}, {weight} as w from {source.relation})"
-    found = iter(shop.row(f"select {', '.join(outer)} from (select {', '.join(inner)}, w from {table})"))
+    found = iter(session.row(f"select {', '.join(outer)} from (select {', '.join(inner)}, w from {table})"))
     for one in block:
         _take_sums(one, found)
 
@@ -316,9 +321,9 @@ def _has_signs(head: Collection[str]) -> bool:
     return bool(head) and all(_SIGNED.fullmatch(text.strip()) for text in head)
 
 
-def _heads(source: Source, block: list[Profile], how: Settings, shop: Workshop) -> list[list[str]]:
+def _heads(source: Source, block: list[Profile], how: Settings, session: DuckDBSession) -> list[list[str]]:
     wanted = ", ".join(f"{text_or_null(one.field, how)} as h{place}" for place, one in enumerate(block))
-    rows = shop.rows(f"select {wanted} from {source.relation} limit {HEAD}")
+    rows = session.rows(f"select {wanted} from {source.relation} limit {HEAD}")
     return [[row[place] for row in rows if row[place] is not None] for place in range(len(block))]
 
 
@@ -376,7 +381,7 @@ def _take_sums(one: Profile, found: Iterable[Any]) -> None:
 
 
 def _histograms(
-    source: Source, few: Sequence[Profile], weight: str, shop: Workshop
+    source: Source, few: Sequence[Profile], weight: str, session: DuckDBSession
 ) -> list[Mapping[str, int]]:
     if not few:
         return []
@@ -384,11 +389,11 @@ def _histograms(
         held = {one.name: array for one in few if (array := _held(source, one.field)) is not None}
         asked = [one for one in few if one.name not in held]
         wanted = ", ".join(f"histogram({one.field.column}::VARCHAR)" for one in asked)
-        counted = iter(shop.row(f"select {wanted} from {source.relation}") if asked else ())
+        counted = iter(session.row(f"select {wanted} from {source.relation}") if asked else ())
         return [_count_array(held[one.name]) if one.name in held else _as_dict(next(counted)) for one in few]
     return [
         dict(
-            shop.rows(
+            session.rows(
                 f"select {one.field.column}::VARCHAR as v, sum({weight})::BIGINT from {source.relation} "
                 "group by 1 having v is not null order by 1"
             )
@@ -488,7 +493,7 @@ def _dates(totals: Mapping[str, int], written: str) -> Dates:
     return Dates(written, min(moments), max(moments), len(days), len(totals), found)
 
 
-def _count_exactly(source: Source, many: Sequence[Profile], how: Settings, shop: Workshop) -> None:
+def _count_exactly(source: Source, many: Sequence[Profile], how: Settings, session: DuckDBSession) -> None:
     """Count the values of columns that may have a different one in each row."""
     near = [
         one
@@ -501,7 +506,7 @@ def _count_exactly(source: Source, many: Sequence[Profile], how: Settings, shop:
     for start in range(0, len(near), width):
         block = near[start : start + width]
         wanted = ", ".join(f"count(distinct {text_or_null(one.field, how)})" for one in block)
-        found = shop.row(f"select {wanted} from {source.relation}")
+        found = session.row(f"select {wanted} from {source.relation}")
         for one, n_values in zip(block, found, strict=True):
             one.n_exact = one.n_values = int(n_values)
 
@@ -515,7 +520,7 @@ def _at_once(columns: Sequence[Profile]) -> int:
 
 
 def _find_quantiles(
-    source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
+    source: Source, many: Sequence[Profile], how: Settings, session: DuckDBSession, weight: str
 ) -> None:
     shares = ", ".join(f"{(step + 0.5) / QUANTILES:.5f}" for step in range(QUANTILES))
     width = _at_once(many)
@@ -525,13 +530,15 @@ def _find_quantiles(
             wanted = ", ".join(
                 f"quantile_disc({number_or_null(one.field, how)}, [{shares}])" for one in block
             )
-            for one, listed in zip(block, shop.row(f"select {wanted} from {source.relation}"), strict=True):
+            for one, listed in zip(
+                block, session.row(f"select {wanted} from {source.relation}"), strict=True
+            ):
                 values, repeats = np.unique(np.array(listed, dtype=np.float64), return_counts=True)
                 share = one.n_present / QUANTILES
                 one.numbers = Numbers(values, repeats.astype(np.float64) * share, one.is_whole)
             continue
         for one in block:
-            rows = shop.arrays(
+            rows = session.arrays(
                 f"select {number_or_null(one.field, how)} as v, sum({weight})::DOUBLE as w "
                 f"from {source.relation} group by 1 having v is not null order by 1"
             )
@@ -539,20 +546,22 @@ def _find_quantiles(
 
 
 def _look_at_dates(
-    source: Source, many: Sequence[Profile], how: Settings, shop: Workshop, weight: str
+    source: Source, many: Sequence[Profile], how: Settings, session: DuckDBSession, weight: str
 ) -> None:
     for one in many:
         written = _chosen_format(one, how)
         moment = moment_sql(text_or_null(one.field, how), written)
         relation = f"(select {moment} as m, {weight} as w from {source.relation})"
         counted = ", ".join(f"histogram({part_sql('m', part)})" for part in DATE_PARTS)
-        first, last, n_days, n_moments, *counts = shop.row(
+        first, last, n_days, n_moments, *counts = session.row(
             f"select min(m), max(m), count(distinct m::DATE), count(distinct m), {counted} from {relation}"
         )
         if weight != "1":
             counts = [
                 dict(
-                    shop.rows(f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1")
+                    session.rows(
+                        f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1"
+                    )
                 )
                 for part in DATE_PARTS
             ]

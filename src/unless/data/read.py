@@ -14,7 +14,7 @@ from unless.data.dataset import Counts, Dataset, Detail, Rows
 from unless.data.design import Design
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.drawing import fetch_design, plan_design
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.levels import NOTHING, Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
 from unless.data.opening import choose_columns, open_source, row_numbers
@@ -187,11 +187,11 @@ def _read(
 ) -> Dataset:
     is_open = how.missing == "auto"
     with memory_errors_explained(), progress("Reading", show_progress, after=BAR_DELAY) as bar:
-        with Workshop(how.max_memory, bar) as shop, shop.unchanged():
-            opened = open_source(source, shop, how)
+        with DuckDBSession(how.max_memory, bar) as session, session.unchanged():
+            opened = open_source(source, session, how)
             profiles: Mapping[str, Profile] = {}
             if decides:
-                opened, plan, profiles = make_plan(opened, shop, how)
+                opened, plan, profiles = make_plan(opened, session, how)
             if plan is not None and beside is not None:
                 plan, profiles = cut_alike(plan, beside.domain), {}
             if plan is not None:
@@ -199,7 +199,7 @@ def _read(
                 how = follow(plan, how, is_new=decides and beside is None)
             elif how.exclude:
                 how = _without(opened, how)
-            drafts, counts, notes, whole = _collapse(opened, shop, how, profiles)
+            drafts, counts, notes, whole = _collapse(opened, session, how, profiles)
         # Made of the drafts once the database has given its memory back.
         told = [*_told(plan, decides), *_other(notes, plan, decides)]
         data = _assemble(drafts, counts, told, how, bar, whole, keeps_holes=is_open)
@@ -243,42 +243,42 @@ class _Whole:
 
 
 def _collapse(
-    source: Source, shop: Workshop, how: Settings, profiles: Mapping[str, Profile]
+    source: Source, session: DuckDBSession, how: Settings, profiles: Mapping[str, Profile]
 ) -> tuple[list[Draft], Counts, list[str], _Whole | None]:
     asked = how
-    source, how = with_shapes(source, how, shop)
+    source, how = with_shapes(source, how, session)
     fields, count = choose_columns(source, how)
-    shop.stage("looking at the values")
+    session.stage("looking at the values")
     # What a plan was made of need not be counted again.
     unknown = [one for one in fields if one.name not in profiles]
     try:
-        found = survey(source, unknown, count, shop)
+        found = survey(source, unknown, count, session)
     except DataError:
         if source.repair is None:
             raise
-        source, how = with_shapes(source.repair(), asked, shop)
-        found = survey(source, unknown, count, shop)
+        source, how = with_shapes(source.repair(), asked, session)
+        found = survey(source, unknown, count, session)
     found.n_values.update({one.name: one.n_values for one in profiles.values()})
     if not found.n_rows:
         raise DataError(f"{source.title} has columns but no rows; give at least one row.")
     weight = source.times
     if count is not None:
-        check_counts(source, count, found, shop)
+        check_counts(source, count, found, session)
         weight = f"{number_sql(count)}::BIGINT * {source.times}"
-    shop.stage("looking at single columns")
-    plans = plan_columns(source, fields, weight, how, found, shop)
+    session.stage("looking at single columns")
+    plans = plan_columns(source, fields, weight, how, found, session)
     notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
     if how.columns is None and row_numbers(source):
         notes.append(f"Left out {shorten(row_numbers(source))}, which holds row numbers of pandas.")
     numbers = {name: one.numbers for name, one in profiles.items() if one.numbers is not None}
     finer = finer_plans(fields, how, numbers, found.n_rows)
     fetched = [*plans, *finer.values()]
-    drawn = plan_design(source, how, weight, shop)
-    n_distinct = collapse(source, fetched, weight, shop, drawn)
-    values, table, counts = fetch_codes(fetched, n_distinct, shop)
+    drawn = plan_design(source, how, weight, session)
+    n_distinct = collapse(source, fetched, weight, session, drawn)
+    values, table, counts = fetch_codes(fetched, n_distinct, session)
     design = None
     if drawn is not None:
-        design, there, told = fetch_design(drawn, counts, shop)
+        design, there, told = fetch_design(drawn, counts, session)
         table, counts = table[there], counts[there]
         # Weights are added up in one order, whatever that of the rows was.
         order = np.lexsort([design.squares, design.weights, *design.keys(), *table.T[::-1]])
@@ -300,7 +300,7 @@ def _collapse(
     whole = _Whole([draft.codes for draft in drafts], counts, groups, design)
     counts, done = apply_policy(drafts, counts, how)
     for draft in drafts:
-        _check_known(source, draft, shop, how)
+        _check_known(source, draft, session, how)
     is_needed = design is not None or bool(groups) or int(counts.sum()) < int(whole.counts.sum())
     return drafts, counts, [*notes, *done], whole if is_needed else None
 
@@ -394,14 +394,14 @@ def _constant(data: Dataset) -> list[str]:
     return [f"Columns {shorten(still)} show a single level each; they are kept and linked to nothing."]
 
 
-def _check_known(source: Source, draft: Draft, shop: Workshop, how: Settings) -> None:
+def _check_known(source: Source, draft: Draft, session: DuckDBSession, how: Settings) -> None:
     given = how.levels.get(draft.name)
     if given is None:
         return
     unknown = [label for label in draft.seen() if label not in given]
     if unknown:
         label = min(unknown)
-        row = find_row(source, draft.field, draft.raw[draft.labels.index(label)], shop)
+        row = find_row(source, draft.field, draft.raw[draft.labels.index(label)], session)
         where = f" (row {row:,})" if row else ""
         listed = "the levels given by ordered=" if draft.name in how.ordered else "its levels="
         raise UnknownLevel(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.cutting import roundest
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.labels import sort_labels
 from unless.data.profile import Profile, number_or_null, text_or_null
 from unless.data.settings import Settings
@@ -52,7 +52,7 @@ def find_relations(
     numbers: Sequence[Profile],
     few: Sequence[Profile],
     how: Settings,
-    shop: Workshop,
+    session: DuckDBSession,
 ) -> list[Relation]:
     """Find the columns of numbers, and those of few levels, that a column of numbers tells.
 
@@ -61,9 +61,9 @@ def find_relations(
     if not numbers or (len(numbers) < 2 and not few):
         return []
     columns = [*numbers, *few]
-    table = _fetch(source, columns, {one.name for one in few}, how, shop)
+    table = _fetch(source, columns, {one.name for one in few}, how, session)
     whole = len(table[numbers[0].name]) < MORE_ROWS
-    checker = _Checker(source, how, shop, table, whole)
+    checker = _Checker(source, how, session, table, whole)
     found: list[Relation] = []
     told: set[str] = set()
     for place, one in enumerate(numbers):
@@ -86,7 +86,7 @@ def find_relations(
 
 
 def _fetch(
-    source: Source, columns: Sequence[Profile], few: Set[str], how: Settings, shop: Workshop
+    source: Source, columns: Sequence[Profile], few: Set[str], how: Settings, session: DuckDBSession
 ) -> dict[str, Floats]:
     """Return the first rows: numbers, and positions among the sorted labels of columns of few levels."""
     wanted = []
@@ -98,7 +98,7 @@ def _fetch(
         else:
             value = text_or_null(one.field, how)
         wanted.append(f"{value} as v{place}")
-    found = shop.rows(f"select {', '.join(wanted)} from {source.relation} limit {MORE_ROWS}")
+    found = session.rows(f"select {', '.join(wanted)} from {source.relation} limit {MORE_ROWS}")
     listed: dict[str, Floats] = {}
     for place, one in enumerate(columns):
         values = [row[place] for row in found]
@@ -153,7 +153,7 @@ def _rising(one: Profile, others: Sequence[Profile], table: Mapping[str, Floats]
 class _Checker:
     source: Source
     how: Settings
-    shop: Workshop
+    session: DuckDBSession
     table: Mapping[str, Floats]
     is_whole: bool
     n_checks: int = 0
@@ -202,7 +202,7 @@ class _Checker:
         self.n_checks += 1
         sign = "-" if falls else ""
         pair = f"(select {x} as x, {sign}({y}) as y from {self.source.relation})"
-        torn, broken, flat, alone, n = self.shop.row(
+        torn, broken, flat, alone, n = self.session.row(
             "select count(*) filter (where x is not null and low <> high), "
             "count(*) filter (where x is not null and low < before), "
             "count(*) filter (where x is not null and low = before), "
@@ -239,7 +239,7 @@ class _Checker:
                 return None
             self.n_checks += 1
             places = _places(column)
-            rows = self.shop.rows(
+            rows = self.session.rows(
                 f"select min(x), max(x), y from (select {number} as x, {text_or_null(one, self.how)} as y "
                 f"from {self.source.relation}) where x is not null and y is not null group by y order by y"
             )

@@ -24,7 +24,7 @@ from unless.data.choices import (
     means_none,
 )
 from unless.data.domain import Kind
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
 from unless.data.settings import MISSING_LABELS, Settings, Shape, bases_of
@@ -37,7 +37,7 @@ from unless.errors import DataError
 _TEXTS = ("words", "text", "json", "plain")
 
 
-def with_shapes(source: Source, how: Settings, shop: Workshop) -> tuple[Source, Settings]:
+def with_shapes(source: Source, how: Settings, session: DuckDBSession) -> tuple[Source, Settings]:
     """Add the columns that are made of others, and give codes the names of their groups.
 
     The shapes that are left in the settings are those that the reader still has to apply: cuts and dates.
@@ -54,29 +54,29 @@ def with_shapes(source: Source, how: Settings, shop: Workshop) -> tuple[Source, 
         before = source
         if shape.choice:
             shapes.pop(name)
-            source = _with_choice(source, name, shape, how, shop)
+            source = _with_choice(source, name, shape, how, session)
         elif shape.columns:
             shapes.pop(name)
-            source = _with_joined(source, name, shape, shop)
+            source = _with_joined(source, name, shape, session)
         elif base is None or (shape.part and name in names):
             # The table lacks the column, which is said where columns are chosen; or it has the part itself.
             shapes.pop(name)
         elif shape.missing or shape.others:
             shapes.pop(name)
-            source = with_labels(source, base, shape, how, shop)
+            source = with_labels(source, base, shape, how, session)
         else:
-            source, shapes[name] = _with_groups(source, name, base, shape, how, shop)
+            source, shapes[name] = _with_groups(source, name, base, shape, how, session)
         if source is not before:
             fields = {one.name: one for one in source.fields}
     return source, replace(how, shapes=shapes)
 
 
-def _added(source: Source, made: Field, shop: Workshop, array: Any = None) -> Source:
+def _added(source: Source, made: Field, session: DuckDBSession, array: Any = None) -> Source:
     """Add a column, or put it in the place of the one of its name."""
     held = source.held
     if array is not None:
         arrays = {**source.held[0], made.column: array}  # type: ignore[dict-item]
-        shop.register("given", arrays)
+        session.register("given", arrays)
         held = (arrays,)
     fields = [one for one in source.fields if one.name != made.name]
     names = source.names if made.name in source.names else (*source.names, made.name)
@@ -90,53 +90,53 @@ def _free_column(source: Source) -> str:
 
 
 def _with_groups(
-    source: Source, name: str, base: Field, shape: Shape, how: Settings, shop: Workshop
+    source: Source, name: str, base: Field, shape: Shape, how: Settings, session: DuckDBSession
 ) -> tuple[Source, Shape]:
     """Add a column of groups of numbers, or of a part of dates."""
     if shape.part and shape.written is None:
-        shape = replace(shape, written=_written(source, base, how, shop))
+        shape = replace(shape, written=_written(source, base, how, session))
     elif not shape.part and base.form in (*_TEXTS, "code"):
-        written = _numerals(source, base, shape, how, shop) if shape.written is None else shape.written
+        written = _numerals(source, base, shape, how, session) if shape.written is None else shape.written
         if written:
-            source = with_numbers(source, base, written, how, shop)
+            source = with_numbers(source, base, written, how, session)
             base = source.field(base.name)
     made = replace(base, name=name)
     if base.form != "code":
-        return _added(source, made, shop), shape
+        return _added(source, made, session), shape
     made, array = _recoded(source, made, shape, _free_column(source))
-    return _added(source, made, shop, array), shape
+    return _added(source, made, session, array), shape
 
 
-def with_numbers(source: Source, one: Field, written: str, how: Settings, shop: Workshop) -> Source:
+def with_numbers(source: Source, one: Field, written: str, how: Settings, session: DuckDBSession) -> Source:
     """Put the numbers that a column of text holds in its place; all other texts are missing."""
     if one.form == "code":
         numbers = [parse_number(label, written) for label in one.labels]
         lookup = np.array([*(np.nan if number is None else number for number in numbers), np.nan])
         array = lookup[source.held[0][one.column]]  # type: ignore[index]
-        return _added(source, Field(one.name, _free_column(source), "float", "float"), shop, array)
+        return _added(source, Field(one.name, _free_column(source), "float", "float"), session, array)
     if one.form not in _TEXTS:
         return source
     number = number_in_sql(text_or_null(one, how), written)
-    return _added(source, Field(one.name, number, "float", "float"), shop)
+    return _added(source, Field(one.name, number, "float", "float"), session)
 
 
-def _numerals(source: Source, base: Field, shape: Shape, how: Settings, shop: Workshop) -> str:
+def _numerals(source: Source, base: Field, shape: Shape, how: Settings, session: DuckDBSession) -> str:
     """Find out how a table writes numbers that were cut in another; nothing if it writes them plainly."""
-    texts = _first_texts(source, base, how, shop)
+    texts = _first_texts(source, base, how, session)
     if all(text in shape.levels or _number(text) is not None for text in texts):
         return ""
     found = find_numerals(texts)
     return "" if found is None or set(texts) & set(shape.levels) else found.written
 
 
-def _first_texts(source: Source, base: Field, how: Settings, shop: Workshop) -> Counter[str]:
+def _first_texts(source: Source, base: Field, how: Settings, session: DuckDBSession) -> Counter[str]:
     if base.form == "code":
         return Counter(label.strip() for label in base.labels if label.strip())
-    rows = shop.rows(f"select {text_or_null(base, how)} from {source.relation} limit {HEAD}")
+    rows = session.rows(f"select {text_or_null(base, how)} from {source.relation} limit {HEAD}")
     return Counter(row[0].strip() for row in rows if row[0] is not None and row[0].strip())
 
 
-def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: Workshop) -> Source:
+def _with_choice(source: Source, name: str, shape: Shape, how: Settings, session: DuckDBSession) -> Source:
     """Add a column that says whether an answer was ticked."""
     known = {one.name: one for one in source.fields}
     column, choice = shape.column, shape.choice
@@ -149,7 +149,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
         return source
     separator, is_none = shape.separator, shape.is_none
     if not separator:
-        texts = _first_texts(source, base, how, shop)
+        texts = _first_texts(source, base, how, session)
         separator = _separator(texts)
         has_level = bool(MISSING_LABELS & set(shape.levels))
         given = {one for text in texts for one in answers(text, separator)}
@@ -165,7 +165,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
             lookup[lookup < 0] = 0
         array = lookup[source.held[0][base.column]]  # type: ignore[index]
         made = Field(name, _free_column(source), "code", "category", (NO, YES), (NO, YES))
-        return _added(source, made, shop, array)
+        return _added(source, made, session, array)
     text = _label_sql(base, how)
     around = quoted(rf"\s*[{separator}]\s*")
     listed = f"regexp_replace({text}, {around}, {quoted(separator)}, 'g')"
@@ -175,7 +175,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, shop: W
     value = (
         f"case when ({text}) is null then {empty} when {ticked_sql} then {quoted(YES)} else {quoted(NO)} end"
     )
-    return _added(source, Field(name, f"({value})", "text", "category", levels=(NO, YES)), shop)
+    return _added(source, Field(name, f"({value})", "text", "category", levels=(NO, YES)), session)
 
 
 def _label_sql(one: Field, how: Settings) -> str:
@@ -201,7 +201,7 @@ def ticked_sql(one: Field) -> str:
     return f"(case when {text} <> '' then {text} in ({words}) end)"
 
 
-def _with_joined(source: Source, name: str, shape: Shape, shop: Workshop) -> Source:
+def _with_joined(source: Source, name: str, shape: Shape, session: DuckDBSession) -> Source:
     """Add a column that names the one of a set of columns that is ticked."""
     known = {one.name: one for one in source.fields}
     columns: Sequence[str] | None = shape.columns
@@ -212,18 +212,18 @@ def _with_joined(source: Source, name: str, shape: Shape, shop: Workshop) -> Sou
         return source
     levels = [level for level in shape.levels if level != NONE][: len(columns)]
     ticks = [ticked_sql(known[column]) for column in columns]
-    _check_one_ticked(source, columns, ticks, name, shop)
+    _check_one_ticked(source, columns, ticks, name, session)
     steps = " ".join(f"when {tick} then {quoted(level)}" for tick, level in zip(ticks, levels, strict=True))
     hole = " or ".join(f"{tick} is null" for tick in ticks)
     value = f"case {steps} when {hole} then null else {quoted(NONE)} end"
-    return _added(source, Field(name, f"({value})", "text", "category", levels=shape.levels), shop)
+    return _added(source, Field(name, f"({value})", "text", "category", levels=shape.levels), session)
 
 
 def _check_one_ticked(
-    source: Source, columns: Sequence[str], ticks: Sequence[str], name: str, shop: Workshop
+    source: Source, columns: Sequence[str], ticks: Sequence[str], name: str, session: DuckDBSession
 ) -> None:
     total = " + ".join(f"coalesce({tick}, false)::INTEGER" for tick in ticks)
-    found = shop.rows(
+    found = session.rows(
         f"select place from (select {source.place} as place, {total} as n from {source.relation}) "
         "where n > 1 order by place limit 1"
     )
@@ -239,7 +239,7 @@ def joined_levels(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     return level_names(name.removesuffix(" (joined)"), columns)
 
 
-def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: Workshop) -> Source:
+def with_labels(source: Source, base: Field, shape: Shape, how: Settings, session: DuckDBSession) -> Source:
     """Read some labels of a column as missing, and all that are not among its levels as one."""
     if base.form == "code":
         kept = {label: label for label in shape.levels if label != shape.others}
@@ -254,7 +254,7 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: 
         lookup = np.array([*(-1 if label is None else places[label] for label in named), -1], dtype=np.int32)
         array = lookup[source.held[0][base.column]]  # type: ignore[index]
         made = replace(base, column=_free_column(source), labels=labels, levels=None, kind="text")
-        return _added(source, made, shop, array)
+        return _added(source, made, session, array)
     if base.form not in _TEXTS:
         return source
     text = _label_sql(base, how)
@@ -266,13 +266,13 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, shop: 
         value = (
             f"case when ({value}) is null then null when {text} in ({listed}) then {text} else {other} end"
         )
-    return _added(source, Field(base.name, f"({value})", "text", "text"), shop)
+    return _added(source, Field(base.name, f"({value})", "text", "text"), session)
 
 
-def _written(source: Source, base: Field, how: Settings, shop: Workshop) -> str:
+def _written(source: Source, base: Field, how: Settings, session: DuckDBSession) -> str:
     if base.form == "code":
         return next(iter(formats_of(label for label in base.labels if label.strip())), "")
-    rows = shop.rows(f"select {text_or_null(base, how)} from {source.relation} limit {HEAD}")
+    rows = session.rows(f"select {text_or_null(base, how)} from {source.relation} limit {HEAD}")
     return next(iter(formats_of(row[0] for row in rows if row[0] is not None)), "")
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import shorten
-from unless.data.duck import Workshop, connect_to_file
+from unless.data.duck import DuckDBSession, connect_to_file
 from unless.data.files import TableFile, database_kind, find_files, prepare
 from unless.data.frames import ArrowStream
 from unless.data.labels import is_number, to_label
@@ -118,56 +118,58 @@ def _is_sqlalchemy(thing: object) -> bool:
     return any(one.__module__.partition(".")[0] == "sqlalchemy" for one in type(thing).__mro__)
 
 
-def open_query(query: Query, shop: Workshop, how: Settings) -> Source:
+def open_query(query: Query, session: DuckDBSession, how: Settings) -> Source:
     """Ask a query and keep its rows in the spool."""
-    shop.title, shop.advice = "The query", "correct the query"
+    session.title, session.advice = "The query", "correct the query"
     connection = query.connection
     if isinstance(connection, str | os.PathLike):
-        return _open_file_by_query(query.text, connection, shop, how)
-    shop.stage("asking the database")
+        return _open_file_by_query(query.text, connection, session, how)
+    session.stage("asking the database")
     if _is_sqlalchemy(connection):
-        return _open_sqlalchemy(query.text, connection, shop, how)
+        return _open_sqlalchemy(query.text, connection, session, how)
     name = connection.__name__ if isinstance(connection, ModuleType) else _root(connection)
     if name in ("duckdb", "_duckdb"):
-        return _open_duckdb(query.text, connection, shop, how)
-    return _open_dbapi(query.text, connection, shop, how)
+        return _open_duckdb(query.text, connection, session, how)
+    return _open_dbapi(query.text, connection, session, how)
 
 
 # --- files -----------------------------------------------------------------------------------------------
 
 
-def _open_file_by_query(text: str, path: str | os.PathLike[str], shop: Workshop, how: Settings) -> Source:
+def _open_file_by_query(
+    text: str, path: str | os.PathLike[str], session: DuckDBSession, how: Settings
+) -> Source:
     found = find_files(path)
     if len(found) > 1:
         raise SettingError(
             f"A query is asked of one database, and {str(path)!r} matches {len(found):,} files."
         )
-    file = prepare(found[0], shop)
+    file = prepare(found[0], session)
     if file.format != "database":
         raise DataError(
             f"{file.title} is neither a SQLite nor a DuckDB database, so no query can be asked of it."
         )
-    return open_database(file, shop, how, text)
+    return open_database(file, session, how, text)
 
 
-def open_database(file: TableFile, shop: Workshop, how: Settings, text: str | None = None) -> Source:
+def open_database(file: TableFile, session: DuckDBSession, how: Settings, text: str | None = None) -> Source:
     """Open the file of a database to read only, and ask it the query, or take the only table it has."""
-    shop.stage("asking the database")
+    session.stage("asking the database")
     kind = database_kind(file.path)
     if kind == "":
         raise DataError(f"{file.title} is neither a SQLite nor a DuckDB database; check that it is whole.")
     opening = _sqlite_file if kind == "sqlite" else _duckdb_file
-    with opening(file, shop) as connection:
+    with opening(file, session) as connection:
         if text is None:
-            shop.title = file.title
+            session.title = file.title
             text = _only_table(file, _tables(connection, kind, file.title))
         if kind == "sqlite":
-            return _open_dbapi(text, connection, shop, how)
-        return _open_duckdb(text, connection, shop, how)
+            return _open_dbapi(text, connection, session, how)
+        return _open_duckdb(text, connection, session, how)
 
 
 @contextmanager
-def _sqlite_file(file: TableFile, shop: Workshop) -> "Iterator[sqlite3.Connection]":  # noqa: ARG001
+def _sqlite_file(file: TableFile, session: DuckDBSession) -> "Iterator[sqlite3.Connection]":  # noqa: ARG001
     import sqlite3
 
     with closing(sqlite3.connect(f"{file.path.as_uri()}?mode=ro", uri=True)) as connection:
@@ -177,11 +179,11 @@ def _sqlite_file(file: TableFile, shop: Workshop) -> "Iterator[sqlite3.Connectio
 
 
 @contextmanager
-def _duckdb_file(file: TableFile, shop: Workshop) -> Iterator[Any]:
+def _duckdb_file(file: TableFile, session: DuckDBSession) -> Iterator[Any]:
     import duckdb
 
     try:
-        connection = connect_to_file(file.path, shop)
+        connection = connect_to_file(file.path, session)
     except duckdb.Error as error:
         raise DataError(
             f"{file.title} cannot be opened ({first_line(error)}); close the program that holds it, or give "
@@ -272,7 +274,7 @@ def _check_reads(text: str) -> None:
         )
 
 
-def _open_duckdb(text: str, connection: Any, shop: Workshop, how: Settings) -> Source:
+def _open_duckdb(text: str, connection: Any, session: DuckDBSession, how: Settings) -> Source:
     with _refusing():
         statements = connection.extract_statements(text)
     # Looked at before anything is run: what changes the database is no query.
@@ -280,7 +282,7 @@ def _open_duckdb(text: str, connection: Any, shop: Workshop, how: Settings) -> S
         raise DataError(f"There are {len(statements):,} statements, and one is read; give a single query.")
     if not statements or [one.name for one in statements[-1].expected_result_type] != ["QUERY_RESULT"]:
         raise _no_rows()
-    return open_relation(_ask_duckdb(connection, text), shop, how, interrupt=connection.interrupt)
+    return open_relation(_ask_duckdb(connection, text), session, how, interrupt=connection.interrupt)
 
 
 def _ask_duckdb(_connection: Any, _text: str) -> Any:
@@ -295,12 +297,12 @@ def _heard(work: Callable[[], Any], interrupt: Callable[[], object] | None) -> A
 
 
 def open_relation(
-    relation: Any, shop: Workshop, how: Settings, interrupt: Callable[[], object] | None = None
+    relation: Any, session: DuckDBSession, how: Settings, interrupt: Callable[[], object] | None = None
 ) -> Source:
     """Keep the rows of a DuckDB relation in the spool, with the levels of its enums."""
     if interrupt is None:
-        shop.title, shop.advice = "The relation", "correct its query"
-        shop.stage("asking the database")
+        session.title, session.advice = "The relation", "correct its query"
+        session.stage("asking the database")
     with _refusing():
         types = list(relation.types)
     # Before anything is run: a connection is not used again while rows are left to fetch.
@@ -314,7 +316,7 @@ def open_relation(
             stream = _heard(lambda: reader(_batch_size(len(types))), interrupt)
     made = [_of_duckdb(one) for one in types]
     with _closing(None if stream is relation else stream):
-        return _spool_stream(stream, names, made, shop, how, interrupt)
+        return _spool_stream(stream, names, made, session, how, interrupt)
 
 
 @contextmanager
@@ -344,7 +346,7 @@ def _of_duckdb(kind: Any) -> _Made:
     return _Made(str(kind) if kind.id in ("hugeint", "uhugeint") else None)
 
 
-def _open_dbapi(text: str, connection: Any, shop: Workshop, how: Settings) -> Source:
+def _open_dbapi(text: str, connection: Any, session: DuckDBSession, how: Settings) -> Source:
     _check_reads(text)
     with _refusing():
         cursor = _cursor(connection)
@@ -352,11 +354,11 @@ def _open_dbapi(text: str, connection: Any, shop: Workshop, how: Settings) -> So
         with _refusing():
             cursor.execute(text)
         if hasattr(cursor, "fetch_record_batch"):
-            return _open_adbc(cursor, shop, how)
+            return _open_adbc(cursor, session, how)
         if not cursor.description:
             raise _no_rows()
         names = [one[0] for one in cursor.description]
-        return _spool_rows(names, cursor.fetchmany, shop, how, is_untyped=_is_sqlite(connection))
+        return _spool_rows(names, cursor.fetchmany, session, how, is_untyped=_is_sqlite(connection))
     finally:
         with suppress(Exception):
             cursor.close()
@@ -373,19 +375,19 @@ def _cursor(connection: Any) -> Any:
     return connection.cursor()
 
 
-def _open_adbc(cursor: Any, shop: Workshop, how: Settings) -> Source:
+def _open_adbc(cursor: Any, session: DuckDBSession, how: Settings) -> Source:
     with _refusing():
         is_arrow = find_spec("pyarrow") is not None or not hasattr(cursor, "fetch_arrow")
         stream = cursor.fetch_record_batch() if is_arrow else cursor.fetch_arrow()
     schema = getattr(stream, "schema", None)
     if schema is None:
         names = [one[0] for one in cursor.description or ()]
-        return _spool_stream(stream, _names(names, how), [_Made()] * len(names), shop, how)
+        return _spool_stream(stream, _names(names, how), [_Made()] * len(names), session, how)
     if not len(schema):
         raise _no_rows()
     made = [_of_arrow(one.type) for one in schema]
     with _closing(stream):
-        return _spool_stream(stream, _names(schema.names, how), made, shop, how)
+        return _spool_stream(stream, _names(schema.names, how), made, session, how)
 
 
 def _of_arrow(kind: Any) -> _Made:
@@ -393,7 +395,7 @@ def _of_arrow(kind: Any) -> _Made:
     return _Made("DOUBLE" if getattr(kind, "type_name", None) == "numeric" else None)
 
 
-def _open_sqlalchemy(text: Any, connection: Any, shop: Workshop, how: Settings) -> Source:
+def _open_sqlalchemy(text: Any, connection: Any, session: DuckDBSession, how: Settings) -> Source:
     if "asyncio" in type(connection).__module__:
         raise SettingError(
             "connection= is asynchronous, and reading waits for its rows; give an engine of "
@@ -416,7 +418,7 @@ def _open_sqlalchemy(text: Any, connection: Any, shop: Workshop, how: Settings) 
             if not result.returns_rows:
                 raise _no_rows()
             is_untyped = opened.dialect.name == "sqlite"
-            return _spool_rows(list(result.keys()), result.fetchmany, shop, how, is_untyped=is_untyped)
+            return _spool_rows(list(result.keys()), result.fetchmany, session, how, is_untyped=is_untyped)
         finally:
             result.close()
     finally:
@@ -444,15 +446,15 @@ def _spool_stream(
     stream: Any,
     names: tuple[str, ...],
     made: Sequence[_Made],
-    shop: Workshop,
+    session: DuckDBSession,
     how: Settings,
     interrupt: Callable[[], object] | None = None,
 ) -> Source:
     """Copy Arrow batches to the spool."""
-    shop.attach_spool()
-    shop.register("stream", ArrowStream(stream))
+    session.attach_spool()
+    session.register("stream", ArrowStream(stream))
     aliases = ", ".join(f"c{place}" for place in range(len(names)))
-    types = [row[1] for row in shop.rows("describe stream")]
+    types = [row[1] for row in session.rows("describe stream")]
     wanted = [place for place, name in enumerate(names) if how.wants(name)]
     # Whole numbers beyond 64 bits come as decimals.
     casts = [made[place].type or re.sub(r"^DECIMAL\(\d+,0\)$", "HUGEINT", types[place]) for place in wanted]
@@ -460,8 +462,10 @@ def _spool_stream(
         f"c{place}" if cast == types[place] else f"try_cast(c{place} as {cast}) as c{place}"
         for place, cast in zip(wanted, casts, strict=True)
     )
-    with shop.interrupting(interrupt):
-        shop.run(f"create table {_SPOOLED} as select {selected or '1 as none'} from stream as t({aliases})")
+    with session.interrupting(interrupt):
+        session.run(
+            f"create table {_SPOOLED} as select {selected or '1 as none'} from stream as t({aliases})"
+        )
     fields = []
     for place, cast in zip(wanted, casts, strict=True):
         form, kind = form_of(cast)
@@ -470,8 +474,8 @@ def _spool_stream(
             fields.append(Field(names[place], f"c{place}", form, kind))
         else:
             fields.append(Field(names[place], f"c{place}", "text", "category", levels=levels))
-    shop.lock()
-    return Source(shop.title, _SPOOLED, names, tuple(fields))
+    session.lock()
+    return Source(session.title, _SPOOLED, names, tuple(fields))
 
 
 def _batch_size(n_columns: int) -> int:
@@ -487,7 +491,7 @@ def _names(columns: Sequence[object], how: Settings) -> tuple[str, ...]:
 def _spool_rows(
     columns: Sequence[object],
     fetch: Callable[[int], Sequence[Sequence[Any]]],
-    shop: Workshop,
+    session: DuckDBSession,
     how: Settings,
     *,
     is_untyped: bool = False,
@@ -499,26 +503,29 @@ def _spool_rows(
     names = _names(columns, how)
     wanted = {name: place for place, name in enumerate(names) if how.wants(name)}
     spooled = {name: _Column(f"c{place}", is_untyped) for name, place in wanted.items()}
-    shop.attach_spool()
+    session.attach_spool()
     # Of a transaction that is never ended, nothing is left.
-    shop.run("begin")
+    session.run("begin")
     first = ", ".join(f"{one.column} VARCHAR" for one in spooled.values()) or "none INTEGER"
-    shop.run(f"create table {_SPOOLED} ({first})")
+    session.run(f"create table {_SPOOLED} ({first})")
     size = _batch_size(len(names))
     while True:
         with _refusing():
             rows = fetch(size)
         if not rows:
             break
-        _insert(rows, wanted, spooled, shop)
-        shop.bar.share(-1.0)
-    shop.run("commit")
-    shop.lock()
-    return Source(shop.title, _SPOOLED, names, tuple(one.field(name) for name, one in spooled.items()))
+        _insert(rows, wanted, spooled, session)
+        session.bar.share(-1.0)
+    session.run("commit")
+    session.lock()
+    return Source(session.title, _SPOOLED, names, tuple(one.field(name) for name, one in spooled.items()))
 
 
 def _insert(
-    rows: Sequence[Sequence[Any]], wanted: Mapping[str, int], spooled: "Mapping[str, _Column]", shop: Workshop
+    rows: Sequence[Sequence[Any]],
+    wanted: Mapping[str, int],
+    spooled: "Mapping[str, _Column]",
+    session: DuckDBSession,
 ) -> None:
     values = list(zip(*rows, strict=True))
     batch: dict[str, npt.NDArray[Any]] = {}
@@ -527,15 +534,15 @@ def _insert(
         before = one.type
         array = one.take(values[place])
         if one.type != before:
-            shop.run(
+            session.run(
                 f"alter table {_SPOOLED} alter {one.column} type {one.type} using ({one.as_before(before)})"
             )
         batch[one.column] = array
     if not batch:
         batch["none"] = np.zeros(len(rows), dtype=np.int64)
-    shop.register("batch", batch)
+    session.register("batch", batch)
     casts = ", ".join(f"cast({one.column} as {one.type})" for one in spooled.values()) or "none"
-    shop.run(f"insert into {_SPOOLED} select {casts} from batch")
+    session.run(f"insert into {_SPOOLED} select {casts} from batch")
 
 
 _TYPES = {

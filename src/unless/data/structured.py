@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.files import TableFile
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, aliased, form_of, outer_names, quoted
@@ -12,10 +12,10 @@ from unless.errors import DataError, TooLarge
 from unless.runtime.memory import check_columns
 
 
-def open_parquet(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
+def open_parquet(files: Sequence[TableFile], session: DuckDBSession, how: Settings) -> Source:
     """Open Parquet files that share their columns and types."""
     first = files[0]
-    schemas = [_parquet_schema(one, shop) for one in files]
+    schemas = [_parquet_schema(one, session) for one in files]
     for schema, one in zip(schemas[1:], files[1:], strict=True):
         if schema != schemas[0]:
             # DuckDB would cast to the first file's types and turn 1.5 into 2 on the way.
@@ -33,11 +33,11 @@ def open_parquet(files: Sequence[TableFile], shop: Workshop, how: Settings) -> S
 _PARQUET = "binary_as_string = true, hive_partitioning = false, union_by_name = false"
 
 
-def _parquet_schema(file: TableFile, shop: Workshop) -> list[tuple[str, str]]:
+def _parquet_schema(file: TableFile, session: DuckDBSession) -> list[tuple[str, str]]:
     path = quoted(str(file.path))
     try:
-        described = shop.rows(f"describe select * from read_parquet([{path}], {_PARQUET})")
-        tree = shop.rows(f"select name, coalesce(num_children, 0) from parquet_schema({path})")
+        described = session.rows(f"describe select * from read_parquet([{path}], {_PARQUET})")
+        tree = session.rows(f"select name, coalesce(num_children, 0) from parquet_schema({path})")
     except DataError:
         raise DataError(f"{file.title} is damaged or not a Parquet file; write it again.") from None
     # DuckDB renames a second "a" (or "A") silently, so the names are taken from the file itself.
@@ -71,7 +71,7 @@ _DEEPEST = 100_000
 _MOST_KEYS = 100_000
 
 
-def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Source:
+def open_json(files: Sequence[TableFile], session: DuckDBSession, how: Settings) -> Source:
     """Open JSON lines, or an array of objects; a key that a row lacks is missing there."""
     first = files[0]
     for one in files:
@@ -84,7 +84,7 @@ def open_json(files: Sequence[TableFile], shop: Workshop, how: Settings) -> Sour
         "map_inference_threshold = -1)"
     )
     try:
-        described = shop.rows(f"describe select * from {read}")
+        described = session.rows(f"describe select * from {read}")
     except DataError as error:
         if "records" in str(error):
             raise DataError(

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from unless.data.dataset import MOST_ROWS
 from unless.data.domain import MAX_LEVELS
-from unless.data.duck import Workshop
+from unless.data.duck import DuckDBSession
 from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
 from unless.data.source import Field, Source, quoted
@@ -27,7 +27,7 @@ class Survey:
     total: float = 0.0
 
 
-def survey(source: Source, fields: Sequence[Field], count: Field | None, shop: Workshop) -> Survey:
+def survey(source: Source, fields: Sequence[Field], count: Field | None, session: DuckDBSession) -> Survey:
     """Pass once over the table."""
     columns = [one.column for one in fields]
     wanted = [
@@ -40,7 +40,7 @@ def survey(source: Source, fields: Sequence[Field], count: Field | None, shop: W
             f"count(*) filter (where {_bad_count(number)})",
             f"coalesce(sum({number} * {source.times}), 0)",
         ]
-    found = shop.row(f"select {', '.join(wanted)} from {source.relation}")
+    found = session.row(f"select {', '.join(wanted)} from {source.relation}")
     n_values = dict(zip((one.name for one in fields), found[1:], strict=False))
     return Survey(found[0], n_values, *found[1 + len(fields) :])
 
@@ -85,10 +85,10 @@ def missing_sql(one: Field, how: Settings) -> str:
     return f"({one.column} is null or coalesce({text}, false))"
 
 
-def check_counts(source: Source, count: Field, found: Survey, shop: Workshop) -> None:
+def check_counts(source: Source, count: Field, found: Survey, session: DuckDBSession) -> None:
     """Refuse counts that are not whole numbers of 0 or more, naming the first."""
     if found.n_bad_counts:
-        place, text = _first_bad_count(source, count, shop)
+        place, text = _first_bad_count(source, count, session)
         said = "nothing" if text is None else repr(text)
         raise DataError(
             f"Row {place:,} of count column {count.name!r} holds {said}; counts are whole numbers, 0 or more."
@@ -103,21 +103,21 @@ def check_counts(source: Source, count: Field, found: Survey, shop: Workshop) ->
         )
 
 
-def _first_bad_count(source: Source, count: Field, shop: Workshop) -> tuple[int, str | None]:
+def _first_bad_count(source: Source, count: Field, session: DuckDBSession) -> tuple[int, str | None]:
     number = number_sql(count)
-    row = shop.row(
+    row = session.row(
         f"select place, said from (select {source.place} as place, {text_sql(count)} as said, "
         f"{_bad_count(number)} as bad from {source.relation}) where bad order by place limit 1"
     )
     return row[0], row[1]
 
 
-def check_numbers(source: Source, one: Field, how: Settings, shop: Workshop) -> str:
+def check_numbers(source: Source, one: Field, how: Settings, session: DuckDBSession) -> str:
     """Return SQL for a column that is to be cut, or refuse it, naming the first value that is no number."""
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and ({number} is null or isnan({number}) or isinf({number}))"
     text = f"{one.column}::VARCHAR" if one.form not in ("words", "json") else text_sql(one)
-    found = shop.rows(
+    found = session.rows(
         f"select place, said from (select {source.place} as place, {text} as said, {bad} as bad "
         f"from {source.relation}) where bad order by place limit 1"
     )
@@ -130,17 +130,17 @@ def check_numbers(source: Source, one: Field, how: Settings, shop: Workshop) -> 
     return f"case when {missing} then null else {number} end"
 
 
-def find_row(source: Source, one: Field, raw: Sequence[str], shop: Workshop) -> int:
+def find_row(source: Source, one: Field, raw: Sequence[str], session: DuckDBSession) -> int:
     """Return the first row whose value is written in one of these ways."""
     listed = ", ".join(quoted(text) for text in raw)
-    found = shop.rows(
+    found = session.rows(
         f"select place from (select {source.place} as place, {one.column}::VARCHAR as said "
         f"from {source.relation}) where said in ({listed}) order by place limit 1"
     )
     return int(found[0][0]) if found else 0
 
 
-def check_levels(source: Source, one: Field, how: Settings, found: Survey, shop: Workshop) -> None:
+def check_levels(source: Source, one: Field, how: Settings, found: Survey, session: DuckDBSession) -> None:
     """Refuse a column of very many values before the collapse would have to hold them all."""
     limit = max(how.max_levels, len(how.levels.get(one.name, ())))
     if found.n_values[one.name] <= limit:
@@ -150,7 +150,7 @@ def check_levels(source: Source, one: Field, how: Settings, found: Survey, shop:
     spelled = (
         f"coalesce({number_sql(one)}::VARCHAR, {value})" if one.form in ("words", "json") else one.column
     )
-    n_values, n_numbers = shop.row(
+    n_values, n_numbers = session.row(
         f"select count(distinct {spelled}), "
         f"count(distinct {spelled}) filter (where {number_sql(one)} is not null) "
         f"from {source.relation} where not {missing}"

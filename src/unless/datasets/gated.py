@@ -11,13 +11,13 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import SettingError, TooLarge
-from unless.inference.model import Evidence, LogLinearModel, Memory
-from unless.inference.queries import Method
+from unless.inference.engine import Memory, Method
+from unless.inference.model import Evidence, LogLinearModel
 from unless.inference.randomness import RandomState
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import FeatureArrays
 from unless.structures.conditions import Literal as Spoken
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 from unless.structures.pairs import Edge, pack_edges, packed_width
 
 Shape = Literal["complete", "chain", "grid"]

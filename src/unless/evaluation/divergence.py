@@ -11,9 +11,10 @@ from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.inference.model import LogLinearModel, Memory
-from unless.inference.queries import impossible
+from unless.inference.engine import Memory
+from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState
+from unless.inference.results import impossible
 from unless.runtime.progress import Look, showing_share, within
 from unless.structures.conditions import FeatureArrays
 
@@ -95,7 +96,7 @@ def _by_states(
     net_total: float,
     look: Look,
 ) -> Divergence:
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     expected, n_done, n_states = 0.0, 0, int(np.prod(truth.domain.n_levels))
     for rows in _states(truth.domain):
@@ -149,7 +150,7 @@ def _expected_potential(
     truth: LogLinearModel, model: LogLinearModel, codes: list[Integers], look: Look
 ) -> float:
     """Return the expectation under the truth of the log potential of a model."""
-    from unless.kernels.products import dot
+    from unless.kernels.algebra import dot
 
     arrays, weights = model.plain
     # What may happen at all has been seen to; no sum meets an infinity here.
@@ -216,7 +217,7 @@ def _fits(
 def _total(model: LogLinearModel, max_memory: Memory) -> float:
     total = model.log_partition(max_memory=max_memory)
     if total == -np.inf:
-        raise impossible(model, {})
+        raise impossible(model.domain, {})
     return total
 
 

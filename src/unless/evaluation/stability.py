@@ -14,7 +14,7 @@ from unless.data.splitting import check_seed, check_share, resample
 from unless.errors import DataError, SettingError
 from unless.knowledge.statements import Statement, Statements
 from unless.runtime.progress import progress
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 Floats = npt.NDArray[np.float64]
 # A resample calls a side of a gate linked if it says so of at least this share of the side's rows.

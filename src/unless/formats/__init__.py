@@ -1,1 +1,1 @@
-"""Files that models are kept in and exchanged through. Imports inference and below, never learners."""
+"""Files that models are kept in and exchanged through. Imports weights and below, never learners."""

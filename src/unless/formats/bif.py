@@ -1,23 +1,48 @@
-"""Known Bayesian networks from BIF files; `bif_writing.py` writes them."""
+"""Bayesian networks in BIF files, read and written.
+
+Reading: a row of a conditional table finds its place by the labels it names.
+
+Writing: a log-linear model has no arrows. It gets them by eliminating one variable after the other: the
+tables that name the variable are multiplied, and their product is P(variable | its remaining neighbours)
+times a table of those neighbours, which stays. Each variable has the neighbours it was eliminated before as
+its parents. The product of all these conditional tables is the distribution of the model, exactly.
+"""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from math import fsum, prod
+from typing import Any, NamedTuple, get_args
+from urllib.parse import quote as percent_encoded
 from urllib.parse import unquote
 
 import numpy as np
 
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable
-from unless.errors import UnlessError
-from unless.formats.bif_tables import Block, log_table, read_block
-from unless.formats.gather import model_of_tables
-from unless.formats.text import PathLike, about, quote, read_text, to_count, to_number, wrong
-from unless.formats.tokens import Tokens
+from unless.errors import SettingError, TooLarge, UnlessError
+from unless.formats.gather import MOST_CELLS, Floats, Scope, model_of_tables
+from unless.formats.text import (
+    PathLike,
+    Tokens,
+    about,
+    quote,
+    read_text,
+    to_count,
+    to_number,
+    to_potential,
+    write_text,
+    wrong,
+)
 from unless.inference.model import LogLinearModel
+from unless.inference.potentials import LEAST, by_scope, log_table
+from unless.inference.results import impossible
+from unless.runtime.memory import show_memory
 from unless.structures.graph import Graph
 
+# Published tables are rounded, some to three digits.
+TOLERANCE = 2e-3
+Numbers = tuple[list[float], int]
 # A comment that never ends is one up to the end, or looking for its end would take the square of the text.
 # Tokens are text in quotes, punctuation, words such as <5 or Asy/Patch.
 TOKEN = re.compile(r'[ \t\n]+|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|("[^"]*"|[{}\[\]();,|]|[^ \t\n{}\[\]();,|"]+|")')
@@ -29,6 +54,166 @@ PUNCTUATION = frozenset("{}[]();,|")
 # Rows left to a default are written out; a file must not ask for many more than it could list.
 CELLS_PER_CHARACTER = 8
 FEW_CELLS = 1_000_000
+# What pgmpy, pyAgrum and bnlearn all read as one word.
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PLAIN_LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+KEYWORDS = frozenset(
+    ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
+)
+# A number takes about this many letters, and as much again while the text is put together.
+BYTES_PER_CELL = 80
+
+
+@dataclass
+class Block:
+    """One `probability` block as written: the child, its parents, and rows with their lines."""
+
+    names: tuple[str, ...]
+    line: int
+    rows: dict[tuple[str, ...], Numbers] = field(default_factory=dict)
+    default: Numbers | None = None
+    table: Numbers | None = None
+
+
+def read_block(
+    tokens: Tokens, word: Callable[[Tokens, str], str], skip_property: Callable[[Tokens], None]
+) -> Block:
+    """Read what follows the word `probability`."""
+    line = tokens.line
+    tokens.expect("(")
+    names = [word(tokens, "the name of a variable")]
+    while tokens.word != ")":
+        # Older files have no bar: the first variable is the child there too.
+        if tokens.word == "," or (tokens.word == "|" and len(names) == 1):
+            tokens.take()
+        names.append(word(tokens, "the name of a parent"))
+    tokens.take()
+    if len({*names}) != len(names):
+        raise wrong(line, "a table names a variable twice")
+    block = Block(tuple(names), line)
+    tokens.expect("{")
+    while tokens.word != "}":
+        if tokens.word == "property":
+            skip_property(tokens)
+        else:
+            _read_entry(tokens, block, word)
+    tokens.take()
+    return block
+
+
+def _read_entry(tokens: Tokens, block: Block, word: Callable[[Tokens, str], str]) -> None:
+    line = tokens.line
+    if tokens.word == "(":
+        labels = _read_labels(tokens, word)
+        if labels in block.rows:
+            raise wrong(line, f"the row ({', '.join(labels)}) appears twice")
+        block.rows[labels] = (_numbers(tokens, word), line)
+    elif tokens.word == "default" and block.default is None:
+        tokens.take()
+        block.default = (_numbers(tokens, word), line)
+    elif tokens.word == "table" and block.table is None:
+        tokens.take()
+        block.table = (_numbers(tokens, word), line)
+    else:
+        raise tokens.unexpected("a row such as (a, b) 0.3, 0.7; or '}'")
+
+
+def _read_labels(tokens: Tokens, word: Callable[[Tokens, str], str]) -> tuple[str, ...]:
+    tokens.expect("(")
+    labels = [word(tokens, "a label")]
+    while tokens.word != ")":
+        if tokens.word == ",":
+            tokens.take()
+        labels.append(word(tokens, "a label"))
+    tokens.take()
+    return tuple(labels)
+
+
+def _numbers(tokens: Tokens, word: Callable[[Tokens, str], str]) -> list[float]:
+    numbers: list[float] = []
+    while tokens.word != ";":
+        if numbers and tokens.word == ",":
+            tokens.take()
+        line = tokens.line
+        numbers.append(to_potential(word(tokens, "a probability"), line, "a probability"))
+    tokens.take()
+    return numbers
+
+
+def _table_of(block: Block, variables: Mapping[str, Variable], budget: int) -> Floats:
+    """Return log p(child | parents): the child's axis first, axes of one level left out."""
+    for name in block.names:
+        if name not in variables:
+            raise wrong(block.line, f"there is no variable {quote(name)}")
+    child, *parents = (variables[name] for name in block.names)
+    n_cells = len(child.levels)
+    for parent in parents:
+        n_cells *= len(parent.levels)
+        if n_cells > budget:
+            raise wrong(block.line, f"the table of {quote(child.name)} is too large for a file of this size")
+    if block.table is None:
+        table = _given_rows(block, child, parents)
+    elif block.rows or block.default:
+        raise wrong(block.table[1], "there are rows beside a whole table")
+    else:
+        table = _given_table(block.table, child, n_cells)
+    with np.errstate(divide="ignore"):
+        logs = np.log(table)
+    return logs.reshape([len(one.levels) for one in (child, *parents) if len(one.levels) > 1])
+
+
+def _given_table(given: Numbers, child: Variable, n_cells: int) -> Floats:
+    numbers, line = given
+    if len(numbers) != n_cells:
+        raise wrong(line, f"there should be {n_cells:,} probabilities, not {len(numbers):,}")
+    size = len(child.levels)
+    # The format counts the last variable fastest, and the child is the first.
+    table = np.array(numbers).reshape(size, -1)
+    for_child_last = np.array(numbers).reshape(-1, size).T
+    if not _sums_to_one(table):
+        raise wrong(line, f"the probabilities of {quote(child.name)} do not sum to 1 for each of its parents")
+    if _sums_to_one(for_child_last) and not np.array_equal(table, for_child_last):
+        # Programs disagree about the order, and here the sums do not tell which was meant.
+        raise wrong(line, "the order of the table is ambiguous; give rows by labels")
+    shares: Floats = table / table.sum(axis=0)
+    return shares
+
+
+def _sums_to_one(table: Floats) -> bool:
+    return bool((np.abs(table.sum(axis=0) - 1) <= TOLERANCE).all())
+
+
+def _given_rows(block: Block, child: Variable, parents: list[Variable]) -> Floats:
+    sizes = [len(parent.levels) for parent in parents]
+    wide = [size for size in sizes if size > 1]
+    table = np.full((len(child.levels), *wide), np.nan)
+    if block.default is not None:
+        table[:] = np.reshape(_checked(block.default, child), (-1, *(1 for _ in wide)))
+    by_parents = np.moveaxis(table, 0, -1)
+    codes = [{label: code for code, label in enumerate(parent.levels)} for parent in parents]
+    for labels, row in block.rows.items():
+        if len(labels) != len(parents):
+            raise wrong(row[1], f"the row names {len(labels)} labels for {len(parents)} parents")
+        for label, known, parent in zip(labels, codes, parents, strict=True):
+            if label not in known:
+                raise wrong(row[1], f"{quote(label)} is not a level of {quote(parent.name)}")
+        place: list[int] = [
+            known[label] for label, known, size in zip(labels, codes, sizes, strict=True) if size > 1
+        ]
+        by_parents[tuple(place)] = _checked(row, child)
+    if np.isnan(table).any():
+        raise wrong(block.line, f"the table of {quote(child.name)} has no row for some labels of its parents")
+    return table
+
+
+def _checked(row: Numbers, child: Variable) -> Floats:
+    numbers, line = row
+    if len(numbers) != len(child.levels):
+        raise wrong(line, f"there should be {len(child.levels):,} probabilities, not {len(numbers):,}")
+    total = fsum(numbers)
+    if abs(total - 1) > TOLERANCE:
+        raise wrong(line, f"the probabilities sum to {total:.6g}, not to 1")
+    return np.array(numbers) / total
 
 
 @dataclass(frozen=True)
@@ -182,7 +367,7 @@ def _network(
     budget = FEW_CELLS + CELLS_PER_CHARACTER * len(tokens.text)
     tables = []
     for block in blocks.values():
-        table = log_table(block, variables, budget)
+        table = _table_of(block, variables, budget)
         budget -= table.size
         scope = [place[name] for name in block.names if len(variables[name].levels) > 1]
         tables.append((tuple(sorted(scope)), table.transpose(np.argsort(scope))))
@@ -209,3 +394,182 @@ def _check_no_cycle(parents: dict[str, tuple[str, ...]], blocks: dict[str, Block
     if waiting:
         name = min(waiting, key=lambda one: blocks[one].line)
         raise wrong(blocks[name].line, f"{quote(name)} is among its own ancestors or their descendants")
+
+
+class Conditional(NamedTuple):
+    """P(child | parents): positions of variables, and a table whose last axis is the child's."""
+
+    child: int
+    parents: Scope
+    table: Floats
+
+
+def write_bif(model: LogLinearModel, path: PathLike, at_most: int = MOST_CELLS) -> None:
+    """Write a .bif file with the same joint distribution; more than `at_most` probabilities are refused."""
+    write_text(path, bif_text(model, at_most))
+
+
+def bif_text(model: LogLinearModel, at_most: int = MOST_CELLS) -> str:
+    """Return a BIF file: variables in the order of the model, then one conditional table for each.
+
+    Names and labels that other programs could not read are replaced, and properties of the variable keep the
+    true ones: `read_bif` takes them from there. What is possible stays so: a probability below the smallest
+    double is written as that.
+    """
+    if not len(model.domain):
+        raise SettingError("A model without variables has no .bif file; keep it as .unless or .json.")
+    names = _distinct(
+        (variable.name if _is_plain_name(variable.name) else None, variable.name, "v")
+        for variable in model.domain
+    )
+    labels = [_labels(variable) for variable in model.domain]
+    lines = ["network unless {", "}"]
+    for variable, name, words in zip(model.domain, names, labels, strict=True):
+        lines += _variable_lines(variable, name, words)
+    conditionals = {one.child: one for one in factorised(model, at_most)}
+    for place in range(len(model.domain)):
+        lines += _table_lines(conditionals[place], names, labels)
+    return "\n".join([*lines, ""])
+
+
+def factorised(model: LogLinearModel, at_most: int = MOST_CELLS) -> Iterator[Conditional]:
+    """Give P(child | parents) for every variable, children before their parents.
+
+    The size of all tables is found before the first is made.
+    """
+    domain = model.domain
+    sizes = domain.n_levels.tolist()
+    grouped = by_scope(model)
+    steps = _steps(model, grouped)
+    _check_size(domain, steps, at_most)
+    pending: dict[int, list[tuple[Scope, Floats]]] = {place: [] for place in range(len(sizes))}
+    when = {variable: step for step, (variable, _) in enumerate(steps)}
+    for scope, features in grouped.items():
+        first = min(scope, key=when.__getitem__)
+        pending[first].append((scope, log_table(scope, features, domain.n_levels)))
+    for variable, parents in steps:
+        axes = (*parents, variable)
+        logs = np.zeros([sizes[axis] for axis in axes])
+        for scope, table in pending.pop(variable):
+            logs += _spread(table, scope, axes)
+        highest = logs.max(axis=-1, keepdims=True)
+        scaled = np.exp(logs - np.where(np.isneginf(highest), 0.0, highest))
+        total = scaled.sum(axis=-1, keepdims=True)
+        # Parents that are impossible together may have any child.
+        never = total == 0
+        shares = np.where(never, 1.0 / sizes[variable], scaled / np.where(never, 1.0, total))
+        shares[~np.isneginf(logs) & (shares < LEAST)] = LEAST
+        with np.errstate(divide="ignore"):
+            message = (highest + np.log(total))[..., 0]
+        if parents:
+            pending[min(parents, key=when.__getitem__)].append((parents, message))
+        elif np.isneginf(message):
+            raise impossible(model.domain, {})
+        yield Conditional(variable, parents, shares)
+
+
+def _steps(model: LogLinearModel, scopes: Iterable[Scope]) -> list[tuple[int, Scope]]:
+    """Return the variables in the order of their elimination, each with the neighbours it then has."""
+    from unless.inference.exact import Conjunctions
+    from unless.kernels.elimination import eliminate
+
+    levels = model.domain.n_levels
+    near: list[set[int]] = [set() for _ in range(len(levels))]
+    for scope in scopes:
+        for variable in scope:
+            near[variable].update(scope)
+    order = eliminate(*Conjunctions.of(model.plain[0]), np.log(levels))[0]
+    steps: list[tuple[int, Scope]] = []
+    for variable in order.tolist():
+        left = near[variable] - {variable}
+        for other in left:
+            near[other] |= left
+            near[other].discard(variable)
+        steps.append((variable, tuple(sorted(left))))
+    return steps
+
+
+def _check_size(domain: Domain, steps: list[tuple[int, Scope]], at_most: int) -> None:
+    sizes = domain.n_levels.tolist()
+    n_cells = [prod(sizes[axis] for axis in (variable, *parents)) for variable, parents in steps]
+    total = sum(n_cells)
+    if total <= at_most:
+        return
+    widest, parents = steps[n_cells.index(max(n_cells))]
+    shown = f"{total:,}" if total < 10**15 else f"about 10^{total.bit_length() * 0.30103:.0f}"
+    memory = f", about {show_memory(float(BYTES_PER_CELL * total))}" if total < 10**15 else ""
+    raise TooLarge(
+        f"As a directed network the model has {shown} probabilities{memory}, more than {at_most:,} "
+        f"({domain.names[widest]!r} would have {len(parents)} parents); keep the model in a format of "
+        "features: .unless, .mn or .json."
+    )
+
+
+def _spread(table: Floats, scope: Scope, axes: Scope) -> Floats:
+    """Give a table the axes of a larger one, of length 1 where it has none."""
+    ordered = sorted(scope, key=axes.index)
+    moved = table.transpose([scope.index(variable) for variable in ordered])
+    lengths = dict(zip(ordered, moved.shape, strict=True))
+    return moved.reshape([lengths.get(axis, 1) for axis in axes])
+
+
+def _variable_lines(variable: Variable, name: str, words: list[str]) -> list[str]:
+    lines = [f"variable {name} {{", f"  type discrete [ {len(words)} ] {{ {', '.join(words)} }};"]
+    if name != variable.name:
+        lines.append(f"  property unless_name = {_encoded(variable.name)} ;")
+    if words != list(variable.levels):
+        lines.append(f"  property unless_levels = {','.join(map(_encoded, variable.levels))} ;")
+    if variable.kind != "text":
+        lines.append(f"  property unless_kind = {variable.kind} ;")
+    if variable.ordered:
+        lines.append("  property unless_ordered = true ;")
+    if variable.cuts:
+        lines.append(f"  property unless_cuts = {','.join(map(repr, map(float, variable.cuts)))} ;")
+    return [*lines, "}"]
+
+
+def _table_lines(one: Conditional, names: list[str], labels: list[list[str]]) -> list[str]:
+    rows = [", ".join(map(repr, row)) for row in one.table.reshape(-1, one.table.shape[-1]).tolist()]
+    if not one.parents:
+        return [f"probability ( {names[one.child]} ) {{", f"  table {rows[0]};", "}"]
+    above = ", ".join(names[parent] for parent in one.parents)
+    states = product(*(labels[parent] for parent in one.parents))
+    written = [f"  ({', '.join(state)}) {row};" for state, row in zip(states, rows, strict=True)]
+    return [f"probability ( {names[one.child]} | {above} ) {{", *written, "}"]
+
+
+def _labels(variable: Variable) -> list[str]:
+    return _distinct(
+        (label if PLAIN_LABEL.fullmatch(label) and label not in KEYWORDS else None, label, "l")
+        for label in variable.levels
+    )
+
+
+def _is_plain_name(name: str) -> bool:
+    return PLAIN_NAME.fullmatch(name) is not None and name not in KEYWORDS
+
+
+def _distinct(words: Iterable[tuple[str | None, str, str]]) -> list[str]:
+    """Return words that are plain and differ: those that are plain already stay as they are."""
+    asked = list(words)
+    taken = {plain for plain, _, _ in asked if plain is not None}
+    made: list[str] = []
+    for plain, word, letter in asked:
+        if plain is None:
+            stem = re.sub(r"[^A-Za-z0-9]+", "_", word).strip("_")
+            stem = (
+                stem if re.match("[A-Za-z]", stem) and stem not in KEYWORDS else f"{letter}_{stem}".strip("_")
+            )
+            plain, number = stem, 2
+            while plain in taken:
+                plain, number = f"{stem}_{number}", number + 1
+            taken.add(plain)
+        made.append(plain)
+    return made
+
+
+def _encoded(word: str) -> str:
+    try:
+        return percent_encoded(word, safe="")
+    except UnicodeEncodeError:
+        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None

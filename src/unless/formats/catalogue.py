@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
 from unless.errors import FileFormatError, SettingError
-from unless.formats.bif import read_bif
-from unless.formats.bif_writing import write_bif
+from unless.formats.bif import read_bif, write_bif
 from unless.formats.graphml import write_graphml
 from unless.formats.json_model import read_json, write_json
 from unless.formats.libra import read_mn, write_mn

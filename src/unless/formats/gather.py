@@ -1,23 +1,28 @@
-"""Models gathered from the pieces a file lists: conjunctions, or tables of potentials."""
+"""Models gathered from the pieces a file lists, conjunctions or tables of potentials; and dense tables again.
+
+Dense tables, one a scope, are what programs that know no features can read.
+"""
 
 from collections.abc import Callable, Iterable
-from math import inf, isfinite
+from math import inf, isfinite, prod
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.domain import Domain
-from unless.errors import SettingError
+from unless.errors import SettingError, TooLarge
 from unless.formats.text import wrong
 from unless.inference.model import LogLinearModel
+from unless.inference.potentials import by_scope, log_table
 from unless.structures.conditions import FeatureArrays, Literal, tidy
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 Floats = npt.NDArray[np.float64]
 # Positions of variables, ascending.
 Scope = tuple[int, ...]
 # conditions, weight, and where it was found: a line, or what a function turns into one
 Piece = tuple[tuple[Literal, ...], float, int]
+MOST_CELLS = 10_000_000
 
 
 def model_of_pieces(
@@ -78,3 +83,34 @@ def _normal(literals: tuple[Literal, ...], n_levels: npt.NDArray[np.int64]) -> t
     except SettingError:
         # It contradicts itself, as one leaf of a tree that asks twice must.
         return None
+
+
+def factors_of(model: LogLinearModel, at_most: int = MOST_CELLS) -> dict[Scope, Floats]:
+    """Group the features of one scope into one table of log potentials, its axes in the order of the scope.
+
+    Variables of a single level say nothing and are left out of scopes. A variable that is in no scope gets an
+    even table of its own, because other programs expect one.
+    """
+    sizes = model.domain.n_levels.tolist()
+    grouped = by_scope(model)
+    told = {variable for scope in grouped for variable in scope}
+    grouped.update({(variable,): [] for variable in range(len(sizes)) if variable not in told})
+    _check_size([[sizes[variable] for variable in scope] for scope in grouped], at_most)
+    ordered = sorted(grouped.items(), key=lambda item: (len(item[0]), item[0]))
+    return {scope: log_table(scope, features, model.domain.n_levels) for scope, features in ordered}
+
+
+def _check_size(shapes: list[list[int]], at_most: int) -> None:
+    n_cells = sum(map(prod, shapes))
+    if n_cells <= at_most:
+        return
+    widest = max(shapes, key=prod)
+    raise TooLarge(
+        f"The tables would have {_rounded(n_cells)} cells, more than {at_most:,} (one feature speaks of "
+        f"{len(widest)} variables); keep the model in a format of features: .unless, .mn or .json."
+    )
+
+
+def _rounded(number: int) -> str:
+    # Python refuses to write out numbers of thousands of digits.
+    return f"{number:,}" if number < 10**15 else f"about 10^{number.bit_length() * 0.30103:.0f}"

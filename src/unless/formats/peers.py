@@ -11,8 +11,7 @@ import numpy.typing as npt
 from unless.data.domain import Domain, Kind, Variable
 from unless.data.labels import to_label
 from unless.errors import MissingExtra, SettingError, TooLarge
-from unless.formats.factors import MOST_CELLS, factors_of
-from unless.formats.gather import Floats, Scope, model_of_tables
+from unless.formats.gather import MOST_CELLS, Floats, Scope, factors_of, model_of_tables
 from unless.formats.uai import potentials
 from unless.inference.model import LogLinearModel
 
@@ -20,7 +19,7 @@ from unless.inference.model import LogLinearModel
 TOLERANCE = 1e-2
 
 
-class Table(NamedTuple):
+class PeerTable(NamedTuple):
     """A table of another package: the names and the labels of its axes, and its numbers.
 
     A table of conditional probabilities has its child first.
@@ -95,7 +94,7 @@ def from_pgmpy(model: Any) -> LogLinearModel:
             kinds.setdefault(name, _kind(known))
         labels = tuple(tuple(map(to_label, known)) for known in states)
         values = _numbers(one.values, names, tuple(map(len, labels)))
-        tables.append(Table(names, labels, values, is_conditional))
+        tables.append(PeerTable(names, labels, values, is_conditional))
     return _model([str(node) for node in model.nodes()], tables, kinds)
 
 
@@ -120,13 +119,13 @@ def from_pyagrum(model: Any) -> LogLinearModel:
         values = np.asarray(one.toarray()).transpose()
         sizes = tuple(len(labels[name]) for name in names)
         spoken = tuple(labels[name] for name in names)
-        tables.append(Table(names, spoken, _numbers(values, names, sizes), is_conditional))
+        tables.append(PeerTable(names, spoken, _numbers(values, names, sizes), is_conditional))
     alone = [(name,) for name in variables if not any(name in table.names for table in tables)]
-    tables += [Table(name, (labels[name[0]],), np.ones(len(labels[name[0]])), False) for name in alone]
+    tables += [PeerTable(name, (labels[name[0]],), np.ones(len(labels[name[0]])), False) for name in alone]
     return _model(list(variables), tables, {})
 
 
-def _model(nodes: Sequence[str], tables: Sequence[Table], kinds: dict[str, Kind]) -> LogLinearModel:
+def _model(nodes: Sequence[str], tables: Sequence[PeerTable], kinds: dict[str, Kind]) -> LogLinearModel:
     labels: dict[str, tuple[str, ...]] = {}
     # States come in the order of a node's own table, which names it first.
     for table in sorted(tables, key=lambda one: len(one.names)):
@@ -151,7 +150,7 @@ def _model(nodes: Sequence[str], tables: Sequence[Table], kinds: dict[str, Kind]
     return model_of_tables(domain, [_scoped(table, domain) for table in tables])
 
 
-def _scoped(table: Table, domain: Domain) -> tuple[Scope, Floats]:
+def _scoped(table: PeerTable, domain: Domain) -> tuple[Scope, Floats]:
     """Return log potentials whose axes are in the order of the domain, and their levels, too."""
     values = table.values
     if table.is_conditional:

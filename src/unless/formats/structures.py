@@ -1,20 +1,29 @@
-"""Structures to members and back; what comes back is checked before it is believed."""
+"""Structures to the members of an .unless file and back; what comes back is checked before it is believed.
 
+Arrays are .npy members whose type and shape are known before they are read. How weights were found is kept
+beside them.
+"""
+
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from unless.data.dataset import MOST_ROWS, Dataset
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError
-from unless.formats.arrays import from_npy, to_npy
-from unless.formats.reports import read_report, wire_report
 from unless.formats.wire import (
+    WireCandidate,
     WireCanonicalModel,
+    WireCompleted,
     WireCondition,
     WireFeatureSet,
+    WireFit,
     WireGraph,
     WireLabelledGraph,
     WireLink,
@@ -26,15 +35,79 @@ from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import are_distinct, come_in_order, rows_increase
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph, Link
+from unless.structures.graph import FeatureSet, Graph
+from unless.structures.labelled import LabelledGraph, Link, Region
 from unless.structures.pairs import is_padded_with_zeros, packed_width
-from unless.structures.regions import Region
+from unless.weights.priors import parse_prior
+from unless.weights.report import Candidate, Completed, FitReport
 
 Structure = CanonicalModel | Graph | FeatureSet | LogLinearModel | LabelledGraph
 FEATURE_MEMBERS = ("equal.npy", "level.npy", "start.npy", "variable.npy")
 Members = Mapping[str, bytes]
+
+
+def to_npy(array: npt.NDArray[Any], dtype: str) -> bytes:
+    """Write an array as numpy.save would, byte for byte the same with every numpy."""
+    return _header(dtype, array.shape) + np.ascontiguousarray(array, dtype=dtype).tobytes()
+
+
+def from_npy(members: Mapping[str, bytes], name: str, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Read an array of exactly this type and shape.
+
+    Nothing in the member is interpreted: its header must be the one expected, so it can ask for no memory.
+    """
+    content = members[name]
+    header = _header(dtype, shape)
+    if len(content) != len(header) + prod(shape) * np.dtype(dtype).itemsize or not content.startswith(header):
+        raise FileFormatError(f"{name} has another type or size than model.json says")
+    return np.frombuffer(content, dtype=dtype, offset=len(header)).reshape(shape)
+
+
+def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    fields = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode("ascii")
+    # Version 1.0 of the format: ten bytes, then the fields, padded so that data begins at a multiple of 64.
+    padding = -(10 + len(fields) + 1) % 64
+    text = fields + b" " * padding + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def wire_report(report: FitReport | None) -> WireFit | None:
+    """Write a report; one with numbers that JSON has no word for is left out."""
+    if report is None:
+        return None
+    numbers = [report.objective, report.gradient_norm, report.tolerance]
+    if not all(map(math.isfinite, numbers + [tried.score for tried in report.candidates])):
+        return None
+    return WireFit(
+        repr(report.prior),
+        report.measure,
+        report.stopped_by,
+        report.n_iterations,
+        report.n_evaluations,
+        report.objective,
+        report.gradient_norm,
+        report.tolerance,
+        [WireCandidate(repr(tried.prior), tried.score) for tried in report.candidates],
+        None if report.completed is None else WireCompleted(**asdict(report.completed)),
+    )
+
+
+def read_report(wire: WireFit | None) -> FitReport | None:
+    """Read a report."""
+    if wire is None:
+        return None
+    return FitReport(
+        parse_prior(wire.prior),
+        wire.measure,
+        wire.stopped_by,
+        wire.n_iterations,
+        wire.n_evaluations,
+        wire.objective,
+        wire.gradient_norm,
+        wire.tolerance,
+        tuple(Candidate(parse_prior(tried.prior), tried.score) for tried in wire.candidates),
+        None if wire.completed is None else Completed(**structs.asdict(wire.completed)),
+    )
 
 
 def structure_members(structure: Structure) -> tuple[WireStructure, dict[str, bytes]]:

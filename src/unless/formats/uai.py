@@ -7,19 +7,18 @@ import numpy as np
 
 from unless.data.domain import MAX_LEVELS
 from unless.errors import SettingError
-from unless.formats.factors import MOST_CELLS, factors_of
-from unless.formats.gather import Floats, Scope, model_of_tables
-from unless.formats.names import domain_beside, write_with_names
+from unless.formats.gather import MOST_CELLS, Floats, Scope, factors_of, model_of_tables
+from unless.formats.json_model import domain_beside, write_with_names
 from unless.formats.text import (
     MOST_NAMELESS_LEVELS,
     PathLike,
+    Tokens,
     about,
     read_text,
     to_count,
     to_potential,
     wrong,
 )
-from unless.formats.tokens import Tokens
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import FAR, LEAST
 

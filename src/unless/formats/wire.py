@@ -6,7 +6,8 @@ from typing import Annotated
 import msgspec
 
 from unless.data.domain import Domain, Kind, Variable
-from unless.inference.fit_report import Measure, StoppedBy
+from unless.inference.results import Measure
+from unless.weights.report import StoppedBy
 
 FORMAT = "unless"
 # 2: the table, and statements with their evidence.

@@ -171,7 +171,7 @@ def inverse(matrix: Floats) -> Floats:
 
 
 def _solution(matrix: Floats, rights: Floats) -> Floats:
-    from unless.kernels.linear import solve
+    from unless.kernels.algebra import solve
 
     solution = np.array(rights, order="C")
     if not solve(np.array(matrix, order="C"), solution):

@@ -4,22 +4,26 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import Rows
+from unless.data.showing import html_table
 from unless.errors import ImpossibleEvidence, NotConverged, SettingError, TooLarge
-from unless.inference.diagnostics import BeliefReport, Floats
-from unless.inference.distribution import Distribution
-from unless.inference.model import LogLinearModel
 from unless.inference.potentials import holding_cells
-from unless.inference.queries import impossible
+from unless.inference.results import Distribution, Marginals, impossible
 from unless.kernels.belief import Factors, propagate
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.conditions import FeatureArrays, Literal
 
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
+
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Scope = tuple[int, ...]
 MAX_CELLS = 2**26
@@ -30,64 +34,93 @@ _AT_ONCE = 2e7
 MAX_RUNS = 4_096
 
 
-def belief_query(
-    model: LogLinearModel,
-    variables: Sequence[int],
-    evidence: Mapping[int, int],
-    *,
-    damping: float | None = None,
-    tolerance: float = 1e-10,
-    max_iterations: int = 2_000,
-    show_progress: bool | None = None,
-) -> Distribution:
-    """Pass messages for the joint distribution of some variables (positions) given codes of others.
+@dataclass(frozen=True)
+class BeliefReport:
+    """How message passing ended: after how many iterations, and by how much a message last changed."""
 
-    `damping` is the share of the old message that is kept, by default half of it where there are loops. A
-    joint table is P(a) P(b | a) ..., with one run for each value that is conditioned on.
+    n_iterations: int
+    change: float
+    is_converged: bool
+    is_tree: bool
+
+    def __str__(self) -> str:
+        if not self.is_converged:
+            return (
+                f"Belief propagation did not converge: after {self.n_iterations:,} iterations a message "
+                f"still changes by {self.change:.1g}; try more damping or Gibbs sampling"
+            )
+        worth = "exact, as there are no loops" if self.is_tree else "approximate, as there are loops"
+        return f"Belief propagation converged after {self.n_iterations:,} iterations: {worth}"
+
+    def _repr_html_(self) -> str:
+        return html_table("Belief propagation", (), (), [str(self)])
+
+
+@dataclass(frozen=True)
+class BeliefEngine:
+    """Answers by messages between the factors of a model.
+
+    `damping` is the share of the old message that is kept, by default half of it where there are loops.
     """
-    shape = tuple(int(model.domain.n_levels[variable]) for variable in variables)
-    n_runs = math.prod([size for v, size in zip(variables, shape, strict=True) if v not in evidence][:-1])
-    if n_runs > MAX_RUNS:
-        raise TooLarge(
-            f"A joint table of these variables needs {n_runs:.3g} runs of belief propagation, more than "
-            f"{MAX_RUNS:,}; ask for fewer variables at once or take method='gibbs'."
-        )
-    run = _Run(model, damping, tolerance, max_iterations)
-    table = np.zeros(shape)
-    with showing_share("Passing messages", show_progress, "states") as look:
-        run.fill(table, list(variables), dict(evidence), look)
-    return _answer(model, variables, evidence, table, run.report)
+
+    model: "LogLinearModel"
+    damping: float | None = None
+    tolerance: float = 1e-10
+    max_iterations: int = 2_000
+    show_progress: bool | None = None
+
+    def query(self, variables: Sequence[int], evidence: Mapping[int, int]) -> Distribution:
+        """Return the joint distribution of some variables given evidence.
+
+        A joint table is P(a) P(b | a) ..., with one run for each value that is conditioned on.
+        """
+        shape = tuple(int(self.model.domain.n_levels[variable]) for variable in variables)
+        sizes = [size for variable, size in zip(variables, shape, strict=True) if variable not in evidence]
+        n_runs = math.prod(sizes[:-1])
+        if n_runs > MAX_RUNS:
+            raise TooLarge(
+                f"A joint table of these variables needs {n_runs:.3g} runs of belief propagation, more than "
+                f"{MAX_RUNS:,}; ask for fewer variables at once or take method='gibbs'."
+            )
+        run = _BeliefRun(self)
+        table = np.zeros(shape)
+        with showing_share("Passing messages", self.show_progress, "states") as look:
+            run.fill(table, list(variables), dict(evidence), look)
+        return self._answer(variables, evidence, table, run.report)
+
+    def marginals(self, evidence: Mapping[int, int]) -> Marginals:
+        """Return the marginal of every variable given evidence, from one run."""
+        run = _BeliefRun(self)
+        with showing_share("Passing messages", self.show_progress, "iterations") as look:
+            tables = run.marginals(dict(evidence), look)
+        answers = [self._answer([v], evidence, table, run.report) for v, table in enumerate(tables)]
+        return Marginals.of(self.model.domain, answers, evidence)
+
+    def sample(self, n_rows: int, evidence: Mapping[int, int]) -> Rows:  # noqa: ARG002 (the same for all engines)
+        """Refuse: messages give no rows."""
+        raise SettingError("Belief propagation draws no samples; use method='exact' or method='gibbs'.")
+
+    def _answer(
+        self, variables: Sequence[int], evidence: Mapping[int, int], table: Floats, report: BeliefReport
+    ) -> Distribution:
+        domain = self.model.domain
+        chosen = tuple(domain.variables[variable] for variable in variables)
+        details = {**asdict(report), "report": str(report)}
+        return Distribution(chosen, table, domain.decode(evidence), "belief", details=details)
 
 
-def belief_marginals(
-    model: LogLinearModel,
-    evidence: Mapping[int, int],
-    *,
-    damping: float | None = None,
-    tolerance: float = 1e-10,
-    max_iterations: int = 2_000,
-    show_progress: bool | None = None,
-) -> list[Distribution]:
-    """Pass messages for the marginal of every variable, given codes of some, in one run."""
-    run = _Run(model, damping, tolerance, max_iterations)
-    with showing_share("Passing messages", show_progress, "iterations") as look:
-        tables = run.marginals(dict(evidence), look)
-    return [_answer(model, [v], evidence, table, run.report) for v, table in enumerate(tables)]
-
-
-class _Run:
+class _BeliefRun:
     """Runs over one model under several evidences; the report is of the worst of them."""
 
-    def __init__(
-        self, model: LogLinearModel, damping: float | None, tolerance: float, max_iterations: int
-    ) -> None:
-        if damping is not None and not 0 <= damping < 1:
-            raise SettingError(f"damping must be from 0 to below 1, not {damping!r}.")
-        if max_iterations < 1:
-            raise SettingError(f"max_iterations must be 1 or more, not {max_iterations!r}.")
-        self.model = model
-        self.arrays, self.weights = model.plain
-        self.damping, self.tolerance, self.max_iterations = damping, tolerance, max_iterations
+    def __init__(self, engine: BeliefEngine) -> None:
+        self.damping, self.tolerance = engine.damping, engine.tolerance
+        self.max_iterations = engine.max_iterations
+        if self.damping is not None and not 0 <= self.damping < 1:
+            raise SettingError(f"damping must be from 0 to below 1, not {self.damping!r}.")
+        if self.max_iterations < 1:
+            raise SettingError(f"max_iterations must be 1 or more, not {self.max_iterations!r}.")
+        self.domain = engine.model.domain
+        self.arrays, self.weights = engine.model.plain
         self.report = BeliefReport(0, 0.0, is_converged=True, is_tree=True)
 
     def fill(self, table: Floats, variables: list[int], evidence: dict[int, int], look: Look) -> None:
@@ -107,9 +140,9 @@ class _Run:
     def marginals(self, evidence: dict[int, int], look: Look = unseen) -> list[Floats]:
         """Return the belief about every variable."""
         try:
-            graph = factor_graph(self.arrays, self.weights, self.model.domain.n_levels, evidence)
+            graph = factor_graph(self.arrays, self.weights, self.domain.n_levels, evidence)
         except ImpossibleEvidence:
-            raise impossible(self.model, evidence) from None
+            raise impossible(self.domain, evidence) from None
         factors = graph.factors
         lengths = factors.n_levels[factors.variable]
         messages = -np.log(np.repeat(lengths, lengths).astype(np.float64))
@@ -117,7 +150,7 @@ class _Run:
         beliefs = np.zeros(len(graph.unary))
         n_iterations, change = self._propagate(graph, messages, damping, beliefs, look)
         if change < 0:
-            raise impossible(self.model, evidence)
+            raise impossible(self.domain, evidence)
         self._note(n_iterations, change, graph.is_tree)
         if not self.report.is_converged:
             raise NotConverged(
@@ -258,19 +291,3 @@ def _is_forest(scopes: Sequence[Scope]) -> bool:
             return False
         parent.update(dict.fromkeys(roots, roots[0]))
     return True
-
-
-def _answer(
-    model: LogLinearModel,
-    variables: Sequence[int],
-    evidence: Mapping[int, int],
-    table: Floats,
-    report: BeliefReport,
-) -> Distribution:
-    return Distribution(
-        tuple(model.domain.variables[variable] for variable in variables),
-        table,
-        model.domain.decode(evidence),
-        "belief",
-        details={**asdict(report), "report": str(report)},
-    )

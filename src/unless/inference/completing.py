@@ -5,21 +5,23 @@ row with more gets some that Gibbs sampling draws given what the row shows.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
-from unless.inference.cells import HOLE, Cells
-from unless.inference.model import LogLinearModel
-from unless.inference.parts import patterns
+from unless.inference.imputation import patterns
+from unless.inference.potentials import sums_of_weights
 from unless.inference.randomness import RandomState, make_rng
-from unless.inference.sums import sums_of_weights
+from unless.inference.tables import HOLE, Cells
 from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
 from unless.structures.distinct import distinct_rows
+
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -111,7 +113,7 @@ class Completions:
             first[missing, column] = self._rng.choice(known, int(missing.sum()))
         return first.astype(Code)
 
-    def chances(self, model: LogLinearModel, look: Look = unseen) -> Floats:
+    def chances(self, model: "LogLinearModel", look: Look = unseen) -> Floats:
         """Return the probability of each completion given what its row shows; draws of a row count alike."""
         logs = sums_of_weights(self.rows[: self.n_listed], *model.plain, look)
         owner = self.owner[: self.n_listed]
@@ -122,7 +124,7 @@ class Completions:
         draws = np.full(len(self.owner) - self.n_listed, 1 / self._n_draws)
         return np.concatenate([chances / total[owner], draws])
 
-    def draw(self, model: LogLinearModel) -> None:
+    def draw(self, model: "LogLinearModel") -> None:
         """Move the draws on under a model: each missing value is drawn given the rest of its row, in turn."""
         if not self.n_drawn:
             return
@@ -185,7 +187,7 @@ def _about(arrays: FeatureArrays, weights: Floats, column: int) -> tuple[Feature
     return arrays.take(told), weights[told]
 
 
-def averages(model: LogLinearModel, cells: Cells, answer: Callable[[Rows], Floats]) -> Floats:
+def averages(model: "LogLinearModel", cells: Cells, answer: Callable[[Rows], Floats]) -> Floats:
     """Return, for each row of cells, the mean of an answer over its completions under a model.
 
     `answer` gives a line of numbers for each complete row. Of rows with more than `MOST_AVERAGED`

@@ -7,8 +7,7 @@ from unless.errors import SettingError
 from unless.inference.model import LogLinearModel
 from unless.structures import interactions
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import FeatureSet, Graph
 from unless.structures.interactions import By, ByFeatures, Side
 from unless.structures.labelled import LabelledGraph
 

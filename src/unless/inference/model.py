@@ -1,4 +1,8 @@
-"""The third narrow waist: features and their weights as one distribution."""
+"""Features and their weights as one distribution, which answers questions, scores tables and draws rows.
+
+What a question needs is loaded when it is asked: `engine.py` chooses who answers it, `scores.py` scores
+tables, `impute.py` predicts and fills in what rows hide.
+"""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -9,28 +13,49 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Domain
+from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
-from unless.inference import queries
-from unless.inference.certainties import without_certainties
-from unless.inference.distribution import Distribution
-from unless.inference.marginals import Marginals
-from unless.inference.queries import Method, MostProbable
+from unless.inference.engine import Memory, Method, choose_method, make_engine, sample_codes
+from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState
-from unless.inference.rows import checked_codes
-from unless.inference.sums import sums_of_weights
+from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.inference.tables import checked_codes
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 if TYPE_CHECKING:
-    from unless.inference.exact import ExactEngine
-    from unless.inference.likelihood import ConditionalScore
+    from unless.inference.exact import ExactEngine, ExactSolver
+    from unless.inference.scores import ConditionalScore
 
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
-Memory = int | str | None
 Show = bool | None
-# The names of the axes, and the table.
-Potential = tuple[tuple[str, ...], npt.ArrayLike]
+Settings = dict[str, Any]
+
+
+def eliminate_infinite_weights(
+    arrays: FeatureArrays, weights: Floats, n_levels: npt.NDArray[np.int64]
+) -> tuple[FeatureArrays, Floats]:
+    """Say "this feature must hold" (+inf) as "these levels must not be" (-inf, one feature each).
+
+    A conjunction holds where each of its conditions does, so no feature longer than one is needed.
+    """
+    certain = np.isposinf(weights)
+    if not certain.any():
+        return arrays, weights
+    sizes = np.diff(arrays.start)
+    inside = np.repeat(certain, sizes)
+    excluded = {
+        (variable, level)
+        for variable, said, equal in zip(*(array[inside].tolist() for array in arrays[1:]), strict=True)
+        for level in (range(int(n_levels[variable])) if equal else (said,))
+        if (level == said) != equal
+    }
+    listed = np.array(sorted(excluded), dtype=np.int64).reshape(-1, 2)
+    start = np.append(0, np.cumsum(sizes[~certain])).astype(np.int64)
+    others = FeatureArrays(start, arrays.variable[~inside], arrays.level[~inside], arrays.equal[~inside])
+    joined = FeatureArrays.joined([others, FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])])
+    return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
 
 
 class LogLinearModel:
@@ -82,14 +107,14 @@ class LogLinearModel:
     @cached_property
     def plain(self) -> tuple[FeatureArrays, Floats]:
         """The same law by features whose weights are finite or -inf."""
-        return without_certainties(self.features.arrays, self.weights, self.domain.n_levels)
+        return eliminate_infinite_weights(self.features.arrays, self.weights, self.domain.n_levels)
 
     @cached_property
-    def exact(self) -> "ExactEngine":
+    def exact(self) -> "ExactSolver":
         """The plan of exact answers, made once; `exact.cost` is what they need."""
-        from unless.inference.exact import ExactEngine
+        from unless.inference.exact import ExactSolver
 
-        return ExactEngine(*self.plain, self.domain.n_levels)
+        return ExactSolver(*self.plain, self.domain.n_levels)
 
     def query(
         self,
@@ -107,16 +132,10 @@ class LogLinearModel:
         propagation) or "auto": exact where its tables fit into `max_memory`, else Gibbs sampling. The answer
         says which way was taken.
         """
-        asked = queries.positions(self, variables)
-        return queries.query(
-            self,
-            asked,
-            self._codes(evidence),
-            method=method,
-            max_memory=max_memory,
-            random_state=random_state,
-            show_progress=show_progress,
-        )
+        asked, codes = self._positions(variables), self._codes(evidence)
+        check_joint(self.domain, asked)
+        how: Settings = {"random_state": random_state, "show_progress": show_progress}
+        return make_engine(self, method, max_memory=max_memory, **how).query(asked, codes)
 
     def marginals(
         self,
@@ -131,14 +150,9 @@ class LogLinearModel:
 
         The settings are those of `query`.
         """
-        return queries.marginals(
-            self,
-            self._codes(evidence),
-            method=method,
-            max_memory=max_memory,
-            random_state=random_state,
-            show_progress=show_progress,
-        )
+        codes, way = self._codes(evidence), method if len(self.domain) else "exact"
+        how: Settings = {"random_state": random_state, "show_progress": show_progress}
+        return make_engine(self, way, max_memory=max_memory, **how).marginals(codes)
 
     def map_query(
         self,
@@ -153,8 +167,8 @@ class LogLinearModel:
         the same.
         """
         self.exact.check(max_memory, "raise max_memory=")
-        asked = None if variables is None else queries.positions(self, variables)
-        return queries.most_probable(self, asked, self._codes(evidence))
+        asked = None if variables is None else self._positions(variables)
+        return self._exact_engine.most_probable(asked, self._codes(evidence))
 
     def log_partition(self, evidence: Evidence = None, *, max_memory: Memory = None) -> float:
         """Return the log of the sum of the potentials of all states, or of those that agree with evidence.
@@ -162,18 +176,18 @@ class LogLinearModel:
         Evidence of probability zero gives -inf.
         """
         self.exact.check(max_memory, "raise max_memory=")
-        return queries.log_partition(self, self._codes(evidence))
+        return self._exact_engine.log_partition(self._codes(evidence))
 
     def probability(
         self, context: Mapping[str, object], evidence: Evidence = None, *, max_memory: Memory = None
     ) -> float:
         """Return the probability of an assignment to some variables given evidence."""
         self.exact.check(max_memory, "raise max_memory=")
-        return queries.probability(self, self.domain.encode(context), self._codes(evidence))
+        return self._exact_engine.probability(self.domain.encode(context), self._codes(evidence))
 
     def log_likelihood(self, X: object, *, max_memory: Memory = None, show_progress: Show = None) -> Floats:
         """Return the log probability of each row of a table of labels; what a row hides is summed over."""
-        from unless.inference.likelihood import log_likelihoods
+        from unless.inference.scores import log_likelihoods
 
         return log_likelihoods(self, X, max_memory=max_memory, show_progress=show_progress)
 
@@ -188,7 +202,7 @@ class LogLinearModel:
         Missing values are the level "missing" where the model has one; elsewhere they are summed over, so
         that a row counts with the probability of what it shows. Rows that show nothing are left out.
         """
-        from unless.inference.likelihood import score
+        from unless.inference.scores import score
 
         return score(self, X, max_memory=max_memory)
 
@@ -206,9 +220,9 @@ class LogLinearModel:
         The evidence is by default all that is not asked about; without a query every quarter of the variables
         is asked about in turn.
         """
-        from unless.inference.likelihood import conditional_marginal_log_likelihood
+        from unless.inference.scores import conditional_marginal_log_likelihood
 
-        how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
+        how: Settings = {"max_memory": max_memory, "show_progress": show_progress}
         return conditional_marginal_log_likelihood(self, X, query, evidence, **how)
 
     def pseudo_log_likelihood(
@@ -218,21 +232,17 @@ class LogLinearModel:
 
         Rows with missing values are left out of a Dataset, and refused elsewhere.
         """
-        from unless.inference.scoring import pseudo_log_likelihood
+        from unless.inference.scores import pseudo_log_likelihood
 
         return pseudo_log_likelihood(self, X, max_memory=max_memory, show_progress=show_progress)
 
     @classmethod
     def from_potentials(cls, domain: Domain, tables: Iterable[Potential]) -> "LogLinearModel":
         """Make a model of tables of potentials (names, array): each cell an indicator of weight log phi."""
-        from unless.inference.potentials import from_potentials
-
-        return from_potentials(domain, tables)
+        return cls(*from_potentials(domain, tables))
 
     def to_potentials(self) -> "list[Potential]":
         """Return one table of potentials (names, array) for each scope of features; p is their product."""
-        from unless.inference.potentials import to_potentials
-
         return to_potentials(self)
 
     def predict_proba(
@@ -242,7 +252,7 @@ class LogLinearModel:
 
         Missing values are holes that are summed over, even where the model has a level for them.
         """
-        from unless.inference.batch import predict_proba
+        from unless.inference.imputation import predict_proba
 
         return predict_proba(self, X, target, max_memory=max_memory, show_progress=show_progress)
 
@@ -250,7 +260,7 @@ class LogLinearModel:
         self, X: object, target: str, *, max_memory: Memory = None, show_progress: Show = None
     ) -> npt.NDArray[Any]:
         """Return, for each row, the most probable value of a target; of equals the first."""
-        from unless.inference.batch import predict
+        from unless.inference.imputation import predict
 
         return predict(self, X, target, max_memory=max_memory, show_progress=show_progress)
 
@@ -259,7 +269,7 @@ class LogLinearModel:
 
         A column whose type cannot hold such a value comes back as text.
         """
-        from unless.inference.batch import impute
+        from unless.inference.imputation import impute
 
         return impute(self, X, max_memory=max_memory, show_progress=show_progress)
 
@@ -311,16 +321,34 @@ class LogLinearModel:
         max_memory: Memory,
         show: Show,
     ) -> tuple[Rows, str]:
-        way = queries.choose_method(self, method, max_memory, draws=True)
-        how: dict[str, Any] = {"method": way, "max_memory": max_memory, "show_progress": show}
-        return queries.sample_codes(self, n, random_state, self._codes(evidence), **how), way
+        way = choose_method(self, method, max_memory, draws=True)
+        how: Settings = {"method": way, "max_memory": max_memory, "show_progress": show}
+        return sample_codes(self, n, random_state, self._codes(evidence), **how), way
 
     def _log_partition_of_all(self, max_memory: Memory) -> float:
         self.exact.check(max_memory, "raise max_memory=")
-        total = queries.log_partition(self, {})
+        total = self._exact_engine.log_partition({})
         if total == -np.inf:
-            raise queries.impossible(self, {})
+            raise impossible(self.domain, {})
         return total
+
+    @property
+    def _exact_engine(self) -> "ExactEngine":
+        from unless.inference.exact import ExactEngine
+
+        return ExactEngine(self)
+
+    def _positions(self, variables: str | Iterable[str]) -> list[int]:
+        """Turn one name or several into positions."""
+        if not isinstance(variables, Iterable):
+            raise SettingError(f"{variables!r} names no variable; give a name or a list of names.")
+        names = [variables] if isinstance(variables, str) else list(variables)
+        positions = [self.domain.index(name) for name in names]
+        if not positions:
+            raise SettingError("No variable is asked about; name one or more.")
+        if len(set(positions)) != len(positions):
+            raise SettingError("A variable is asked about twice; name each once.")
+        return positions
 
     def _codes(self, evidence: Evidence) -> dict[int, int]:
         return self.domain.encode(evidence) if evidence else {}
@@ -331,9 +359,14 @@ class LogLinearModel:
         return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
-        from unless.inference.showing import model_html
-
-        return model_html(self)
+        # The features of the largest weights, whatever their sign.
+        order = np.argsort(-np.abs(self.weights), kind="stable")[:MOST_ROWS]
+        chosen = np.zeros(len(self.weights), dtype=np.bool_)
+        chosen[order] = True
+        # The set keeps its order when some are taken.
+        texts = dict(zip(np.flatnonzero(chosen).tolist(), self.features.take(chosen), strict=True))
+        rows = [(str(texts[int(position)]), f"{self.weights[position]:+.3f}") for position in order]
+        return html_table(repr(self)[1:-1], ("feature", "weight"), rows, more=len(self.weights) - len(rows))
 
     def __repr__(self) -> str:
         return f"<LogLinearModel: {len(self.features):,} features over {len(self.domain)} variables>"

@@ -1,41 +1,67 @@
-"""Tables of potentials as log-linear models, and back."""
+"""Potentials: sums of weights over the features that hold in rows, and tables of them as models and back."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import Rows
 from unless.data.domain import Domain
 from unless.errors import SettingError, TooLarge
-from unless.inference.model import LogLinearModel, Potential
 from unless.runtime.memory import show_memory
+from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays, Literal
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
+
+Floats = npt.NDArray[np.float64]
+# Conditions looked at in one call of a kernel, at most: about a tenth of a second.
+CONDITIONS_AT_ONCE = 2**25
 # A table of more cells is better left as features.
 MAX_CELLS = 2**26
 # Beyond e^700 a double is near its end; such a table is divided by its largest cell.
 FAR = 700.0
 LEAST = 2.2250738585072014e-308
-
-Floats = npt.NDArray[np.float64]
+# The names of the axes, and the table.
+Potential = tuple[tuple[str, ...], npt.ArrayLike]
 # Positions of variables, ascending.
 Scope = tuple[int, ...]
 Weighted = tuple[tuple[Literal, ...], float]
 
 
-def from_potentials(domain: Domain, tables: Iterable[Potential]) -> LogLinearModel:
-    """Make a log-linear model of tables of potentials, one indicator for each cell with weight log phi.
+def sums_of_weights(codes: Rows, features: FeatureArrays, weights: Floats, look: Look = unseen) -> Floats:
+    """Return, for each row of codes, the sum of the weights of the features that hold in it."""
+    from unless.kernels.features import log_potentials
+
+    # Copies, because numba would compile once more for arrays that cannot be written.
+    given = [np.array(part) for part in (*features, weights)]
+    sums = np.zeros(len(codes))
+    for some in row_spans(len(codes), features):
+        sums[some] = log_potentials(codes[some], *given)
+        look(some.stop / len(codes))
+    return sums
+
+
+def row_spans(n_rows: int, features: FeatureArrays) -> list[slice]:
+    """Cut rows into those that one call of a kernel takes."""
+    at_once = max(1, CONDITIONS_AT_ONCE // max(1, len(features.variable)))
+    return [slice(begin, min(begin + at_once, n_rows)) for begin in range(0, n_rows, at_once)]
+
+
+def from_potentials(domain: Domain, tables: Iterable[Potential]) -> tuple[FeatureSet, list[float]]:
+    """Return the features and weights of tables of potentials: an indicator of weight log phi for each cell.
 
     Cells of one assignment in several tables are one feature, whose weights add up. A potential of 1 says
     nothing and gives no feature; one of 0 gives a weight of -inf.
 
     >>> from unless import Variable
     >>> coin = Domain((Variable("Coin", ("heads", "tails")),))
-    >>> net = from_potentials(coin, [(("Coin",), [3.0, 1.0])])
-    >>> [(str(feature), weight.round(4)) for feature, weight in zip(net.features, net.weights)]
-    [('Coin = heads', np.float64(1.0986))]
+    >>> features, weights = from_potentials(coin, [(("Coin",), [3.0, 1.0])])
+    >>> [(str(feature), round(weight, 4)) for feature, weight in zip(features, weights)]
+    [('Coin = heads', 1.0986)]
     """
     weights: dict[tuple[tuple[int, int, bool], ...], float] = {}
     for names, table in tables:
@@ -46,10 +72,10 @@ def from_potentials(domain: Domain, tables: Iterable[Potential]) -> LogLinearMod
             said = tuple(sorted((p, code, True) for p, code in zip(positions, cell, strict=True)))
             weights[said] = weights.get(said, 0.0) + weight
     features = FeatureSet.from_arrays(domain, FeatureArrays.of(weights))
-    return LogLinearModel(features, [weights[said] for said in features.arrays.literals()])
+    return features, [weights[said] for said in features.arrays.literals()]
 
 
-def to_potentials(model: LogLinearModel) -> list[Potential]:
+def to_potentials(model: "LogLinearModel") -> list[Potential]:
     """Return one table of potentials for each scope of the model's features, names in column order.
 
     Their product is proportional to the model's law; "!=" conditions reach all the cells they allow.
@@ -67,7 +93,7 @@ def to_potentials(model: LogLinearModel) -> list[Potential]:
     ]
 
 
-def by_scope(model: LogLinearModel) -> dict[Scope, list[Weighted]]:
+def by_scope(model: "LogLinearModel") -> dict[Scope, list[Weighted]]:
     """Group the features of one scope; what they say of variables of a single level is left out."""
     sizes = model.domain.n_levels.tolist()
     # A weight of +inf has no potential, but what it rules out has: zero.

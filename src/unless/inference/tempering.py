@@ -14,11 +14,9 @@ import numpy as np
 from unless.data.dataset import Rows
 from unless.data.domain import Code
 from unless.errors import TooLarge
-from unless.inference.chains import N_BATCHES, Asked, Integers, Seed, Walk
-from unless.inference.diagnostics import Floats, Trace
-from unless.inference.sums import sums_of_weights
-from unless.kernels.gibbs import settle
-from unless.kernels.tempering import run_tempered
+from unless.inference.chains import N_BATCHES, CellLayout, Chains, Floats, Integers, Seed, Trace
+from unless.inference.potentials import sums_of_weights
+from unless.kernels.gibbs import run_tempered, settle
 from unless.runtime.memory import parse_memory, show_memory
 
 # Levels of the first ladder, and of any.
@@ -65,7 +63,9 @@ class Ensemble:
 class Tempering:
     """Ensembles over one model, for what is asked about."""
 
-    def __init__(self, walk: Walk, asked: Asked, pool: Integers, hot: float, limit: int | str | None) -> None:
+    def __init__(
+        self, walk: Chains, asked: CellLayout, pool: Integers, hot: float, limit: int | str | None
+    ) -> None:
         self.walk, self.asked, self.limit = walk, asked, limit
         self._pool = pool
         self.n_sweeps = 0

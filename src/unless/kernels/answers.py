@@ -3,9 +3,9 @@
 import math
 from typing import Any, NamedTuple
 
-from unless.kernels.compiling import borrowed, helper, inlined
+from unless.kernels.compiling import helper, inlined
 
-# 0 is kept for "not asked yet".
+# 0 stands for "not asked yet".
 UNDECIDED, INDEPENDENT, DEPENDENT = 1, 2, 3
 PEARSON, LIKELIHOOD_RATIO, BAYESIAN = 0, 1, 2
 # Some small tables are exact ties of the Bayesian test, and ties are independent whatever rounding makes
@@ -25,20 +25,6 @@ class Rules(NamedTuple):
     max_blanket: int
     required: Any  # uint64 (variables, words): edges that are never removed
     forbidden: Any  # uint64 (variables, words): edges that are never asked about
-
-
-@inlined
-def borrowed_rules(rules):
-    """Return the rules without the owners of their arrays."""
-    return Rules(
-        borrowed(rules.critical),
-        borrowed(rules.minimum_rows),
-        rules.test,
-        rules.keep_undecided,
-        rules.max_blanket,
-        borrowed(rules.required),
-        borrowed(rules.forbidden),
-    )
 
 
 @helper
@@ -68,6 +54,14 @@ def _quick_pearson(cells, n_a, n_b, totals, columns, inverses, total):
     return total * (shares - 1.0)
 
 
+@inlined
+def cell_term(observed, expected, is_ratio):
+    """Return what a cell adds to Pearson's statistic, or to the likelihood ratio."""
+    if is_ratio:
+        return 2.0 * observed * math.log(observed / expected) if observed > 0.0 else 0.0
+    return (observed - expected) * (observed - expected) / expected
+
+
 @helper
 def _exact_statistic(cells, n_first, n_second, first_step, second_step, rows, others, total, test):
     statistic = 0.0
@@ -76,21 +70,18 @@ def _exact_statistic(cells, n_first, n_second, first_step, second_step, rows, ot
             expected = float(rows[i]) * float(others[j]) / total
             if expected > 0.0:
                 observed = float(cells[i * first_step + j * second_step])
-                if test == PEARSON:
-                    statistic += (observed - expected) * (observed - expected) / expected
-                elif observed > 0.0:
-                    statistic += 2.0 * observed * math.log(observed / expected)
+                statistic += cell_term(observed, expected, test != PEARSON)
     return statistic
 
 
 @inlined
-def decide(desk, n_a, n_b, total, rules, flipped):
+def decide(buffers, n_a, n_b, total, rules, flipped):
     """Answer from a table and its row totals; empty rows and columns carry no degrees of freedom.
 
     Sums run over the table's own order, or over that of its mirror image if it is `flipped`: asked from
     either side, a question has the same answer to the last bit.
     """
-    cells, totals, columns = desk.cells, desk.totals, desk.columns
+    cells, totals, columns = buffers.cells, buffers.totals, buffers.columns
     kept_a = 0
     for i in range(n_a):
         kept_a += totals[i] > 0
@@ -106,7 +97,7 @@ def decide(desk, n_a, n_b, total, rules, flipped):
         return UNDECIDED
     critical, statistic, is_sure = rules.critical[freedom], 0.0, False
     if rules.test == PEARSON:
-        statistic = _quick_pearson(cells, n_a, n_b, totals, columns, desk.inverses, total)
+        statistic = _quick_pearson(cells, n_a, n_b, totals, columns, buffers.inverses, total)
         is_sure = abs(statistic - critical) > _MARGIN * (total + statistic)
     if not is_sure:
         n_first, n_second, first_step, second_step = n_a, n_b, n_b, 1

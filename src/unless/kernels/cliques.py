@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.bitsets import flip_bit
+from unless.kernels.bits import flip_bit
 from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)

@@ -73,7 +73,7 @@ def _without_literals(kernel: Any) -> Any:
 
 
 def _stamp_of_sources() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(Path(__file__).parent.rglob("*.py"))
     return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
@@ -103,21 +103,21 @@ if numba.config.DISABLE_JIT:
         """Return the position of the lowest one of a non-zero word."""
         return word.dtype.type((int(word) & -int(word)).bit_length() - 1)
 
-    def borrowed(array: Any) -> Any:
+    def without_refcount(array: Any) -> Any:
         """Return the array."""
         return array
 
     def prefetch(array: Any, row: int) -> None:
         """Do nothing."""
 
-    def claim(array: Any, row: int, word: Any) -> Any:
+    def compare_and_swap(array: Any, row: int, word: Any) -> Any:
         """Write a word into the first column of a row that holds zero there; returns what it held."""
         held = array[row, 0]
         if held == 0:
             array[row, 0] = word
         return held
 
-    def raised(counters: Any, at: int, by: int) -> Any:
+    def fetch_add(counters: Any, at: int, by: int) -> Any:
         """Raise a counter and return what it was."""
         counters[at] += by
         return counters[at] - by
@@ -135,13 +135,15 @@ else:
             return context.make_tuple(
                 builder, kind, [_without_owner(context, builder, *member) for member in members]
             )
+        if not isinstance(kind, types.Array):
+            return value
         view = context.make_array(kind)(context, builder, value=value)
         view.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))  # type: ignore[attr-defined]
         view.parent = context.get_constant_null(types.pyobject)
         return view._getvalue()
 
     @intrinsic
-    def borrowed(_typing_context: Any, array: Any) -> Any:
+    def without_refcount(_typing_context: Any, array: Any) -> Any:
         """Return an array, or a tuple of arrays, without owners: passing it on costs no reference counting.
 
         Safe only for arrays that the caller of the kernel keeps alive. Halves the time of the cohort kernel.
@@ -153,10 +155,10 @@ else:
         return array(array), build
 
     @intrinsic
-    def raised(_typing_context: Any, counters: Any, at: Any, by: Any) -> Any:  # noqa: ARG001
+    def fetch_add(_typing_context: Any, counters: Any, at: Any, by: Any) -> Any:  # noqa: ARG001
         """Raise a counter and return what it was: of several threads that raise it, none gets the same.
 
-        What a thread wrote before is seen by those that find the counter raised.
+        What a thread wrote before is seen by those that find the counter fetch_add.
         """
 
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -171,7 +173,7 @@ else:
         return builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
 
     @intrinsic
-    def claim(_typing_context: Any, array: Any, row: Any, word: Any) -> Any:  # noqa: ARG001
+    def compare_and_swap(_typing_context: Any, array: Any, row: Any, word: Any) -> Any:  # noqa: ARG001
         """Write a word into the first column of a row that holds zero there; returns what it held.
 
         Of several threads one succeeds, and what it wrote before is seen by those that find its word.
@@ -202,3 +204,7 @@ else:
             return context.get_dummy_value()
 
         return types.void(array, types.int64), build
+
+
+# The older name, while other kernels have it.
+borrowed = without_refcount

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, borrowed_rules, decide
-from unless.kernels.bitsets import has_bit
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.answers import DEPENDENT, INDEPENDENT, UNDECIDED, decide
+from unless.kernels.bits import has_bit
+from unless.kernels.compiling import compiled, inlined, without_refcount
 
 
 class Cube(NamedTuple):
@@ -21,7 +21,7 @@ class Cube(NamedTuple):
     n_levels: Any  # int64 (variables,)
 
 
-class Desk(NamedTuple):
+class CubeWorkspace(NamedTuple):
     """The answers so far, and room for a table."""
 
     answers: Any  # uint8 (pairs * cells,): what was asked already
@@ -31,34 +31,23 @@ class Desk(NamedTuple):
     inverses: Any  # float64 (most levels,)
 
 
-@inlined
-def _borrowed_desk(desk):
-    return Desk(
-        borrowed(desk.answers),
-        borrowed(desk.cells),
-        borrowed(desk.totals),
-        borrowed(desk.columns),
-        borrowed(desk.inverses),
-    )
-
-
 @compiled
 def fill(rows, counts, cube):
     """Count every partial assignment of distinct rows into a cube of zeros."""
     n = cube.strides.shape[0]
     for row in range(rows.shape[0]):
-        place = 0
+        at = 0
         for variable in range(n):
-            place += np.int64(rows[row, variable]) * cube.strides[variable]
-        cube.counts[place] += counts[row]
+            at += np.int64(rows[row, variable]) * cube.strides[variable]
+        cube.counts[at] += counts[row]
     for variable in range(n):
         stride, n_levels = cube.strides[variable], cube.n_levels[variable]
         for block in range(0, cube.counts.shape[0], stride * (n_levels + 1)):
-            for place in range(block, block + stride):
+            for at in range(block, block + stride):
                 total = 0
                 for level in range(n_levels):
-                    total += cube.counts[place + level * stride]
-                cube.counts[place + n_levels * stride] = total
+                    total += cube.counts[at + level * stride]
+                cube.counts[at + n_levels * stride] = total
 
 
 @inlined
@@ -79,18 +68,18 @@ def read_table(cube, base, a, b, cells, totals):
 
 
 @inlined
-def _ask(a, b, base, cube, rules, desk):
+def _ask(a, b, base, cube, rules, work):
     """Answer a question and tell whether it is new."""
     n = cube.strides.shape[0]
     low, high = min(a, b), max(a, b)
-    place = (low * (2 * n - low - 1) // 2 + high - low - 1) * cube.counts.shape[0] + base
-    answer = np.int64(desk.answers[place])
+    at = (low * (2 * n - low - 1) // 2 + high - low - 1) * cube.counts.shape[0] + base
+    answer = np.int64(work.answers[at])
     if answer:
         return answer, 0
-    total = read_table(cube, base, low, high, desk.cells, desk.totals)
+    total = read_table(cube, base, low, high, work.cells, work.totals)
     n_low, n_high = cube.n_levels[low], cube.n_levels[high]
-    answer = decide(desk, n_low, n_high, total, rules, False)
-    desk.answers[place] = answer
+    answer = decide(work, n_low, n_high, total, rules, False)
+    work.answers[at] = answer
     return answer, 1
 
 
@@ -101,7 +90,7 @@ def _step(cube, rows, context, variable):
 
 
 @inlined
-def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere):
+def _grow_shrink_row(context, rows, graphs, cube, rules, shared, work, anywhere):
     """Run Algorithm 2 in one context; returns the number of questions asked and of those that are new."""
     n = cube.strides.shape[0]
     n_asked, n_new = 0, 0
@@ -117,7 +106,7 @@ def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
             # A variable added in this loop lies behind it, so what is held now was held before.
             if other == node or graphs[context, node, other] or has_bit(rules.forbidden, node, other):
                 continue
-            answer, new = _ask(node, other, base, cube, rules, desk)
+            answer, new = _ask(node, other, base, cube, rules, work)
             n_asked += 1
             n_new += new
             if answer == DEPENDENT:
@@ -130,7 +119,7 @@ def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
             if not graphs[context, node, other] or has_bit(rules.required, node, other):
                 continue
             rest = base - _step(cube, rows, context, other)
-            answer, new = _ask(node, other, rest, cube, rules, desk)
+            answer, new = _ask(node, other, rest, cube, rules, work)
             n_asked += 1
             n_new += new
             if answer == INDEPENDENT or (answer == UNDECIDED and not rules.keep_undecided):
@@ -142,22 +131,20 @@ def _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
 
 
 @compiled
-def grow_shrink_rows(rows, graphs, cube, rules, shared, desk):
+def grow_shrink_rows(rows, graphs, cube, rules, shared, work):
     """Run Algorithm 2 in one context after the other, or blanket by blanket if they are not shared.
 
     `graphs` (contexts, variables, variables) holds the initial blankets and receives the learned ones;
     returns the number of questions asked and of distinct ones.
     """
-    rows, graphs = borrowed(rows), borrowed(graphs)
-    cube = Cube(borrowed(cube.counts), borrowed(cube.strides), borrowed(cube.n_levels))
-    rules = borrowed_rules(rules)
-    desk = _borrowed_desk(desk)
+    rows, graphs = without_refcount(rows), without_refcount(graphs)
+    cube, rules, work = without_refcount(cube), without_refcount(rules), without_refcount(work)
     anywhere = 0
     for variable in range(cube.strides.shape[0]):
         anywhere += cube.n_levels[variable] * cube.strides[variable]
     n_asked, n_new = 0, 0
     for context in range(rows.shape[0]):
-        asked, new = _grow_shrink_row(context, rows, graphs, cube, rules, shared, desk, anywhere)
+        asked, new = _grow_shrink_row(context, rows, graphs, cube, rules, shared, work, anywhere)
         n_asked += asked
         n_new += new
     return n_asked, n_new

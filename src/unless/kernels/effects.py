@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.kernels.cholesky import factorise, substitute
+from unless.kernels.algebra import factorise, substitute
 from unless.kernels.compiling import borrowed, compiled, helper
 
 

@@ -1,4 +1,4 @@
-"""A memo of answered questions: open addressing on 125-bit keys, the answer in the low bits.
+"""A memo of answered questions: open addressing on 126-bit keys, the answer in the low bits.
 
 A question is ({a, b}, x_U). Its key is the exclusive or of random words, one for each condition of x_U
 and one for each of a and b, so that it is updated by a single operation when a condition comes or goes
@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, claim, compiled, inlined, prefetch
+from unless.kernels.compiling import compare_and_swap, compiled, inlined, prefetch, without_refcount
 
 _ZERO, _ANSWER = np.uint64(0), np.uint64(3)
-# The bit of answers that one part of the work alone can ask for, and the bits of a word that are no key.
-PRIVATE = np.uint64(4)
-_NO_KEY = np.uint64(7)
 _SHIFT = np.uint64(20)
 # How many answers ahead a memo that is merged into is fetched from memory.
 _AHEAD = 8
@@ -38,8 +35,8 @@ class Log(NamedTuple):
 
 
 @inlined
-def expect(memo, first):
-    """Fetch the place where a key will be looked for."""
+def prefetch_slot(memo, first):
+    """Fetch the slot where a key will be looked for."""
     prefetch(memo, np.int64(first >> _SHIFT) & (memo.shape[0] - 1))
 
 
@@ -47,43 +44,47 @@ def expect(memo, first):
 def known_answer(memo, first, second):
     """Return the answer to a question, 0 if it is not known."""
     mask = memo.shape[0] - 1
-    place = np.int64(first >> _SHIFT) & mask
+    slot = np.int64(first >> _SHIFT) & mask
     while True:
         # Read once: another thread may fill a gap at any time, with the answer to another question.
-        stored = memo[place, 1]
+        stored = memo[slot, 1]
         if stored & _ANSWER == _ZERO:
             return np.int64(0)
-        if memo[place, 0] == first and (stored ^ second) & ~_NO_KEY == _ZERO:
+        if memo[slot, 0] == first and (stored ^ second) & ~_ANSWER == _ZERO:
             return np.int64(stored & _ANSWER)
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
 
 
 @inlined
-def keep(memo, first, second, answer, is_private):
-    """Write an answer and return its place, or -1 where another thread has been quicker."""
+def keep(memo, first, second, answer):
+    """Write an answer and return its slot, or -1 where another thread has been quicker."""
     mask = memo.shape[0] - 1
     # From the beginning: what was a gap may be taken, and only the claim itself can tell.
-    place = np.int64(first >> _SHIFT) & mask
+    slot = np.int64(first >> _SHIFT) & mask
     while True:
-        held = memo[place, 0]
-        if held == _ZERO:
-            held = claim(memo, place, first)
-            if held == _ZERO:
-                memo[place, 1] = (second & ~_NO_KEY) | (PRIVATE if is_private else _ZERO) | np.uint64(answer)
-                return place
-        stored = memo[place, 1]
-        # A claimed place without an answer: half a key is enough to tell what is being written there.
-        if held == first and (stored == _ZERO or (stored ^ second) & ~_NO_KEY == _ZERO):
+        present = memo[slot, 0]
+        if present == _ZERO:
+            present = compare_and_swap(memo, slot, first)
+            if present == _ZERO:
+                memo[slot, 1] = (second & ~_ANSWER) | np.uint64(answer)
+                return slot
+        stored = memo[slot, 1]
+        # A claimed slot without an answer: half a key is enough to tell what is being written there.
+        if present == first and (stored == _ZERO or (stored ^ second) & ~_ANSWER == _ZERO):
             return -1
-        place = (place + 1) & mask
+        slot = (slot + 1) & mask
 
 
 @inlined
-def note(log, at, memo, place, other):
-    """Write the answer at a place of the memo into the log too."""
-    log.answers[at, 0] = memo[place, 0]
-    log.answers[at, 1] = memo[place, 1]
+def keep_and_log(memo, first, second, answer, log, at, other):
+    """Write an answer into memo and log; returns 0 if another thread has done so meanwhile, else 1."""
+    slot = keep(memo, first, second, answer)
+    if slot < 0:
+        return 0
+    log.answers[at, 0] = memo[slot, 0]
+    log.answers[at, 1] = memo[slot, 1]
     log.others[at] = other
+    return 1
 
 
 @compiled
@@ -99,72 +100,34 @@ def count_log(log, node, begins):
 
 
 @compiled
-def sort_log(log, node, places, answers):
-    """Sort the answers about variables after a node by these; `places` says where those about each begin."""
-    log, answers = Log(borrowed(log.answers), borrowed(log.others)), borrowed(answers)
+def sort_log(log, node, starts, answers):
+    """Sort the answers about variables after a node by these; `starts` says where those about each begin."""
+    log, answers = without_refcount(log), without_refcount(answers)
     for i in range(log.others.shape[0]):
         other = log.others[i]
         if other > node:
-            answers[places[other], 0] = log.answers[i, 0]
-            answers[places[other], 1] = log.answers[i, 1]
-            places[other] += 1
+            answers[starts[other], 0] = log.answers[i, 0]
+            answers[starts[other], 1] = log.answers[i, 1]
+            starts[other] += 1
 
 
 @compiled
 def merge(memo, other):
     """Add the answers of another memo, for which there must be room; returns how many were new."""
-    memo, other = borrowed(memo), borrowed(other)
+    memo, other = without_refcount(memo), without_refcount(other)
     n_new, n_other, mask = 0, other.shape[0], memo.shape[0] - 1
     for i in range(n_other):
         if i + _AHEAD < n_other:
-            expect(memo, other[i + _AHEAD, 0])
+            prefetch_slot(memo, other[i + _AHEAD, 0])
         first, second = other[i, 0], other[i, 1]
         if second & _ANSWER == _ZERO:
             continue
-        place = np.int64(first >> _SHIFT) & mask
-        while memo[place, 1] != _ZERO and (
-            memo[place, 0] != first or (memo[place, 1] ^ second) & ~_NO_KEY != _ZERO
+        slot = np.int64(first >> _SHIFT) & mask
+        while memo[slot, 1] != _ZERO and (
+            memo[slot, 0] != first or (memo[slot, 1] ^ second) & ~_ANSWER != _ZERO
         ):
-            place = (place + 1) & mask
-        if memo[place, 1] == _ZERO:
-            memo[place, 0], memo[place, 1] = first, second
-            n_new += 1
-    return n_new
-
-
-@compiled
-def note_common(answers, words, n_noted):
-    """Write half of the keys of answers that are not private after `n_noted`; returns how many are there."""
-    answers, words = borrowed(answers), borrowed(words)
-    for i in range(answers.shape[0]):
-        # Written in any case, and written over where it does not count: there is nothing to guess.
-        words[n_noted] = answers[i, 0]
-        n_noted += 1 if answers[i, 1] & PRIVATE == _ZERO else 0
-    return n_noted
-
-
-@compiled
-def note_closed(log, node, words, n_noted):
-    """Do as `note_common` with those answers of a log that are about variables before a node."""
-    answers, others, words = borrowed(log.answers), borrowed(log.others), borrowed(words)
-    for i in range(others.shape[0]):
-        words[n_noted] = answers[i, 0]
-        n_noted += 1 if others[i] < node and answers[i, 1] & PRIVATE == _ZERO else 0
-    return n_noted
-
-
-@compiled
-def add_words(places, words):
-    """Add words to a set (a matrix of one column) with gaps of zero, and room; returns how many were new."""
-    places, words = borrowed(places), borrowed(words)
-    n_new, n_words, mask = 0, words.shape[0], places.shape[0] - 1
-    for i in range(n_words):
-        if i + _AHEAD < n_words:
-            expect(places, words[i + _AHEAD])
-        place = np.int64(words[i] >> _SHIFT) & mask
-        while places[place, 0] != _ZERO and places[place, 0] != words[i]:
-            place = (place + 1) & mask
-        if places[place, 0] == _ZERO:
-            places[place, 0] = words[i]
+            slot = (slot + 1) & mask
+        if memo[slot, 1] == _ZERO:
+            memo[slot, 0], memo[slot, 1] = first, second
             n_new += 1
     return n_new

@@ -7,8 +7,8 @@ target. Fits are tested by likelihood ratio; what a fit does not have is tested 
 
 import numpy as np
 
-from unless.kernels.cholesky import factorise, substitute
-from unless.kernels.compiling import borrowed, compiled, helper, inlined
+from unless.kernels.algebra import factorise, substitute
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
 from unless.kernels.patterns import _number
 
 _MAX_ROUNDS = 50
@@ -26,7 +26,7 @@ def number_rows(codes, variables, sizes):
 
     `codes` is variable x row. Numbers follow the lexicographic order of the values.
     """
-    codes, variables, sizes = borrowed((codes, variables, sizes))
+    codes, variables, sizes = without_refcount((codes, variables, sizes))
     n_rows, most = codes.shape[1], 1
     for i in range(len(variables)):
         most = max(most, sizes[variables[i]])
@@ -44,7 +44,7 @@ def number_rows(codes, variables, sizes):
 @compiled
 def count_target(which, codes, weights, counts):
     """Add up the weights of rows by pattern and level of the target."""
-    which, codes, weights, counts = borrowed((which, codes, weights, counts))
+    which, codes, weights, counts = without_refcount((which, codes, weights, counts))
     for row in range(len(which)):
         counts[which[row], codes[row]] += weights[row]
 
@@ -57,7 +57,7 @@ def lay_out_terms(codes, example, terms, sizes, references):
     combination of levels that are no references and that some example shows. Column 0 is always on. `owners`
     are the positions of terms, `levels` the numbers of combinations, both -1 for column 0.
     """
-    codes, example, terms, sizes, references = borrowed((codes, example, terms, sizes, references))
+    codes, example, terms, sizes, references = without_refcount((codes, example, terms, sizes, references))
     n_patterns, n_terms = len(example), terms.shape[0]
     most = 1
     for term in range(n_terms):
@@ -120,8 +120,9 @@ def screen_products(codes, weights, target, which, probabilities, shown, seconds
     knows the seconds, so that their margins agree; those of a third are made to agree here. `statistics` is
     second x third.
     """
-    codes, weights, which, probabilities = borrowed((codes, weights, which, probabilities))
-    shown, seconds, thirds, sizes, statistics = borrowed((shown, seconds, thirds, sizes, statistics))
+    codes, weights, which, probabilities = without_refcount((codes, weights, which, probabilities))
+    shown, seconds, thirds, sizes = without_refcount((shown, seconds, thirds, sizes))
+    statistics = without_refcount(statistics)
     n_rows, n_shown, most = codes.shape[1], probabilities.shape[1], 1
     for t in range(len(thirds)):
         most = max(most, sizes[thirds[t]])
@@ -174,8 +175,8 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
     each of them the columns, with `ridge` (one for each column) on its diagonal; of it the lower triangle is
     filled, at the last weights if it is wanted.
     """
-    begins, active, counts, ridge = borrowed((begins, active, counts, ridge))
-    weights, matrix, plain = borrowed((weights, matrix, plain))
+    begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
+    matrix, plain = without_refcount((matrix, plain))
     n_free, n_columns = weights.shape
     probabilities = np.empty((counts.shape[0], n_free))
     size = n_free * n_columns
@@ -236,7 +237,7 @@ def information(begins, active, counts, ridge, weights, matrix):
 
 @helper
 def _penalty(ridge, weights):
-    ridge, weights = borrowed((ridge, weights))
+    ridge, weights = without_refcount((ridge, weights))
     total = 0.0
     for k in range(weights.shape[0]):
         for c in range(weights.shape[1]):
@@ -247,8 +248,8 @@ def _penalty(ridge, weights):
 @helper
 def _predict(begins, active, counts, weights, probabilities):
     """Fill the probabilities of each pattern's levels but the reference; return the log-likelihood."""
-    begins, active, counts = borrowed((begins, active, counts))
-    weights, probabilities = borrowed((weights, probabilities))
+    begins, active, counts, weights = without_refcount((begins, active, counts, weights))
+    probabilities = without_refcount(probabilities)
     total = 0.0
     for pattern in range(probabilities.shape[0]):
         top = energies(begins, active, weights, probabilities, pattern)
@@ -289,8 +290,8 @@ def normalise(probabilities, pattern, top):
 
 @helper
 def _slopes(begins, active, counts, ridge, weights, probabilities, slope):
-    begins, active, counts, ridge = borrowed((begins, active, counts, ridge))
-    weights, probabilities, slope = borrowed((weights, probabilities, slope))
+    begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
+    probabilities, slope = without_refcount((probabilities, slope))
     n_free, n_columns = weights.shape
     for k in range(n_free):
         for c in range(n_columns):
@@ -308,8 +309,8 @@ def _slopes(begins, active, counts, ridge, weights, probabilities, slope):
 @helper
 def _curve(begins, active, counts, ridge, probabilities, matrix):
     """Fill the lower triangle of the information."""
-    begins, active, counts, ridge = borrowed((begins, active, counts, ridge))
-    probabilities, matrix = borrowed((probabilities, matrix))
+    begins, active, counts, ridge = without_refcount((begins, active, counts, ridge))
+    probabilities, matrix = without_refcount((probabilities, matrix))
     n_free, n_columns = probabilities.shape[1], len(ridge)
     for i in range(n_free * n_columns):
         for j in range(n_free * n_columns):
@@ -371,8 +372,8 @@ def fit_only(begins, active, counts, owners, levels, reference, before, ridges, 
 
 @helper
 def _fit(begins, active, counts, owners, levels, reference, before, ridges, enough, is_matrix_wanted):
-    begins, active, counts, owners, levels = borrowed((begins, active, counts, owners, levels))
-    before = borrowed(before)
+    begins, active, counts, owners, levels = without_refcount((begins, active, counts, owners, levels))
+    before = without_refcount(before)
     shown = _levels_shown(counts, reference)
     n_free, n_columns = len(shown) - 1, len(owners)
     size = max(0, n_free) * n_columns
@@ -392,7 +393,7 @@ def _fit(begins, active, counts, owners, levels, reference, before, ridges, enou
 @compiled
 def covariance_of(begins, active, counts, shown, by_column, ridges):
     """Return the inverse of the information of a fitted regression, or the information, and which it is."""
-    begins, active, counts, shown = borrowed((begins, active, counts, shown))
+    begins, active, counts, shown = without_refcount((begins, active, counts, shown))
     n_columns, n_free = by_column.shape
     size = n_free * n_columns
     matrix = np.empty((size, size))
@@ -415,8 +416,8 @@ def _inverted(matrix):
 @compiled
 def without(begins, active, counts, shown, owners, variable, by_column, ridges, enough):
     """Fit again without the columns of a variable, from the other weights; return the log-likelihood."""
-    begins, active, counts, shown = borrowed((begins, active, counts, shown))
-    owners, by_column = borrowed((owners, by_column))
+    begins, active, counts, shown, owners = without_refcount((begins, active, counts, shown, owners))
+    by_column = without_refcount(by_column)
     n_free, n_patterns = len(shown) - 1, counts.shape[0]
     column_of, n_columns = np.empty(len(owners), dtype=np.int64), 0
     weights = np.empty((n_free, len(owners)))
@@ -446,7 +447,7 @@ def without(begins, active, counts, shown, owners, variable, by_column, ridges, 
 @compiled
 def expected_probabilities(begins, active, by_column, probabilities):
     """Fill the probabilities of each pattern's levels but the reference, from weights (column x level)."""
-    begins, active, probabilities = borrowed((begins, active, probabilities))
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
     weights = by_column.T.copy()
     for pattern in range(probabilities.shape[0]):
         normalise(probabilities, pattern, energies(begins, active, weights, probabilities, pattern))
@@ -454,7 +455,7 @@ def expected_probabilities(begins, active, by_column, probabilities):
 
 @helper
 def _levels_shown(counts, reference):
-    counts = borrowed(counts)
+    counts = without_refcount(counts)
     n_patterns, n_levels = counts.shape
     is_shown, n_shown = np.zeros(n_levels, dtype=np.bool_), 0
     for pattern in range(n_patterns):
@@ -474,7 +475,7 @@ def _levels_shown(counts, reference):
 @helper
 def _taken(counts, shown):
     """Keep the levels that are shown, in their order."""
-    counts, shown = borrowed((counts, shown))
+    counts, shown = without_refcount((counts, shown))
     taken = np.empty((counts.shape[0], len(shown)))
     for pattern in range(counts.shape[0]):
         for k in range(len(shown)):
@@ -485,7 +486,7 @@ def _taken(counts, shown):
 @helper
 def _plain(counts):
     """Return the weights of column 0 alone, and last how good they are."""
-    counts = borrowed(counts)
+    counts = without_refcount(counts)
     n_levels = counts.shape[1]
     totals, every = np.zeros(n_levels), 0.0
     for pattern in range(counts.shape[0]):
@@ -534,7 +535,7 @@ def _carry_over(before, owners, levels, shown, weights):
 @helper
 def _invert(matrix, inverse):
     """Fill the inverse; False where the matrix is not positive definite."""
-    matrix, inverse = borrowed((matrix, inverse))
+    matrix, inverse = without_refcount((matrix, inverse))
     size = matrix.shape[0]
     factor = matrix.copy()
     if not factorise(factor):
@@ -577,9 +578,9 @@ def score_variables(
     slopes, in `slopes` in the same order, are then for the caller, and in place of the statistic stands the
     least variance that counts.
     """
-    begins, active, probabilities, covariance = borrowed((begins, active, probabilities, covariance))
-    seen, shown, ends, results = borrowed((seen, shown, ends, results))
-    slopes, variances = borrowed((slopes, variances))
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
+    covariance, seen, shown, ends, results = without_refcount((covariance, seen, shown, ends, results))
+    slopes, variances = without_refcount((slopes, variances))
     n_free, n_indicators = probabilities.shape[1], seen.shape[0]
     n_columns = covariance.shape[0] // max(1, n_free)
     own = np.zeros((n_free, n_free, n_indicators))
@@ -591,8 +592,8 @@ def score_variables(
     for variable in range(len(results)):
         begin, width = ends[variable], ends[variable + 1] - ends[variable]
         size = n_free * width
-        variance = borrowed(variances[at : at + size * size])
-        own_slopes = borrowed(slopes[at_slope : at_slope + size])
+        variance = without_refcount(variances[at : at + size * size])
+        own_slopes = without_refcount(slopes[at_slope : at_slope + size])
         at += size * size
         at_slope += size
         for i in range(n_free):
@@ -615,8 +616,8 @@ def score_variables(
 @helper
 def _gather(begins, active, probabilities, seen, shown, own, slope, crossed):
     """Add up slopes, their variances, and what they share with the columns of the regression."""
-    begins, active, probabilities, seen, shown = borrowed((begins, active, probabilities, seen, shown))
-    own, slope, crossed = borrowed((own, slope, crossed))
+    begins, active, probabilities, seen = without_refcount((begins, active, probabilities, seen))
+    shown, own, slope, crossed = without_refcount((shown, own, slope, crossed))
     n_patterns, n_free = probabilities.shape
     n_indicators, n_columns = seen.shape[0], crossed.shape[1] // n_free
     for c in range(n_indicators):
@@ -646,8 +647,8 @@ def score_gate(begins, active, owners, probabilities, covariance, counts, at_lev
     (`at_levels`) are those of the levels of the gate but one. As for variables, a df of -1 leaves it to
     others: the rest is then the lower triangle of the variance, and beside it a column of slopes.
     """
-    begins, active, probabilities, covariance = borrowed((begins, active, probabilities, covariance))
-    owners, counts, at_levels = borrowed((owners, counts, at_levels))
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
+    covariance, owners, counts, at_levels = without_refcount((covariance, owners, counts, at_levels))
     n_free = probabilities.shape[1]
     n_levels, n_columns, width = len(at_levels), len(owners), 0
     number_of = np.empty(n_columns, dtype=np.int64)
@@ -671,7 +672,7 @@ def score_gate(begins, active, owners, probabilities, covariance, counts, at_lev
 @helper
 def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, slope, variance, crossed):
     """Do as for variables, for the columns at each level of a gate; of the variance the lower triangle."""
-    number_of, slope, variance, crossed = borrowed((number_of, slope, variance, crossed))
+    number_of, slope, variance, crossed = without_refcount((number_of, slope, variance, crossed))
     n_patterns, n_free = probabilities.shape
     n_levels, n_columns, size = len(at_levels), len(number_of), len(slope)
     width = size // max(1, n_free * n_levels)
@@ -705,7 +706,7 @@ def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, sl
 
 @helper
 def _times(left, right):
-    left, right = borrowed((left, right))
+    left, right = without_refcount((left, right))
     product = np.zeros((left.shape[0], right.shape[1]))
     for i in range(left.shape[0]):
         for k in range(left.shape[1]):
@@ -719,7 +720,7 @@ def _times(left, right):
 @helper
 def _take_off(variance, crossed, covariance):
     """Take off what the columns of the regression explain, from the lower triangle."""
-    variance, crossed = borrowed((variance, crossed))
+    variance, crossed = without_refcount((variance, crossed))
     size, n_columns = crossed.shape
     half, total = _times(crossed, covariance), np.empty(size)
     turned = np.empty((n_columns, size))
@@ -761,7 +762,7 @@ def _settle(variance, slope, least, result):
     smallest eigenvalue of the others is at least one over the sum of squares of the factor's inverse. Only
     the lower triangle of the variance is read.
     """
-    variance, slope, result = borrowed((variance, slope, result))
+    variance, slope, result = without_refcount((variance, slope, result))
     size, n_chosen = len(slope), 0
     chosen = np.empty(size, dtype=np.int64)
     for i in range(size):
@@ -804,7 +805,7 @@ def _factorise_known(factor, chosen, least):
 
     Returns how many are left, or -1 where something is neither that nor surely more than the least.
     """
-    factor, chosen = borrowed((factor, chosen))
+    factor, chosen = without_refcount((factor, chosen))
     size, n_known = factor.shape[0], 0
     column = np.empty(size)
     for k in range(size):

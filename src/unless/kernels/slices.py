@@ -7,14 +7,17 @@ these first rows, bit k after bit k: a weighted count is one popcount along all 
 worth 2 ** k.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.bitmaps import STRIDE, meet, popcount_and
-from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
+from unless.kernels.bits import STRIDE, and_count, popcount_and
+from unless.kernels.compiling import compiled, inlined, popcount, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+# Fixed point: sums of integers do not depend on their order, so neither does the ranking.
+FIXED_POINT = float(2**40)
 
 
 class Table(NamedTuple):
@@ -36,7 +39,7 @@ class Slices(NamedTuple):
     sizes: Any  # int64 (slots,): length of the list, or -1 while the slice is a bitmap
 
 
-class Crossing(NamedTuple):
+class CrosstabBuffers(NamedTuple):
     """A slice crossed with the levels of one variable, and room for a table."""
 
     bits: Any  # uint64 (most levels, words)
@@ -53,9 +56,9 @@ def _weighed_and(left, right, first, shifts):
     """Count the ones that two bitmaps share from a word on, each word worth more by its shift."""
     ones = _ZERO
     for word in range(shifts.shape[0]):
-        # Unsigned: of another number it would be asked whether it counts from the end, in no vector loop.
-        place = np.uint64(first + word)
-        ones += popcount(left[place] & right[place]) << shifts[word]
+        # Unsigned: a signed index is checked for counting from the end, which prevents vector instructions.
+        at = np.uint64(first + word)
+        ones += popcount(left[at] & right[at]) << shifts[word]
     return np.int64(ones)
 
 
@@ -90,25 +93,25 @@ def take_all(slot, table, slices):
 @inlined
 def _and_words(left, right, both, first):
     for word in range(both.shape[0] - first):
-        place = np.uint64(first + word)
-        both[place] = left[place] & right[place]
+        at = np.uint64(first + word)
+        both[at] = left[at] & right[at]
 
 
 @inlined
-def narrow(source, target, variable, level, table, slices):
+def condition_on(source, target, variable, level, table, slices):
     """Derive slice `target` from another, `source`, by one more condition."""
     if slices.sizes[source] >= 0:
         size = 0
         for i in range(slices.sizes[source]):
             row = slices.listed[source, i]
-            # Written always and kept only if it agrees: no branch to mispredict.
+            # Always written, and kept only if it agrees: no branch to mispredict.
             slices.listed[target, size] = row
             size += table.codes[variable, row] == level
         slices.sizes[target] = size
         return
     bitmap, n_words = table.bitmaps[table.offsets[variable] + level], _row_words(table)
     wide, both = slices.wide[source], slices.wide[target]
-    size = meet(wide, bitmap, both, n_words)
+    size = and_count(wide, bitmap, both, n_words)
     _and_words(wide, bitmap, both, n_words)
     slices.sizes[target] = -1
     if size < slices.listed.shape[1]:
@@ -116,65 +119,46 @@ def narrow(source, target, variable, level, table, slices):
 
 
 @inlined
-def lies_within(slot, slices, outside):
-    """Tell whether a slice has none of the rows of a bitmap; a bitmap without words has no rows."""
-    if outside.shape[0] == 0:
-        return True
-    if slices.sizes[slot] >= 0:
-        for i in range(slices.sizes[slot]):
-            row = slices.listed[slot, i]
-            if outside[row >> 6] >> np.uint64(row & 63) & _ONE != _ZERO:
-                return False
-        return True
-    common = _ZERO
-    for word in range(outside.shape[0]):
-        common |= slices.wide[slot, word] & outside[word]
-        if common != _ZERO:
-            break
-    return common == _ZERO
-
-
-@inlined
-def cross(slot, node, n_a, table, slices, crossing):
+def split_by_level(slot, node, n_a, table, slices, crosstab):
     """Cross a slice with the levels of a variable, for all its tables there; returns the rows used."""
     total = 0
     for i in range(n_a):
-        crossing.totals[i] = 0
+        crosstab.totals[i] = 0
     if slices.sizes[slot] >= 0:
         for i in range(slices.sizes[slot]):
             row = slices.listed[slot, i]
             level = table.codes[node, row]
             weight = table.counts[row]
-            crossing.levels[i] = level
-            crossing.weights[i] = weight
-            crossing.totals[level] += weight
+            crosstab.levels[i] = level
+            crosstab.weights[i] = weight
+            crosstab.totals[level] += weight
             total += weight
         return total
     wide, n_plain = slices.wide[slot], table.root.shape[0] - table.shifts.shape[0]
     for i in range(n_a):
-        bitmap, bits = table.bitmaps[table.offsets[node] + i], crossing.bits[i]
-        ones = meet(wide, bitmap, bits, n_plain)
+        bitmap, bits = table.bitmaps[table.offsets[node] + i], crosstab.bits[i]
+        ones = and_count(wide, bitmap, bits, n_plain)
         _and_words(wide, bitmap, bits, n_plain)
-        crossing.totals[i] = ones + _weighed_and(wide, bitmap, n_plain, table.shifts)
-        total += crossing.totals[i]
+        crosstab.totals[i] = ones + _weighed_and(wide, bitmap, n_plain, table.shifts)
+        total += crosstab.totals[i]
     return total
 
 
 @inlined
-def count(slot, other, n_a, n_b, table, slices, crossing):
+def count(slot, other, n_a, n_b, table, slices, crosstab):
     """Count the table of the crossed variable against another one."""
-    cells = crossing.cells
+    cells = crosstab.cells
     for i in range(n_a * n_b):
         cells[i] = 0
     if slices.sizes[slot] >= 0:
         for i in range(slices.sizes[slot]):
             row = slices.listed[slot, i]
-            cells[np.int64(crossing.levels[i]) * n_b + table.codes[other, row]] += crossing.weights[i]
+            cells[np.int64(crosstab.levels[i]) * n_b + table.codes[other, row]] += crosstab.weights[i]
         return
     n_plain = table.root.shape[0] - table.shifts.shape[0]
     for i in range(n_a):
-        if crossing.totals[i] > 0:
-            rest, bits = crossing.totals[i], crossing.bits[i]
+        if crosstab.totals[i] > 0:
+            rest, bits = crosstab.totals[i], crosstab.bits[i]
             for j in range(n_b - 1):
                 bitmap = table.bitmaps[table.offsets[other] + j]
                 joint = popcount_and(bits, bitmap, n_plain)
@@ -184,50 +168,46 @@ def count(slot, other, n_a, n_b, table, slices, crossing):
             cells[i * n_b + n_b - 1] = rest
 
 
-@inlined
-def borrowed_table(table):
-    """Return the table without the owners of its arrays."""
-    return Table(
-        borrowed(table.codes),
-        borrowed(table.counts),
-        borrowed(table.offsets),
-        borrowed(table.bitmaps),
-        borrowed(table.root),
-        borrowed(table.shifts),
-    )
-
-
-@inlined
-def borrowed_slices(slices):
-    """Return the slices without the owners of their arrays."""
-    return Slices(borrowed(slices.wide), borrowed(slices.listed), borrowed(slices.sizes))
-
-
-@inlined
-def borrowed_crossing(crossing):
-    """Return the crossing without the owners of its arrays."""
-    return Crossing(
-        borrowed(crossing.bits),
-        borrowed(crossing.levels),
-        borrowed(crossing.weights),
-        borrowed(crossing.totals),
-        borrowed(crossing.cells),
-        borrowed(crossing.columns),
-        borrowed(crossing.inverses),
-    )
-
-
 @compiled
-def count_slice(a, b, conditions, table, slices, crossing):
+def count_slice(a, b, conditions, table, slices, crosstab):
     """Count a against b on the rows that meet all conditions (variable, level); returns the cells."""
-    counted = crossing.cells
-    table, slices, crossing = borrowed_table(table), borrowed_slices(slices), borrowed_crossing(crossing)
+    counted = crosstab.cells
+    table, slices, crosstab = without_refcount(table), without_refcount(slices), without_refcount(crosstab)
     take_all(0, table, slices)
     for i in range(conditions.shape[0]):
-        narrow(i, i + 1, conditions[i, 0], conditions[i, 1], table, slices)
+        condition_on(i, i + 1, conditions[i, 0], conditions[i, 1], table, slices)
     slot = conditions.shape[0]
     n_a = table.offsets[a + 1] - table.offsets[a]
     n_b = table.offsets[b + 1] - table.offsets[b]
-    cross(slot, a, n_a, table, slices, crossing)
-    count(slot, b, n_a, n_b, table, slices, crossing)
+    split_by_level(slot, a, n_a, table, slices, crosstab)
+    count(slot, b, n_a, n_b, table, slices, crosstab)
     return counted[: n_a * n_b]
+
+
+@compiled
+def association_sums(table, slices, crosstab):
+    """Return for each variable the sum of its mutual informations with all others, in nats as fixed point."""
+    table, slices, crosstab = without_refcount(table), without_refcount(slices), without_refcount(crosstab)
+    n = table.codes.shape[0]
+    sums = np.zeros(n, dtype=np.int64)
+    take_all(0, table, slices)
+    for a in range(n):
+        n_a = table.offsets[a + 1] - table.offsets[a]
+        total = split_by_level(0, a, n_a, table, slices, crosstab)
+        for b in range(a):
+            n_b = table.offsets[b + 1] - table.offsets[b]
+            count(0, b, n_a, n_b, table, slices, crosstab)
+            information = 0.0
+            for j in range(n_b):
+                column = 0
+                for i in range(n_a):
+                    column += crosstab.cells[i * n_b + j]
+                for i in range(n_a):
+                    cell = crosstab.cells[i * n_b + j]
+                    if cell > 0:
+                        expected = float(crosstab.totals[i]) * float(column) / total
+                        information += cell * math.log(cell / expected)
+            rounded = np.int64(round(information / total * FIXED_POINT))
+            sums[a] += rounded
+            sums[b] += rounded
+    return sums

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, helper, inlined
+from unless.kernels.answers import cell_term
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
 
 # Beyond this many rows a stratum is sorted by counting; below it, by insertion.
 _SHORT = 16
@@ -107,10 +108,10 @@ def refine(variable, columns, strata, work):
 
     Return how many rows, strata, lone rows and ones there are.
     """
-    codes, counts = borrowed(columns.codes[variable]), borrowed(columns.counts)
-    rows, starts, old_lone = borrowed(strata.rows), borrowed(strata.starts), borrowed(strata.lone)
-    to_rows, to_starts, lone = borrowed(work.rows), borrowed(work.starts), borrowed(work.lone)
-    buckets, spare = borrowed(work.buckets), borrowed(work.spare)
+    codes, counts = without_refcount((columns.codes[variable], columns.counts))
+    rows, starts, old_lone = without_refcount((strata.rows, strata.starts, strata.lone))
+    to_rows, to_starts, lone = without_refcount((work.rows, work.starts, work.lone))
+    buckets, spare = without_refcount((work.buckets, work.spare))
     n_used = columns.n_used[variable]
     n_lone = old_lone.shape[0]
     for i in range(n_lone):
@@ -210,14 +211,14 @@ def _clear(n_first, n_second, n_b, cells, margins, seen):
 @compiled
 def chi_square(pairs, columns, strata, likelihood_ratio, work, statistics, freedoms, used):
     """Write for each pair its statistic and degrees of freedom, summed over strata, and the rows they use."""
-    codes, counts = borrowed(columns.codes), borrowed(columns.counts)
-    rows, starts = borrowed(strata.rows), borrowed(strata.starts)
-    cells, margins, seen = borrowed(work.cells), borrowed(work.margins), borrowed(work.seen)
+    codes, counts = without_refcount((columns.codes, columns.counts))
+    rows, starts = without_refcount((strata.rows, strata.starts))
+    cells, margins, seen = without_refcount((work.cells, work.margins, work.seen))
     for question in range(pairs.shape[0]):
         # Asked from either side, a question has the same answer to the last bit.
         a, b = min(pairs[question, 0], pairs[question, 1]), max(pairs[question, 0], pairs[question, 1])
         n_b = columns.n_used[b]
-        codes_a, codes_b = borrowed(codes[a]), borrowed(codes[b])
+        codes_a, codes_b = without_refcount((codes[a], codes[b]))
         is_small = columns.n_used[a] == 2 and n_b == 2
         pooled, freedom, n_rows = 0.0, 0, 0
         for stratum in range(starts.shape[0] - 1):
@@ -239,10 +240,7 @@ def chi_square(pairs, columns, strata, likelihood_ratio, work, statistics, freed
                         x, y = seen[0, i], seen[1, j]
                         expected = float(margins[0, x]) * float(margins[1, y]) / total
                         observed = float(cells[x * n_b + y])
-                        if not likelihood_ratio:
-                            statistic += (observed - expected) * (observed - expected) / expected
-                        elif observed > 0.0:
-                            statistic += 2.0 * observed * math.log(observed / expected)
+                        statistic += cell_term(observed, expected, likelihood_ratio)
                 # Rounding may leave a perfectly independent table slightly below zero.
                 pooled += max(statistic, 0.0)
             _clear(n_first, n_second, n_b, cells, margins, seen)
@@ -402,13 +400,13 @@ def _write_sizes(n_a, n_b, totals, n_kept, still, n_still, lone, n_lone, table, 
 
 @helper
 def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, work, independent, dependent):
-    codes, counts = borrowed(columns.codes), borrowed(columns.counts)
-    n_used, n_levels, table = columns.n_used, columns.n_levels, borrowed(columns.log_factorials)
-    cells, margins, seen = borrowed(work.cells), borrowed(work.margins), borrowed(work.seen)
-    weights, with_a = borrowed(work.weights[0]), borrowed(work.weights[1])
-    totals, sums, still = borrowed(work.sums[0]), borrowed(work.sums[1]), borrowed(work.still)
-    ratios, by_size = borrowed(work.log_ratios[0]), borrowed(work.log_ratios[1])
-    kept, ends = borrowed(work.spare), borrowed(work.kept_starts)
+    codes, counts = without_refcount((columns.codes, columns.counts))
+    n_used, n_levels, table = columns.n_used, columns.n_levels, without_refcount(columns.log_factorials)
+    cells, margins, seen = without_refcount((work.cells, work.margins, work.seen))
+    weights, with_a = without_refcount((work.weights[0], work.weights[1]))
+    totals, sums, still = without_refcount((work.sums[0], work.sums[1], work.still))
+    ratios, by_size = without_refcount((work.log_ratios[0], work.log_ratios[1]))
+    kept, ends = without_refcount((work.spare, work.kept_starts))
     # Each of K strata is independent with prior 2^(-1/K), so that all of them are with prior 1/2.
     log_prior = -_LOG_2 / (n_strata + n_lone + n_ones)
     prior_odds = math.log(-math.expm1(log_prior)) - log_prior
@@ -428,13 +426,14 @@ def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, wor
             # A row alone that is worth one tells nothing: h and g are the same.
             rest_deficit += n_ones * math.log1p(math.exp(prior_odds))
         if n_used[a] == 2 and n_used[b] == 2:
-            codes_b = borrowed(codes[b])
+            codes_b = without_refcount(codes[b])
             _ratios_of_two_levels(
                 codes_b, kept, ends, n_kept, weights, with_a, totals, sums, by_size, table, ratios
             )
         else:
             # Asked from either side, a question has the same answer but for the order of the sum.
-            low, high, n_high = borrowed(codes[min(a, b)]), borrowed(codes[max(a, b)]), n_used[max(a, b)]
+            low, high = without_refcount((codes[min(a, b)], codes[max(a, b)]))
+            n_high = n_used[max(a, b)]
             _ratios_of_levels(
                 low, high, n_high, kept, counts, ends, n_kept, by_size, table, cells, margins, seen, ratios
             )

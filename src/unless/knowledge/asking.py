@@ -13,15 +13,15 @@ from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.statistics import check_effect, check_rate
 from unless.inference.interactions import domain_of
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
 from unless.knowledge.measures import rounded
 from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.knowledge.strata import Counter
 from unless.structures.graph import Graph
+from unless.structures.labelled import spoken
 from unless.structures.pairs import pair_names
-from unless.structures.regions import spoken
 
 # A link that a structure draws in at least this share of the rows of a context is one of its graph there.
 DRAWN = 0.1

@@ -17,8 +17,8 @@ from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.regressions import LinkEstimate
+from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 CORRECTION = "Benjamini-Yekutieli"
 

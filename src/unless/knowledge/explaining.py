@@ -13,7 +13,7 @@ from unless.data.settings import date_of
 from unless.errors import SettingError
 from unless.independence.statistics import check_effect
 from unless.inference.interactions import domain_of
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import Grounds, PairEvidence

@@ -6,7 +6,7 @@ from typing import Any
 
 from unless.data.domain import Domain
 from unless.data.showing import html_table
-from unless.structures.regions import Region, spoken
+from unless.structures.labelled import Region, spoken
 
 
 @dataclass(frozen=True)

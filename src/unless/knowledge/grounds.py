@@ -16,7 +16,7 @@ from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
 from unless.referee.regressions import LinkEstimate
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 Integers = npt.NDArray[np.int64]
 # Fewer rows with a level are too few to say a percentage of.

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from unless.counting.reference import MAX_BYTES
 from unless.data.domain import Domain
 from unless.errors import FileFormatError
-from unless.formats.arrays import from_npy, to_npy
 from unless.formats.record import STATEMENT_MEMBERS, KeptStatements
-from unless.formats.structures import check, read_regions, wire_regions
+from unless.formats.structures import check, from_npy, read_regions, to_npy, wire_regions
 from unless.formats.wire import (
     WireContrast,
     WireEvidence,

@@ -6,8 +6,8 @@ from unless.data.domain import Domain, Variable
 from unless.data.labels import to_label
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import Contrast, PairEvidence, Trend, rank_ends
+from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 # More columns than this that evidence is given are counted, not named.
 MOST_NAMED = 3

@@ -12,8 +12,8 @@ from unless.knowledge.measures import rounded
 from unless.knowledge.sentences import chance, decimal
 from unless.knowledge.target import Direction, by_strength, direction_of, strength, target_lines
 from unless.referee.verdicts import Kind
+from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 # The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.
 FINDINGS: tuple[Kind, ...] = ("linked", "gated", "differs", "partly", "determined")

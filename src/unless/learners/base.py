@@ -24,10 +24,10 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
-from unless.inference.priors import Gaussian, Prior, parse_prior
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
 from unless.runtime.memory import memory_errors_explained
+from unless.weights.priors import Gaussian, Prior, parse_prior
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -64,7 +64,9 @@ class Estimator(HasSettings):
     feature_names_in_: npt.NDArray[Any]
     n_features_in_: int
     n_tests_: int
-    n_distinct_tests_: int
+    # None where the work was cut into shards that may ask the same: then at most so many are distinct.
+    n_distinct_tests_: int | None
+    max_distinct_tests_: int | None = None
 
     def fit(self, X: object, y: object = None, sample_weight: Any = None) -> Self:
         """Learn from a table; each subclass says from which."""
@@ -84,7 +86,7 @@ class Estimator(HasSettings):
         `incomplete="drop"` leaves them out.
         """
         from unless.structures.featuring import features_of
-        from unless.weights.fitting import fit_weights
+        from unless.weights.fit import fit_weights
 
         self.check_fitted()
         settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
@@ -186,7 +188,7 @@ class Estimator(HasSettings):
             Counts below this are not in the file, and others are rounded to multiples of it; no rows are
             kept. docs/limits.md states the rule.
         """
-        from unless.inference.rows import read_rows
+        from unless.inference.tables import read_rows
         from unless.knowledge.explaining import explain_as_learned
         from unless.report.build import Source
         from unless.report.disclosure import Disclosure
@@ -213,7 +215,7 @@ class Estimator(HasSettings):
                 learner=type(self).__name__,
                 settings=self.answer_settings(),
                 n_tests=self.n_tests_,
-                n_distinct_tests=self.n_distinct_tests_,
+                n_distinct_tests=self._distinct_tests(),
                 notes=self.notes_ if data is None else table.notes,
             ),
             target=target or self.target_,
@@ -273,8 +275,13 @@ class Estimator(HasSettings):
     def _repr_html_(self) -> str:
         if not self.__sklearn_is_fitted__():
             return html_table(repr(self), (), (), ["It has not learned yet; call fit(data)."])
-        cost = f"{self.n_tests_:,} questions asked of the table, {self.n_distinct_tests_:,} of them different"
+        cost = f"{self.n_tests_:,} questions asked of the table, {self._distinct_tests()} of them different"
         return html_table(repr(self), (), (), [cost, *self.notes_]) + str(self.structure_._repr_html_())
+
+    def _distinct_tests(self) -> str:
+        """Write how many questions were distinct, or at most how many."""
+        exact = self.n_distinct_tests_
+        return f"at most {self.max_distinct_tests_:,}" if exact is None else f"{exact:,}"
 
 
 class Learner(Estimator):
@@ -394,6 +401,9 @@ def make_record(learned: Estimator, *, rows: bool = True, statements: bool = Tru
     results: dict[str, Value] = {
         "n_tests": learned.n_tests_,
         "n_distinct_tests": learned.n_distinct_tests_,
+        **(
+            {} if learned.max_distinct_tests_ is None else {"max_distinct_tests": learned.max_distinct_tests_}
+        ),
         "notes": list(learned.notes_),
         **more,
         **({} if learned.target_ is None else {"target": learned.target_}),
@@ -423,7 +433,10 @@ def restore(learner: Estimator, record: Record) -> Estimator:
     learner.check_settings()
     learner._from_record(record.structure, record.results)
     learner.n_tests_ = _number(record, "n_tests")
-    learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
+    if "max_distinct_tests" in record.results:
+        learner.n_distinct_tests_, learner.max_distinct_tests_ = None, _number(record, "max_distinct_tests")
+    else:
+        learner.n_distinct_tests_ = _number(record, "n_distinct_tests")
     notes = record.results.get("notes")
     if not isinstance(notes, list):
         raise SettingError("its notes are not a list")

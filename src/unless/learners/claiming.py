@@ -14,9 +14,8 @@ from unless.errors import SettingError
 from unless.independence.statistics import Statistic, adapted, adjusted, largest_shift
 from unless.learners.linking import Found, Pair, meet
 from unless.learners.parts import Conditions, Floats
-from unless.structures.labelled import LabelledGraph, Link
+from unless.structures.labelled import LabelledGraph, Link, Region, spoken
 from unless.structures.pairs import Edge
-from unless.structures.regions import Region, spoken
 
 About = tuple[tuple[int, int], Found]
 Kind = Literal["linked", "differs", "vanishes"]

@@ -19,8 +19,7 @@ from unless.learners.settings import check_memory, learned, setting
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import FeatureSet, Graph
 from unless.structures.labelled import LabelledGraph
 from unless.weights.conditional import HOLE, ConditionalModel, Tried, fit_conditional
 
@@ -120,6 +119,7 @@ class UnlessClassifier(Estimator):
         self.estimator_, self.target_ = estimator, target
         self.structure_, self.data_, self.notes_ = estimator.structure_, data, data.notes
         self.n_tests_, self.n_distinct_tests_ = estimator.n_tests_, estimator.n_distinct_tests_
+        self.max_distinct_tests_ = estimator.max_distinct_tests_
         self._name_columns()
         return self
 
@@ -132,7 +132,7 @@ class UnlessClassifier(Estimator):
 
     def _completed(self, network: "LogLinearModel", data: Dataset) -> tuple[Dataset, Floats]:
         from unless.inference.completing import incomplete_rows
-        from unless.weights.incomplete import ExpectationMaximisation
+        from unless.weights.fit import ExpectationMaximisation
 
         layout = {"max_memory": self.max_memory}
         holes = incomplete_rows(data)

@@ -8,10 +8,8 @@ import numpy as np
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.data.dataset import Dataset
 from unless.data.ordering import code_order
-from unless.kernels.bitsets import packed_words
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import MOST_PILES
-from unless.learners.tallying import count_parts
+from unless.kernels.bits import packed_words
+from unless.kernels.grow_shrink import MOST_BUCKETS, pack_pairs
 from unless.learners.visits import Contexts, Strategy, Task, learn_part
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
@@ -34,11 +32,24 @@ _CHUNKS_PER_THREAD = 4
 
 @dataclass(frozen=True)
 class Learned:
-    """The edges of every context, one bit a pair, and what they cost."""
+    """The edges of every context, one bit a pair, and what they cost.
+
+    Distinct questions are counted where one part asks them all. Parts that share no memory may ask the same,
+    so that only a bound is known, which must not depend on the number of workers.
+    """
 
     edges: Packed
     n_tests: int
-    n_distinct_tests: int
+    n_distinct_tests: int | None
+    max_distinct_tests: int | None = None
+
+    @classmethod
+    def of(cls, edges: Packed, parts: Sequence[Arrays], *, is_kept: bool) -> "Learned":
+        """Add up what the parts cost; those that are kept are cut by the table alone."""
+        n_tests, n_distinct = (sum(int(part[name]) for part in parts) for name in ("n_tests", "n_distinct"))
+        if len(parts) == 1:
+            return cls(edges, n_tests, n_distinct)
+        return cls(edges, n_tests, None, n_distinct if is_kept else n_tests)
 
 
 def learn_by_cohorts(
@@ -68,8 +79,7 @@ def learn_by_cohorts(
     tasks = [(source, strategy, Task(chunks, nodes, each, n_threads, folder)) for chunks, nodes in work]
     ticks = n_visits // len(work)
     parts = run_shards(learn_part, tasks, n_jobs=n_workers, store=store, token=token, ticks=ticks)
-    n_tests = sum(int(part["n_tests"]) for part in parts)
-    return Learned(_join(packed, strategy, parts, work), n_tests, count_parts(parts, n_workers, each))
+    return Learned.of(_join(packed, strategy, parts, work), parts, is_kept=store is not None)
 
 
 def bytes_to_learn(data: Dataset, n_workers: int) -> int:
@@ -85,7 +95,7 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     scratch = (2 * n + 4) * (8 * words + 4 * limit + 16)
     scratch += 2 * (8 * most * words + 10 * limit + 8 * most * (most + 3))
     # What is known of each context while it is searched, and the way through them.
-    search = m * (12 + 8 * packed_words(n)) + 4 * MOST_PILES + 56 * (levels + 3 * n)
+    search = m * (12 + 8 * packed_words(n)) + 4 * MOST_BUCKETS + 56 * (levels + 3 * n)
     return graphs + table + n_workers * scratch + (n_workers + 1) * search
 
 

@@ -95,3 +95,4 @@ class CSGS(Learner):
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
+        self.max_distinct_tests_ = learned.max_distinct_tests

@@ -7,12 +7,12 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
-from unless.inference.priors import Gaussian, Laplace, Prior
 from unless.learners.selection import FeatureLearner, Setting
 from unless.learners.settings import at_least, setting
 from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
-from unless.structures.features import FeatureSet
-from unless.weights.validating import priors_to_try
+from unless.structures.graph import FeatureSet
+from unless.weights.fit import priors_to_try
+from unless.weights.priors import Gaussian, Laplace, Prior
 
 KAPPAS = (1e-4, 1e-3, 1e-2, 1e-1)
 # From strong to weak, so that the weights of one are a good start for the next.

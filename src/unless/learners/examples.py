@@ -28,8 +28,8 @@ from unless.data.weighting import (
     with_columns,
 )
 from unless.errors import DataError, SettingError
-from unless.inference.cells import HOLE, Cells, read_cells
 from unless.inference.frames import values as typed_values
+from unless.inference.tables import HOLE, Cells, read_cells
 
 Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]

@@ -24,8 +24,7 @@ from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Bar, progress
 from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph
-from unless.structures.regions import Region
+from unless.structures.labelled import LabelledGraph, Region
 
 GateNames = Collection[str] | None
 # Blankets larger than this cost more than they tell.

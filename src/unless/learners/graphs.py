@@ -6,8 +6,8 @@ from unless.counting.slices import build_cube, fits_cube
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
 from unless.kernels.answers import Rules
-from unless.kernels.bitsets import unpack_sets
-from unless.kernels.cube import Desk, grow_shrink_rows
+from unless.kernels.bits import unpack_sets
+from unless.kernels.cube import CubeWorkspace, grow_shrink_rows
 from unless.learners.cohorts import Learned, bytes_to_learn, learn_by_cohorts
 from unless.learners.pc import bytes_for_pc, learn_by_pc
 from unless.learners.visits import Strategy
@@ -34,7 +34,7 @@ def learn_graphs(
         (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=store)
         for _ in range(data.n_variables):
             step()
-        return Learned(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
+        return Learned.of(part["edges"], [part], is_kept=store is not None)
     left = memory_left(data, parse_memory(None) if max_bytes is None else max_bytes, n_jobs)
     most = data.n_distinct if strategy.shared else data.n_variables
     return learn_by_cohorts(data, order, strategy, left, min(n_workers(n_jobs), most), step, store)
@@ -87,7 +87,7 @@ def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: Cance
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())
     graphs = np.repeat(unpack_sets(strategy.rules.required, n)[None], data.n_distinct, axis=0)
-    desk = Desk(
+    work = CubeWorkspace(
         np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
         np.empty(most * most, dtype=np.int64),
         np.empty(most, dtype=np.int64),
@@ -95,7 +95,7 @@ def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: Cance
         np.empty(most),
     )
     rows = np.ascontiguousarray(data.rows[:, order])
-    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, desk)
+    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, work)
     mirrored = graphs.transpose(0, 2, 1)
     joined = graphs & mirrored if strategy.join_both else graphs | mirrored
     # From the order of the learner back to the order of the columns.

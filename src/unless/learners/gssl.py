@@ -8,9 +8,8 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
-from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
-from unless.inference.priors import Gaussian, Laplace, Prior
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.learners.base import table_digest
 from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
 from unless.learners.halving import Search
@@ -19,9 +18,9 @@ from unless.learners.settings import setting
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.runtime.checkpoints import Checkpoint, settings_digest
 from unless.runtime.memory import parse_memory
-from unless.structures.features import FeatureSet
-from unless.weights.fitting import fit
-from unless.weights.validating import priors_to_try
+from unless.structures.graph import FeatureSet
+from unless.weights.fit import fit, priors_to_try
+from unless.weights.priors import Gaussian, Laplace, Prior
 
 PRIORS = tuple(Gaussian(1.0) + Laplace(l1) for l1 in (10.0, 5.0, 1.0))
 # Draws by default: in a small table every conjunction is met many times; in a large one each row is taken

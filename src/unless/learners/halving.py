@@ -10,11 +10,11 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.inference.priors import Prior
 from unless.learners.generation import Integers
 from unless.learners.working_sets import Weighed, WorkingSets
 from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once, settings_digest
 from unless.runtime.progress import Bar
+from unless.weights.priors import Prior
 
 # Of so many settings one goes on to the next rung.
 SHARE = 4

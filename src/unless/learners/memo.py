@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import SettingError, TooLarge
-from unless.kernels.bitsets import Words
+from unless.kernels.bits import Words
 from unless.kernels.memo import Keys, Log, count_log, merge, sort_log
 from unless.runtime.memory import show_memory
 
@@ -136,10 +136,6 @@ class Memo:
                 self._n_wanted -= n_new
                 self.n_known += guest.n_new
                 self._change.notify_all()
-
-    def answers(self) -> Words:
-        """Return the answers without the gaps between them."""
-        return np.asarray(self.places[self.places[:, 1] & np.uint64(3) != 0])
 
     def _move_to(self, n_places: int, answers: Sequence[Words]) -> None:
         """Move these answers into other places."""

@@ -9,16 +9,14 @@ import numpy.typing as npt
 from unless.counting.slices import PackedTable, bitmap_words, longest_list, pack
 from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
-from unless.kernels.bitsets import Words, packed_words, unpack_sets
-from unless.kernels.pc import begin_round, pack_links, run_round
-from unless.kernels.pc_walk import Crowd, Walk
+from unless.kernels.bits import Words, packed_words, unpack_sets
+from unless.kernels.pc import ContextSet, Walk, begin_round, pack_links, run_round
 from unless.learners.cohorts import Learned, cut_contexts, n_shards
 from unless.learners.memo import Memo, question_keys
-from unless.learners.tallying import Ledger, count_parts
-from unless.learners.visits import Contexts, rows_outside
+from unless.learners.visits import Contexts
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
 from unless.runtime.progress import Bar
 from unless.structures.pairs import n_pairs, packed_width
 
@@ -128,17 +126,19 @@ def learn_by_pc(
     source = share_input(data, store, PackedTable.of, tuple(order))
     packed = source.load()
     is_kept = store is not None
-    work = cut_contexts(packed, n_shards(n, m) if is_kept else n_workers, in_turn=is_kept)
+    chunks = cut_contexts(packed, n_shards(n, m) if is_kept else n_workers, in_turn=is_kept)
+    # Threads without a folder to fill work on one part together, and ask nothing twice.
+    work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
     each = max_bytes // (min(n_workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
-    by_round = len(work) <= n_workers and shares_memory()
-    token = Rounds(bar, len(work), n, n_rounds, by_round)
-    tasks = [(source, rules, n_rounds, contexts, each) for contexts in work]
+    by_round = len(chunks) <= n_workers and shares_memory()
+    token = Rounds(bar, len(chunks), n, n_rounds, by_round)
+    tasks = [(source, rules, n_rounds, part, each) for part in work]
     parts = run_shards(_run_rounds, tasks, n_jobs=n_workers, store=store, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
-        edges[packed.row_order[contexts]] = part["edges"]
-    return Learned(edges, sum(int(part["n_tests"]) for part in parts), count_parts(parts, n_workers, each))
+        edges[packed.row_order[np.concatenate(contexts)]] = part["edges"]
+    return Learned.of(edges, parts, is_kept=is_kept)
 
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:
@@ -160,77 +160,74 @@ def _run_rounds(
     source: InMemory[PackedTable] | OnDisk[PackedTable],
     rules: Rules,
     n_rounds: int,
-    contexts: Contexts,
+    chunks: Sequence[Contexts],
     max_bytes: int,
     token: Rounds,
 ) -> Arrays:
-    """Ask all questions of some contexts; no part needs another, and no round the answers of another."""
+    """Ask all questions of some contexts, a thread for each chunk of them.
+
+    No part needs another, and no round the answers of another.
+    """
     packed = source.load()
     n = len(packed.order)
     forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
-    shard = Shard.of(packed, contexts, ~forbidden)
-    n_tests, n_distinct = 0, 0
-    # Questions of round k have k conditions: those of two rounds are different.
-    has_others = len(contexts) < packed.table.codes.shape[1]
-    ledger = Ledger(n_rounds, max_bytes // 4)
-    left = max_bytes - ledger.max_bytes if has_others else max_bytes
-    n_made = 0
-    for k in range(n_rounds):
-        n_asked, memo = _run_round(k, packed, shard, rules, left, token)
-        n_made += 1
-        if not n_asked:
-            break
-        n_tests += n_asked
-        if has_others:
-            ledger.begin_kind()
-            ledger.add(memo.answers())
-        n_distinct += memo.n_known
-    token.end(n_made)
-    edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)
-    pack_links(shard.links, np.array(packed.order), np.arange(len(contexts)), edges)
-    return {
-        "edges": edges,
-        "n_tests": np.array(n_tests),
-        **ledger.hand_in(n_distinct),
-    }
+    shards = [Shard.of(packed, contexts, ~forbidden) for contexts in chunks]
+    asked, n_tests, n_distinct, n_made = [0] * len(shards), 0, 0, 0
+    with Team(len(shards), token) as team:
+        for k in range(n_rounds):
+            memo = Memo(max_bytes, _ADVICE)
+
+            def run(member: int, k: int = k, memo: Memo = memo) -> None:
+                asked[member] = _run_round(k, packed, shards[member], rules, memo, token)
+
+            team.together(run)
+            n_made += 1
+            if not sum(asked):
+                break
+            n_tests += sum(asked)
+            # Questions of round k have k conditions: those of two rounds are different.
+            n_distinct += memo.n_known
+    edges = np.zeros((sum(map(len, chunks)), packed_width(n)), dtype=np.uint8)
+    row = 0
+    for shard in shards:
+        token.end(n_made)
+        pack_links(shard.links, np.array(packed.order), np.arange(row, row + len(shard.contexts)), edges)
+        row += len(shard.contexts)
+    return {"edges": edges, "n_tests": np.array(n_tests), "n_distinct": np.array(n_distinct)}
 
 
-def _run_round(
-    k: int, packed: PackedTable, shard: Shard, rules: Rules, max_bytes: int, token: Rounds
-) -> tuple[int, Memo]:
-    """Ask every question of one round in the contexts of one shard."""
+def _run_round(k: int, packed: PackedTable, shard: Shard, rules: Rules, memo: Memo, token: Rounds) -> int:
+    """Ask every question of one round in the contexts of one shard, and return their number."""
     table = packed.table
     n = len(packed.order)
     keys = question_keys(int(table.offsets[-1]), n)
     limit = packed.list_limit()
-    slices, crossing = packed.slices(k + 1, limit), packed.crosstab_buffers(limit)
-    crowd, walk = make_crowd(packed, shard), make_walk(packed, shard, k)
+    slices, crosstab = packed.slices(k + 1, limit), packed.crosstab_buffers(limit)
+    context_set, walk = make_context_set(packed, shard), make_walk(packed, shard, k)
     begin_round(table, slices, walk)
-    memo, n_asked, node = Memo(max_bytes, _ADVICE), 0, -1
+    n_asked, node = 0, -1
     while node < n:
         token.check()
-        memo.make_room(_PATIENCE)
         before = max(node, 0)
-        node, asked, new = run_round(
-            k, crowd, table, rules, keys, memo.places, slices, crossing, walk, _PATIENCE, _EFFORT
-        )
-        memo.n_known += new
+        with memo.room(_PATIENCE, token.check) as guest:
+            node, asked, guest.n_new = run_round(
+                k, context_set, table, rules, keys, guest.places, slices, crosstab, walk, _PATIENCE, _EFFORT
+            )
         n_asked += asked
         token.visit(k, node - before)
-    return n_asked, memo
+    return n_asked
 
 
-def make_crowd(packed: PackedTable, shard: Shard) -> Crowd:
+def make_context_set(packed: PackedTable, shard: Shard) -> ContextSet:
     """Make room for the neighbours that each context links to a node."""
     n, m = shard.codes.shape
-    return Crowd(
+    return ContextSet(
         codes=shard.codes,
         offsets=packed.table.offsets,
         bitmaps=shard.bitmaps,
         links=shard.links,
         near=np.empty((m, packed_words(n)), dtype=np.uint64),
         able=np.empty(shard.links.shape[1], dtype=np.uint64),
-        outside=rows_outside(shard.contexts, packed.table.codes.shape[1]),
     )
 
 
@@ -252,5 +249,5 @@ def make_walk(packed: PackedTable, shard: Shard, k: int) -> Walk:
         level=np.empty(k + 1, dtype=np.int64),
         path=np.empty((k + 1, 2), dtype=np.int64),
         names=np.empty((k + 1, 2), dtype=np.uint64),
-        place=np.empty(4, dtype=np.int64),
+        position=np.empty(4, dtype=np.int64),
     )

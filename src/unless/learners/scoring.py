@@ -11,11 +11,10 @@ from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Domain
 from unless.data.levels import free_name
 from unless.errors import DataError
-from unless.inference.cells import UNKNOWN, Cells, read_cells
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import of_the_model
+from unless.inference.tables import UNKNOWN, Cells, of_the_model, read_cells
 from unless.learners.examples import check_columns
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]

@@ -14,17 +14,16 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
-from unless.inference.conditionals import Conditionals
 from unless.inference.model import LogLinearModel
-from unless.inference.priors import Prior
-from unless.inference.rows import read_rows
+from unless.inference.pseudo_likelihood import Conditionals
+from unless.inference.tables import read_rows
 from unless.learners.base import Learner
 from unless.learners.settings import at_least, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, once, settled_seed
 from unless.runtime.progress import Bar, progress
-from unless.structures.features import FeatureSet
-from unless.weights.fitting import fit
-from unless.weights.validating import prior_path, priors_to_try
+from unless.structures.graph import FeatureSet
+from unless.weights.fit import fit, prior_path, priors_to_try
+from unless.weights.priors import Prior
 
 Setting = Mapping[str, Any]
 # Largest component of the gradient that is left, as a share of the rows. A hundred times less takes twice the

@@ -25,7 +25,7 @@ from unless.data.domain import Domain, shorten
 from unless.errors import SettingError
 from unless.independence.power import critical_values, minimum_rows
 from unless.kernels.answers import BAYESIAN, LIKELIHOOD_RATIO, PEARSON, Rules
-from unless.kernels.bitsets import pack_sets
+from unless.kernels.bits import pack_sets
 from unless.runtime.memory import parse_memory
 
 Value = TypeVar("Value")

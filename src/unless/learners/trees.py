@@ -19,7 +19,7 @@ from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input
 from unless.runtime.progress import Bar
 from unless.structures.conditions import FeatureArrays
-from unless.structures.features import FeatureSet
+from unless.structures.graph import FeatureSet
 
 Integers = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.counting.slices import PackedTable, pack_bits
+from unless.counting.slices import PackedTable
 from unless.kernels.answers import Rules
-from unless.kernels.bitsets import Words, packed_words
-from unless.kernels.blankets import pack_pairs
-from unless.kernels.cohort_walk import MOST_PILES, Search, begin
-from unless.kernels.cohorts import grow_shrink
+from unless.kernels.bits import Words, packed_words
+from unless.kernels.grow_shrink import MOST_BUCKETS, Search, begin, grow_shrink, pack_pairs
 from unless.kernels.memo import Log
-from unless.kernels.slices import Crossing
+from unless.kernels.slices import CrosstabBuffers
 from unless.learners.memo import Memo, Waiting, make_log, question_keys, widened
-from unless.learners.tallying import Ledger
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, Team
@@ -37,8 +34,8 @@ _BYTES_OF_ONE = 128
 _MOST_EXPECTED = 2**20
 # Bytes: two lines of a cache, as they are often fetched in pairs.
 _FAR = 128
-# The shares of the memory for answers: a memo, answers for later nodes, questions that other parts may ask.
-_MEMO, _WAITING, _NOTES = 1 / 2, 1 / 4, 1 / 4
+# The shares of the memory for answers: a memo, and answers for later nodes.
+_MEMO, _WAITING = 3 / 4, 1 / 4
 
 
 @dataclass(frozen=True)
@@ -86,16 +83,13 @@ class _Visits:
         self, packed: PackedTable, strategy: Strategy, task: Task, token: CancelToken, waiting: Waiting
     ) -> None:
         self.packed, self.strategy, self.task, self.waiting = packed, strategy, task, waiting
-        n, m = packed.table.codes.shape
         nodes, required = task.nodes, strategy.rules.required
-        self.search = make_search(packed, task.chunks, nodes)
+        self.search = make_search(packed, task.chunks)
         n_contexts = len(self.search.contexts)
         self.graphs = np.repeat(required[nodes.start : nodes.stop : nodes.step, None], n_contexts, axis=1)
         self.memo = Memo(int(task.max_bytes * _MEMO))
         self.hands = [_Hand(packed, strategy, nodes, self.search, token) for _ in range(task.n_threads)]
-        self.has_all_nodes = len(nodes) == n
-        self.has_others = not self.has_all_nodes or n_contexts < m
-        self.ledger = Ledger(n, int(task.max_bytes * _NOTES))
+        self.has_all_nodes = len(nodes) == len(packed.order)
         # Threads that take nodes should not wait for one of them, as long as the memo holds as many.
         takes_nodes = task.n_threads > 1 and not strategy.shared
         self._fewest_at_once = 4 * task.n_threads if takes_nodes else 1
@@ -109,8 +103,8 @@ class _Visits:
         nodes = self.task.nodes
         self._last = min(self.n_done + self._n_at_once, len(nodes))
         first = nodes[self.n_done - 1] + 1 if self.n_done else 0
-        # Those for nodes that others visit are taken too, as they lie before.
-        taken = {node: self._take(node) for node in range(first, nodes[self._last - 1] + 1)}
+        # Those for nodes that other parts visit are taken too, as they lie before.
+        taken = {node: self.waiting.take(node) for node in range(first, nodes[self._last - 1] + 1)}
         known = [some for node in nodes[self.n_done : self._last] for some in taken[node]]
         room = len(self.hands) * self.hands[0].room
         # For as many in all as there were before: to widen a memo takes time.
@@ -121,36 +115,22 @@ class _Visits:
         """Learn the blankets of nodes in one chunk after the other, as long as there are some."""
         log = self.hands[member].visit(self._last, self.graphs, self.memo)
         node = self.task.nodes[self._last - 1]
-        if self.has_others:
-            self.ledger.add_closed(log, node)
         self.waiting.add(node, log)
 
     def end(self) -> int:
         """Return how many nodes have been visited, and choose how many will be at once."""
         n_visited, self.n_done = self._last - self.n_done, self._last
-        if not self.has_others:
-            each = max(1, self.memo.n_known // n_visited)
-            wanted = max(self._fewest_at_once, min(self._answers_at_once // each, 4 * n_visited))
-            self._n_at_once = max(1, min(wanted, self.memo.max_bytes // (_BYTES_OF_ONE * each)))
+        each = max(1, self.memo.n_known // n_visited)
+        wanted = max(self._fewest_at_once, min(self._answers_at_once // each, 4 * n_visited))
+        self._n_at_once = max(1, min(wanted, self.memo.max_bytes // (_BYTES_OF_ONE * each)))
         self._n_expected = self.memo.n_known * self._n_at_once // n_visited
         return n_visited
 
-    def _take(self, node: int) -> list[Words]:
-        """Take what is known about a node, and note it where other parts ask, too: it will not come again."""
-        known = self.waiting.take(node)
-        if self.has_others:
-            self.ledger.begin_kind()
-            for some in known:
-                self.ledger.add(some)
-        return known
-
     def result(self, team: Team) -> Arrays:
         """Return graphs (or blankets, where other parts have other nodes) and what they cost."""
-        for node in range(self.task.nodes[-1] + 1, len(self.packed.order)):
-            self._take(node)
         return {
             "n_tests": np.array(sum(hand.n_asked for hand in self.hands)),
-            **self.ledger.hand_in(sum(hand.n_new for hand in self.hands)),
+            "n_distinct": np.array(sum(hand.n_new for hand in self.hands)),
             **({"edges": self._pack(team)} if self.has_all_nodes else {"graphs": self.graphs}),
         }
 
@@ -176,7 +156,7 @@ class _Hand:
         limit = packed.list_limit()
         # Slots 0..n for the search, as many for the shrink phase, two to scribble on.
         self.slices = packed.slices(2 * n + 4, limit)
-        self.crossing = Crossing(*map(_apart, packed.crosstab_buffers(limit)))
+        self.crosstab = CrosstabBuffers(*map(_apart, packed.crosstab_buffers(limit)))
         self.room = _PATIENCE + 2 * n
         self.log = make_log(self.room)
         self.n_asked = self.n_new = 0
@@ -203,7 +183,7 @@ class _Hand:
                     guest.places,
                     Log(self.log.answers[n_logged:], self.log.others[n_logged:]),
                     self.slices,
-                    self.crossing,
+                    self.crosstab,
                     self.search,
                     top,
                     _PATIENCE,
@@ -217,17 +197,15 @@ class _Hand:
         return Log(self.log.answers[:n_logged], self.log.others[:n_logged])
 
 
-def make_search(packed: PackedTable, chunks: Sequence[Contexts], nodes: range) -> Search:
+def make_search(packed: PackedTable, chunks: Sequence[Contexts]) -> Search:
     """Make room for a search over chunks of contexts."""
-    n, m = packed.table.codes.shape
+    n = len(packed.order)
     contexts = np.concatenate(chunks)
     return Search(
         chunks=np.cumsum([0, *map(len, chunks)]),
         queue=np.zeros(1, dtype=np.int64),
         done=np.zeros(len(chunks), dtype=np.int64),
         contexts=contexts,
-        outside=rows_outside(contexts, m),
-        elsewhere=pack_bits(~np.isin(np.arange(n), nodes), packed_words(n))[None],
         **_arrays_of_contexts(len(contexts), packed_words(n)),
         **_arrays_of_a_thread(packed),
     )
@@ -250,11 +228,11 @@ def _arrays_of_a_thread(packed: PackedTable) -> dict[str, npt.NDArray[Any]]:
         "visit": np.full(2, -1, dtype=np.int64),
         "stack": np.empty((int(n_levels.sum()) + 2 * n + 2, 7), dtype=np.int64),
         "buckets": np.empty(int(n_levels.max()) + 1, dtype=np.int64),
-        "piles": np.empty(MOST_PILES + 1, dtype=np.int32),
+        "bucket_starts": np.empty(MOST_BUCKETS + 1, dtype=np.int32),
         "path": np.zeros((n + 1, 2), dtype=np.int64),
         "names": np.zeros((n + 1, 2), dtype=np.uint64),
-        "held": np.zeros((n + 1, words), dtype=np.uint64),
-        "kept": np.empty((n + 1, 2), dtype=np.int64),
+        "grown": np.zeros((n + 1, words), dtype=np.uint64),
+        "shrink_path": np.empty((n + 1, 2), dtype=np.int64),
         "slots": np.empty(n + 1, dtype=np.int64),
         "blanket": np.empty((1, words), dtype=np.uint64),
     }
@@ -267,12 +245,3 @@ def _apart(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     place = np.empty(array.size + 2 * margin, dtype=array.dtype)[margin : margin + array.size]
     place[:] = array.ravel()
     return place.reshape(array.shape)
-
-
-def rows_outside(contexts: Contexts, n_rows: int) -> Words:
-    """Return a bitmap of the rows that are not among some contexts; it has no words if all are."""
-    if len(contexts) == n_rows:
-        return np.zeros(0, dtype=np.uint64)
-    is_outside = np.ones(n_rows, dtype=bool)
-    is_outside[contexts] = False
-    return pack_bits(is_outside, packed_words(n_rows))

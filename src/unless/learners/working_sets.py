@@ -13,15 +13,13 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.inference.conditionals import Conditionals
-from unless.inference.priors import Prior
+from unless.inference.pseudo_likelihood import Conditionals
 from unless.kernels.screening import Desk, Sheet, add_scores, find_slopes
 from unless.learners.generation import Generated, Integers
 from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.memory import parse_memory, show_memory
-from unless.weights.minimise import Limits, Minimum, minimise
-from unless.weights.objective import Objective
-from unless.weights.owlqn import Found, owlqn
+from unless.weights.optimise import Minimum, Objective, Point, StopRules, minimise, owlqn
+from unless.weights.priors import Prior
 
 Floats = npt.NDArray[np.float64]
 # On the way to the optimum a working set grows by half, and by this many features at least.
@@ -162,8 +160,8 @@ class WorkingSets:
         objective = Objective(conditionals, prior, lambda: None)
         with conditionals.threads():
             if to_the_end and conditionals.work <= _CHEAP_PASS:
-                limits = Limits(tolerance, max_iterations)
-                found: Minimum | Found = minimise(objective, start.weights, limits)
+                limits = StopRules(tolerance, max_iterations)
+                found: Minimum | Point = minimise(objective, start.weights, limits)
             else:
                 objective.precondition(start.weights)
                 found = owlqn(objective, start.weights, tolerance, max_iterations)

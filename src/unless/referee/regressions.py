@@ -520,7 +520,7 @@ def _held_groups(finest: Ints, levels: Codes, counts: Floats) -> Ints:
 
 def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
     """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
-    from unless.kernels.linear import spectrum
+    from unless.kernels.algebra import spectrum
 
     turned, sizes = np.array(slope), np.empty(len(slope))
     spectrum(np.array(variance), turned, sizes)

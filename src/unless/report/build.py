@@ -22,7 +22,7 @@ from unless.report.disclosure import Disclosure
 from unless.report.page import Bars, Chart, Link, Page, Variable, WhatIf
 from unless.report.whatif import LEFT_OUT, what_if
 from unless.report.words import count, listed, value
-from unless.structures.regions import Region
+from unless.structures.labelled import Region
 
 # Beyond these a page is no longer read; it says what it left out.
 MOST_STATEMENTS = 2_000
@@ -47,7 +47,8 @@ class Source:
     learner: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     n_tests: int | None = None
-    n_distinct_tests: int | None = None
+    # A number as text, or "at most" and a number.
+    n_distinct_tests: str | None = None
     # What reading did to the table; None where that is not known.
     notes: tuple[str, ...] | None = None
 
@@ -251,7 +252,7 @@ def _about(data: Dataset, source: Source, statements: Statements, told: Disclosu
         about.append(("Its settings", _settings(source.settings)))
     if source.n_tests is not None:
         distinct = source.n_distinct_tests
-        counted = "" if distinct is None else f", {distinct:,} of them different"
+        counted = "" if distinct is None else f", {distinct} of them different"
         about.append(("Questions asked of the table", f"{source.n_tests:,}{counted}"))
     about.append(("Settings of the statements", _settings(statements.settings)))
     return about

@@ -11,7 +11,7 @@ from unless.data.showing import visible
 from unless.errors import MissingExtra, SettingError
 from unless.inference.interactions import domain_of
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
 from unless.knowledge.presence import agreeing
 from unless.knowledge.statements import State, Statement, Statements

@@ -6,7 +6,7 @@ from typing import Any
 from unless.errors import SettingError
 from unless.inference.interactions import domain_of
 from unless.inference.model import LogLinearModel
-from unless.inference.rows import read_rows
+from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
 from unless.knowledge.statements import Statements
 from unless.report.build import TITLE, Source, build

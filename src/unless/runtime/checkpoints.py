@@ -18,19 +18,19 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from unless.errors import FileFormatError, SettingError, UnlessWarning, interrupt_in
 from unless.runtime.files import replacing, try_writing
-from unless.runtime.locks import holding, is_trusted
+from unless.runtime.locks import is_trusted, locked
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Made = TypeVar("Made")
 # Raised whenever a shard would be cut, computed or written differently.
-FORMAT = 7
+FORMAT = 8
 # How the names of shards begin that are no part of the work, but say how far it is, or its seed.
 _CHECKPOINT = "checkpoint-"
 _SUFFIX = ".shard"
@@ -48,7 +48,6 @@ class ShardFile(Mapping[str, npt.NDArray[Any]]):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._layouts: dict[str, tuple[int, tuple[int, ...], np.dtype[Any]]] = {}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         with self._open() as content:
@@ -60,30 +59,6 @@ class ShardFile(Mapping[str, npt.NDArray[Any]]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
-
-    def rows(self, name: str, begin: int, end: int) -> npt.NDArray[Any]:
-        """Read some rows of an array, and nothing else."""
-        try:
-            with self.path.open("rb") as stream:
-                if name not in self._layouts:
-                    self._layouts[name] = self._find(name, stream)
-                offset, shape, dtype = self._layouts[name]
-                width = int(np.prod(shape[1:]))
-                stream.seek(offset + begin * width * dtype.itemsize)
-                return np.fromfile(stream, dtype, (end - begin) * width).reshape(-1, *shape[1:])
-        except _UNREADABLE as error:
-            raise _damaged(self.path, error) from None
-
-    def _find(self, name: str, stream: IO[bytes]) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
-        """Return where the rows of an array begin, its shape and type."""
-        with zipfile.ZipFile(self.path) as archive:
-            stream.seek(archive.getinfo(f"{name}.npy").header_offset)
-        # A local header of zip: 30 bytes, the last four of them the lengths of name and extra field.
-        header = stream.read(30)
-        stream.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:], "little"), 1)
-        np.lib.format.read_magic(stream)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        return stream.tell(), shape, dtype
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
@@ -283,7 +258,7 @@ class CheckpointStore:
             )
 
         try:
-            with holding(lock, in_use):
+            with locked(lock, in_use):
                 yield
         except OSError as error:
             if error.filename is None or Path(str(error.filename)) != lock:

@@ -1,8 +1,8 @@
-"""Files that one process at a time can hold, for as long as it lives.
+"""Locks on files, which one process at a time can have, for as long as it lives.
 
 A lock is one of the operating system (`fcntl` on POSIX): it is gone when its process ends, in whatever way.
-The system gives one process the same lock twice, and takes it away as soon as the process closes any
-descriptor of the file. So each process keeps a list of the paths that it holds, and never opens them again.
+The system gives one process the same lock twice, and removes it as soon as the process closes any descriptor
+of the file. So each process keeps a list of the paths that it has locked, and never opens them again.
 """
 
 import errno
@@ -19,8 +19,8 @@ from threading import Lock
 
 from unless.errors import SettingError
 
-# What systems say when another process holds the file; whatever else they say means that they cannot tell.
-_HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+# Errors that mean that another process has the file locked; any other means that nobody can tell.
+_LOCKED = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 # What systems say where O_NOFOLLOW meets a link.
 _IS_LINK = {errno.ELOOP, errno.EMLINK}
 # The byte that is locked: one beyond the text, which others may want to read.
@@ -44,31 +44,31 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def holding(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
-    """Hold a lock file, or raise what `refuse` makes of the name of whoever does.
+def locked(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
+    """Hold a lock file, or raise what `refuse` makes of the name of the process that does.
 
-    The system lets go of it when the process ends in whatever way. Where a folder knows no locks, as on some
-    network disks, nothing is held and nobody refused. A file that is no lock file is never changed.
+    Where a folder knows no locks, as on some network disks, nothing is locked and nobody refused. A file that
+    is no lock file is never changed.
     """
     name = os.path.realpath(path.parent) + os.sep + path.name
-    if not claim(name):
+    if not reserve(name):
         raise refuse(_this_process())
     try:
         handle = _open(path)
         try:
-            if is_held(handle):
-                raise refuse(_read(handle))
+            if try_lock(handle) is False:
+                raise refuse(_read(handle).decode(errors="replace") or "another process")
             _sign(handle)
             yield
         finally:
-            # Which lets go. The file stays: whoever is about to hold it may have opened it already.
+            # Which unlocks it. The file stays: a process that waits for it may have opened it already.
             os.close(handle)
     finally:
-        disclaim(name)
+        release(name)
 
 
-def claim(name: str) -> bool:
-    """Note that this process is going to hold a path; False where it does already."""
+def reserve(name: str) -> bool:
+    """Note that this process is going to lock a path; False where it has done so already."""
     with _guard:
         if name in _own:
             return False
@@ -76,38 +76,51 @@ def claim(name: str) -> bool:
         return True
 
 
-def disclaim(name: str) -> None:
-    """Note that this process no longer holds a path."""
+def release(name: str) -> None:
+    """Note that this process no longer has a path locked."""
     with _guard:
         _own.discard(name)
 
 
-def is_own(name: str) -> bool:
-    """Tell whether this process holds a path, or is about to."""
+def create_locked(path: str, mode: int) -> tuple[int, bool]:
+    """Make a new file and lock it; the second value is False if another process has removed it meanwhile.
+
+    The caller has reserved the path.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | SAFELY, mode)
+    return handle, try_lock(handle) is not False and is_same_file(path, handle)
+
+
+@contextmanager
+def open_abandoned(path: str) -> Iterator[tuple[int, bool | None]]:
+    """Open an existing file and try to lock it, as `try_lock` does, until the end of the block."""
+    handle = os.open(path, os.O_RDWR | SAFELY)
+    try:
+        yield handle, try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether this process has locked a path, or is about to."""
     return name in _own
 
 
-def take(handle: int) -> bool | None:
+def try_lock(handle: int) -> bool | None:
     """Lock an open file: True if it is ours now, False if another process has it, None if nobody can tell."""
     try:
         _lock(handle)
     except OSError as error:
-        return False if error.errno in _HELD else None
+        return False if error.errno in _LOCKED else None
     return True
 
 
-def is_held(handle: int) -> bool:
-    """Tell whether another process holds an open file; if not, this one does from now on."""
-    return take(handle) is False
-
-
-def is_still(path: str, handle: int) -> bool:
+def is_same_file(path: str, handle: int) -> bool:
     """Tell whether a path still is the file that was opened."""
     try:
-        found, opened = os.lstat(path), os.fstat(handle)
+        return os.path.samestat(os.lstat(path), os.fstat(handle))
     except OSError:
         return False
-    return (found.st_dev, found.st_ino) == (opened.st_dev, opened.st_ino)
 
 
 @lru_cache(maxsize=1)
@@ -150,7 +163,7 @@ def _reason_against(path: Path, handle: int) -> str | None:
         return "is a hard link"
     if not is_trusted(info, os.stat(path.parent)):  # noqa: PTH116 (the type of the result)
         return "belongs to another user"
-    text = _read_bytes(handle)
+    text = _read(handle)
     if text and (len(text) >= _MOST_TEXT or not text.startswith(_BEGINNING)):
         return "holds other text"
     return None
@@ -187,13 +200,9 @@ else:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _BYTE)
 
 
-def _read_bytes(handle: int) -> bytes:
+def _read(handle: int) -> bytes:
     os.lseek(handle, 0, os.SEEK_SET)
     return os.read(handle, _MOST_TEXT)
-
-
-def _read(handle: int) -> str:
-    return _read_bytes(handle).decode(errors="replace") or "another process"
 
 
 def _this_process() -> str:

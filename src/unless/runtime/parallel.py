@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-import numpy.typing as npt
-
 from unless.errors import interrupt_in
 from unless.runtime.checkpoints import Arrays, CheckpointStore, ShardFile
 from unless.runtime.interrupts import Cancelled, CancelToken
@@ -65,11 +63,6 @@ def share_input(
     if store is None or shares_memory():
         return InMemory(make(data, *given))
     return OnDisk(store.save_input(data), store.inputs.from_arrays, make, given)
-
-
-def rows_of(part: Arrays, name: str, begin: int, end: int) -> npt.NDArray[Any]:
-    """Return some rows of one array of a part, read alone where the part is in a file."""
-    return part.rows(name, begin, end) if isinstance(part, ShardFile) else part[name][begin:end]
 
 
 def n_workers(n_jobs: int | None) -> int:

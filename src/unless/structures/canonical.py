@@ -15,8 +15,7 @@ from unless.data.domain import Code, Context, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
 from unless.structures.distinct import distinct_bytes, row_order, rows_increase
-from unless.structures.features import FeatureSet
-from unless.structures.graph import CanonicalGraph, Graph, ObservedGraph
+from unless.structures.graph import CanonicalGraph, FeatureSet, Graph, Names, ObservedGraph
 from unless.structures.pairs import (
     Edge,
     Packed,
@@ -27,7 +26,6 @@ from unless.structures.pairs import (
     pair_names,
     unpack,
 )
-from unless.structures.separation import Names
 
 Assignment = Mapping[str, Any]
 # Contexts are turned into labels, and graphs into numbers, a block at a time, so that memory stays flat.
@@ -149,7 +147,7 @@ class CanonicalModel:
         "cliques", as in the paper: the values of each maximal clique in the contexts that have it.
         "pairs": the values of each linked pair, and of each isolated variable.
         """
-        from unless.structures.cliques import clique_features, pair_features
+        from unless.structures.graph import clique_features, pair_features
 
         kinds = {"cliques": clique_features, "pairs": pair_features}
         if kind not in kinds:

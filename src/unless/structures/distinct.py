@@ -22,7 +22,7 @@ def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
 def distinct_bytes(matrix: Bytes) -> tuple[Bytes, Positions]:
     """Return the distinct rows as they come first, and for every row its position among them."""
     # Here, as kernels take their time to load, and not everyone who reads a structure needs them.
-    from unless.kernels.distinct import number_rows
+    from unless.kernels.bits import number_rows
 
     first, numbers = np.empty((2, len(matrix)), dtype=np.intp)
     places = np.full(1 << (2 * len(matrix)).bit_length(), -1, dtype=np.int32)

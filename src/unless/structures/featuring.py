@@ -4,8 +4,7 @@ from typing import Any, Literal
 
 from unless.errors import SettingError
 from unless.structures.canonical import CanonicalModel
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
+from unless.structures.graph import FeatureSet, Graph
 from unless.structures.labelled import LabelledGraph
 
 

@@ -1,21 +1,79 @@
-"""Undirected graphs over the variables of a domain, alone or in a context."""
+"""Undirected graphs over the variables of a domain, and features: conjunctions of conditions on labels.
+
+The two are one chapter because each is made of the other: a graph stands for the indicators of its maximal
+cliques, and a set of features for the graph of the variables that appear together. Both answer who is
+separated from whom, alone or in a context.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from unless.data.dataset import Rows
 from unless.data.domain import Context, Domain
-from unless.data.showing import html_table
-from unless.errors import SettingError
-from unless.structures.pairs import Edge, Packed, pack_edges, pair_names, unpack
-from unless.structures.separation import Names, check_question, separated
+from unless.data.labels import to_label
+from unless.data.showing import MOST_ROWS, html_table
+from unless.errors import SettingError, TooLarge, UnlessError
+from unless.structures.conditions import FeatureArrays, Literal, normalised, tidy
+from unless.structures.distinct import Positions, distinct_rows, row_set
+from unless.structures.pairs import Edge, Links, Packed, n_pairs, pack_edges, pair_names, pair_nodes, unpack
 
 if TYPE_CHECKING:
-    from unless.structures.features import FeatureSet
+    from unless.structures.canonical import CanonicalModel
 
+Names = str | Iterable[str]
 Role = TypeVar("Role", bound="Graph")
+# Enough for any graph a person would draw; a search that finds more is lost in a graph without structure.
+MAX_CLIQUES = 20_000_000
+# Contexts are taken in blocks, so that memory holds the cliques of a block and not of a million contexts.
+BLOCK = 1 << 16
+
+
+def separated(
+    neighbours: Mapping[str, Iterable[str]], a: Iterable[str], b: Iterable[str], given: Iterable[str]
+) -> bool:
+    """Tell whether every path from a to b is intercepted by the given nodes."""
+    seen = {*a, *given}
+    targets = set(b)
+    frontier = list(a)
+    while frontier:
+        for node in neighbours[frontier.pop()]:
+            if node in targets:
+                return False
+            if node not in seen:
+                seen.add(node)
+                frontier.append(node)
+    return True
+
+
+def check_question(
+    domain: Domain, a: Names, b: Names, given: Names, fixed: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return a, b and given (with what is fixed) as names that exist and do not overlap."""
+    sides = [_names(domain, side) for side in (a, b, given)]
+    if not sides[0] or not sides[1]:
+        raise SettingError("Independence is between two sides; name at least one variable on each.")
+    _refuse_overlap({*sides[0]} & {*sides[1]}, "is on both sides of the question")
+    _refuse_overlap({*sides[0], *sides[1]} & {*sides[2]}, "is both asked about and given")
+    _refuse_overlap({*sides[0], *sides[1]} & {*fixed}, "is asked about but fixed by the context")
+    return sides[0], sides[1], (*sides[2], *fixed)
+
+
+def _names(domain: Domain, side: Names) -> tuple[str, ...]:
+    names = (side,) if isinstance(side, str) else tuple(side)
+    for name in names:
+        domain.index(name)
+    return names
+
+
+def _refuse_overlap(overlap: set[str], trouble: str) -> None:
+    if overlap:
+        raise SettingError(f"Variable {min(overlap)!r} {trouble}; name it once.")
 
 
 class Graph:
@@ -72,8 +130,6 @@ class Graph:
 
     def features(self, at_most: int = 1_000_000) -> "FeatureSet":
         """Return one indicator per joint assignment of each maximal clique, observed or not."""
-        from unless.structures.cliques import graph_features
-
         return graph_features(self, at_most)
 
     def to_networkx(self) -> Any:
@@ -191,3 +247,332 @@ def _ordered(domain: Domain, a: str, b: str) -> Edge:
     for name in (a, b):
         domain.index(name)
     return (a, b) if a < b else (b, a)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Condition:
+    """A variable has a level, or has it not."""
+
+    name: str
+    label: str
+    equal: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", to_label(self.label))
+
+    def __str__(self) -> str:
+        return f"{self.name} {'=' if self.equal else '!='} {self.label}"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), (), ())
+
+
+@dataclass(frozen=True, repr=False)
+class Feature:
+    """An indicator: 1 where all of its conditions hold, 0 elsewhere.
+
+    >>> str(Feature([Condition("Gender", "Male", equal=False), Condition("Dept", "A")]))
+    'Dept = A & Gender != Male'
+    """
+
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        # A frozen value is completed once, here.
+        object.__setattr__(self, "conditions", tuple(sorted(set(conditions))))
+
+    @classmethod
+    def of(cls, context: Mapping[str, object]) -> "Feature":
+        """Return the indicator of an assignment."""
+        return cls(Condition(name, to_label(value)) for name, value in context.items())
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The names of the variables it speaks of, sorted."""
+        return tuple(dict.fromkeys(condition.name for condition in self.conditions))
+
+    def matches(self, context: Mapping[str, object]) -> bool:
+        """Tell whether all conditions hold in a context that gives a value to the whole scope."""
+        for name in self.scope:
+            if name not in context:
+                raise SettingError(f"The feature speaks of {name!r}, to which the context gives no value.")
+        return all((to_label(context[c.name]) == c.label) == c.equal for c in self.conditions)
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self.conditions)
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    def __str__(self) -> str:
+        return " & ".join(map(str, self.conditions))
+
+    def __repr__(self) -> str:
+        return f"<Feature: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.name, "is" if one.equal else "is not", one.label) for one in self]
+        return html_table("Feature", ("variable", "", "level"), rows)
+
+
+class FeatureSet:
+    """Distinct features over one domain, in a fixed order: by size, by scope, by values.
+
+    Features that are true together are one feature: of two levels, "!= a" is "= b".
+    """
+
+    domain: Domain
+    arrays: FeatureArrays
+
+    def __init__(self, domain: Domain, features: Iterable[Feature] = ()) -> None:
+        said = FeatureArrays.of(_literals(domain, feature) for feature in features)
+        self._settle(domain, said)
+
+    @classmethod
+    def from_arrays(cls, domain: Domain, arrays: FeatureArrays) -> "FeatureSet":
+        """Take features given by positions and codes, in any order and with repetitions."""
+        levels = domain.n_levels
+        variable = arrays.variable.astype(np.int64)
+        if ((variable < 0) | (variable >= len(domain))).any() or (arrays.level >= levels[variable]).any():
+            raise SettingError(
+                "A condition is outside the domain; give positions of variables and codes of levels."
+            )
+        features = object.__new__(cls)
+        features._settle(domain, arrays)
+        return features
+
+    def take(self, chosen: npt.ArrayLike) -> "FeatureSet":
+        """Keep some of the features: a yes or no for each, in the order of the set."""
+        kept = np.asarray(chosen)
+        if kept.dtype != np.bool_ or kept.shape != (len(self),):
+            raise SettingError(f"Say yes or no for each of the {len(self):,} features to keep some of them.")
+        return FeatureSet.from_arrays(self.domain, self.arrays.take(kept))
+
+    def graph(self) -> Graph:
+        """Link every two variables that appear together in some feature."""
+        return self._graph(np.ones(len(self), dtype=np.bool_))
+
+    def given(self, context: Mapping[str, object] | None = None) -> InstantiatedGraph:
+        """Link every two variables that appear together in some feature the context does not contradict.
+
+        A feature that leaves variables of the context out acts in every context, so it counts here too; the
+        graph is thus the union, over all completions of the context, of the pairs that interact there.
+        """
+        codes = self.domain.encode(context)
+        graph = self._graph(self._compatible(codes))
+        return graph._as(InstantiatedGraph, context=self.domain.decode(codes))
+
+    def n_compatible(self, context: Mapping[str, object] | None = None) -> int:
+        """Count the features that a context does not contradict."""
+        return int(self._compatible(self.domain.encode(context)).sum())
+
+    def pair_counts(self, context: Mapping[str, object] | None = None) -> dict[Edge, int]:
+        """Count, for every two variables linked in `given(context)`, the features that speak of both."""
+        together = self._together(self._compatible(self.domain.encode(context)))
+        names = self.domain.names
+        first, second = np.nonzero(np.triu(together, 1))
+        counts = together[first, second].tolist()
+        pairs = zip(first.tolist(), second.tolist(), strict=True)
+        # In either order of columns a pair is named in sorted order.
+        return {
+            (min(names[a], names[b]), max(names[a], names[b])): n
+            for (a, b), n in zip(pairs, counts, strict=True)
+        }
+
+    def is_independent(
+        self, a: Names, b: Names, given: Names = (), context: Mapping[str, object] | None = None
+    ) -> bool:
+        """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
+        return self.given(context).is_independent(a, b, given)
+
+    def _compatible(self, codes: Mapping[int, int]) -> npt.NDArray[np.bool_]:
+        if not len(self):
+            return np.zeros(0, dtype=np.bool_)
+        fixed = np.full(len(self.domain), -1)
+        fixed[list(codes)] = list(codes.values())
+        _, variable, level, equal = self.arrays
+        holds = (fixed[variable] < 0) | ((fixed[variable] == level) == equal)
+        return np.logical_and.reduceat(holds, self.arrays.start[:-1])
+
+    def _graph(self, kept: npt.NDArray[np.bool_]) -> Graph:
+        names = self.domain.names
+        first, second = np.nonzero(np.triu(self._together(kept), 1))
+        edges: frozenset[Edge] = frozenset(
+            (names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)
+        )
+        return Graph(self.domain, edges)
+
+    def _together(self, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Count, for every two variables, the features among some that speak of both."""
+        from scipy.sparse import csr_array
+
+        # Copies, because duplicates are summed in place.
+        start, variable = np.array(self.arrays.start), np.array(self.arrays.variable)
+        shape = len(self), len(self.domain)
+        speaks = csr_array((np.ones(len(variable), dtype=np.int64), variable, start), shape=shape)
+        speaks.sum_duplicates()
+        # A variable with several conditions in a feature is in it once.
+        speaks.data[:] = np.repeat(kept, np.diff(speaks.indptr))
+        return np.asarray((speaks.T @ speaks).toarray())
+
+    @cached_property
+    def _literal_set(self) -> frozenset[tuple[Literal, ...]]:
+        return frozenset(self.arrays.literals())
+
+    def _settle(self, domain: Domain, arrays: FeatureArrays) -> None:
+        frozen = normalised(arrays, domain.n_levels)
+        for array in frozen:
+            array.flags.writeable = False
+        self.__dict__.update(domain=domain, arrays=frozen)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("A set of features does not change; make another one.")
+
+    def __len__(self) -> int:
+        return len(self.arrays.start) - 1
+
+    def __iter__(self) -> Iterator[Feature]:
+        variables = self.domain.variables
+        conditions = {
+            (position, level, equal): Condition(variable.name, label, equal)
+            for position, variable in enumerate(variables)
+            for level, label in enumerate(variable.levels)
+            for equal in (True, False)
+        }
+        for literals in self.arrays.literals():
+            yield Feature(conditions[literal] for literal in literals)
+
+    def __contains__(self, feature: object) -> bool:
+        if not isinstance(feature, Feature):
+            return False
+        try:
+            literals = tidy(_literals(self.domain, feature), self.domain.n_levels)
+        except UnlessError:
+            # A name or level from elsewhere, or a contradiction, is in no set.
+            return False
+        return tuple(literals) in self._literal_set
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FeatureSet):
+            return NotImplemented
+        if self.domain != other.domain:
+            return _levels(self.domain) == _levels(other.domain) and set(self) == set(other)
+        return self.arrays.same_as(other.arrays)
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.domain.names), len(self)))
+
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = ("arrays", "from_arrays")
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
+    def _repr_html_(self) -> str:
+        first = [(str(feature),) for feature in islice(self, MOST_ROWS)]
+        return html_table(repr(self)[1:-1], ("feature",), first, more=len(self) - len(first))
+
+    def __repr__(self) -> str:
+        return f"<FeatureSet: {len(self):,} features over {len(self.domain)} variables>"
+
+
+def _literals(domain: Domain, feature: Feature) -> list[Literal]:
+    return [(domain.index(c.name), domain[c.name].code(c.label), c.equal) for c in feature]
+
+
+def _levels(domain: Domain) -> dict[str, frozenset[str]]:
+    return {variable.name: frozenset(variable.levels) for variable in domain}
+
+
+@dataclass(frozen=True)
+class Cliques:
+    """The maximal cliques of several graphs: graph g has the scopes scope[start[g]:start[g + 1]].
+
+    A scope is a row of `members`, shared by all graphs in which it is a maximal clique.
+    """
+
+    start: npt.NDArray[np.int64]
+    scope: Positions
+    members: npt.NDArray[np.bool_]
+
+
+def find_cliques(packed: Packed, n_nodes: int, at_most: int = MAX_CLIQUES) -> Cliques:
+    """Find the maximal cliques of every graph; an isolated node is one."""
+    from unless.kernels.cliques import maximal_cliques
+
+    # A read-only array is another type to the compiler, which would compile everything once more.
+    start, bitsets = maximal_cliques(np.require(packed, requirements=["C", "W"]), n_nodes, at_most)
+    if start[-1] < 0:
+        raise TooLarge(f"The graphs have more than {at_most:,} maximal cliques; learn a sparser structure.")
+    distinct, scope = distinct_rows(bitsets)
+    nodes = np.arange(n_nodes)
+    members = (distinct[:, nodes >> 6] >> (nodes & 63).astype(np.uint64)) & np.uint64(1)
+    return Cliques(start, scope, members.astype(np.bool_))
+
+
+def graph_features(graph: "Graph", at_most: int) -> FeatureSet:
+    """Return one indicator per joint assignment of each maximal clique."""
+    levels = graph.domain.n_levels
+    cliques = find_cliques(graph.packed[None], len(graph.domain))
+    scopes = [np.flatnonzero(members) for members in cliques.members]
+    # Python's integers do not overflow, whatever the clique.
+    sizes = [int(np.prod(levels[scope].astype(object))) for scope in scopes]
+    if sum(sizes) > at_most:
+        raise TooLarge(f"The graph has {sum(sizes):,} features, more than at_most={at_most:,}.")
+    parts = [_all_assignments(scope, levels[scope], size) for scope, size in zip(scopes, sizes, strict=True)]
+    return FeatureSet.from_arrays(graph.domain, FeatureArrays.joined(parts))
+
+
+def clique_features(model: "CanonicalModel") -> FeatureSet:
+    """Return one indicator [X_C = x_C] per maximal clique C of each canonical graph, each once."""
+    cliques = find_cliques(model.packed, len(model.domain))
+    parts = [
+        part
+        for begin in range(0, len(model), BLOCK)
+        for part in _seen_in(
+            cliques, model.rows[begin : begin + BLOCK], model.graph_index[begin : begin + BLOCK]
+        )
+    ]
+    return FeatureSet.from_arrays(model.domain, FeatureArrays.joined(parts))
+
+
+def pair_features(model: "CanonicalModel") -> FeatureSet:
+    """Return one indicator per linked pair of values, and one per value of an isolated variable."""
+    n_nodes = len(model.domain)
+    links = unpack(model.packed, n_nodes)
+    first, second = pair_nodes(np.arange(n_pairs(n_nodes)), n_nodes)
+    parts: list[FeatureArrays] = []
+    for linked, a, b in zip(links.T, first, second, strict=True):
+        parts += _seen_values(model, linked, [a, b])
+    for node in range(n_nodes):
+        touching: Links = links[:, (first == node) | (second == node)]
+        parts += _seen_values(model, np.logical_not(touching.any(axis=1)), [node])
+    return FeatureSet.from_arrays(model.domain, FeatureArrays.joined(parts))
+
+
+def _all_assignments(scope: Positions, levels: npt.NDArray[np.int64], size: int) -> FeatureArrays:
+    strides = np.cumprod(np.r_[1, levels[:-1]])
+    values = np.arange(size)[:, None] // strides % levels
+    return FeatureArrays.of_equals(np.broadcast_to(scope, values.shape), values)
+
+
+def _seen_in(cliques: Cliques, rows: Rows, graph_index: npt.NDArray[np.int32]) -> Iterator[FeatureArrays]:
+    # One entry per (context, clique of its graph); entries of one size form a matrix.
+    n_cliques = np.diff(cliques.start)[graph_index]
+    context = np.repeat(np.arange(len(rows)), n_cliques)
+    within = np.arange(len(context)) - np.repeat(np.cumsum(n_cliques) - n_cliques, n_cliques)
+    scope = cliques.scope[cliques.start[graph_index][context] + within]
+    sizes = cliques.members.sum(axis=1)
+    for size in np.unique(sizes[scope]):
+        chosen = sizes[scope] == size
+        of_size = np.flatnonzero(sizes == size)
+        variables = np.nonzero(cliques.members[of_size])[1].reshape(-1, size)
+        local = np.searchsorted(of_size, scope[chosen])
+        values = rows[context[chosen][:, None], variables[local]]
+        seen = row_set(np.column_stack([local.astype(np.uint32), values]))
+        yield FeatureArrays.of_equals(variables[seen[:, 0]], seen[:, 1:])
+
+
+def _seen_values(model: "CanonicalModel", in_graph: Links, nodes: list[int]) -> Iterator[FeatureArrays]:
+    if in_graph.any():
+        values = row_set(model.rows[in_graph[model.graph_index]][:, nodes])
+        yield FeatureArrays.of_equals(np.broadcast_to(nodes, values.shape), values)

@@ -18,11 +18,9 @@ from unless.errors import SettingError
 from unless.structures.canonical import CanonicalModel
 from unless.structures.conditions import Box, FeatureArrays, box_of
 from unless.structures.conditions import Literal as Spoken
-from unless.structures.features import FeatureSet
-from unless.structures.graph import Graph
-from unless.structures.labelled import LabelledGraph
+from unless.structures.graph import FeatureSet, Graph
+from unless.structures.labelled import LabelledGraph, Region
 from unless.structures.pairs import n_pairs, unpack
-from unless.structures.regions import Region
 
 By = Literal["graphs", "features"]
 Bools = npt.NDArray[np.bool_]

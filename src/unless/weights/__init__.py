@@ -1,1 +1,1 @@
-"""Weights for features, by penalised pseudo-likelihood. Imports formats, inference and below."""
+"""Weights for features: priors, likelihoods, optimisers, and fits by them. Imports inference and below."""

@@ -20,13 +20,12 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import TooLarge
-from unless.inference.fit_report import Measure
-from unless.inference.priors import Gaussian
 from unless.inference.randomness import make_rng
+from unless.inference.results import Measure
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.distinct import distinct_rows
-from unless.weights.minimise import Limits, minimise
-from unless.weights.objective import Objective
+from unless.weights.optimise import Objective, StopRules, minimise
+from unless.weights.priors import Gaussian
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -164,7 +163,7 @@ def fit_conditional(
     domain = data.domain.select(names)
     n_levels = tuple(int(n) for n in domain.n_levels)
     limit = parse_memory(max_memory)
-    singles = Layout(columns, n_levels, tuple((place,) for place in range(len(names))))
+    singles = Design(columns, n_levels, tuple((place,) for place in range(len(names))))
     _check(singles, counts, limit)
     folds = _folds(whole)
     judged = _judge_priors(singles, counts, folds, step)
@@ -172,7 +171,7 @@ def fit_conditional(
     layout, tried = singles, [Tried(0, *one) for one in judged]
     wanted = {tuple(sorted(map(names.index, pair))) for pair in proposed}
     pairs = _promising(singles, counts, weights, wanted)
-    with_pairs = Layout(columns, n_levels, (*singles.terms, *pairs))
+    with_pairs = Design(columns, n_levels, (*singles.terms, *pairs))
     if pairs and counts.shape[1] > 1 and with_pairs.need(counts.shape[1]) <= limit:
         more = _judge_priors(with_pairs, counts, folds, step)
         tried += [Tried(len(pairs), *one) for one in more]
@@ -207,7 +206,7 @@ def _folds(counts: Floats) -> list[Floats]:
     return [drawn[:, :, fold].astype(np.float64) for fold in range(N_FOLDS)]
 
 
-def _check(layout: "Layout", counts: Floats, limit: int) -> None:
+def _check(layout: "Design", counts: Floats, limit: int) -> None:
     need = layout.need(counts.shape[1])
     if need > limit:
         raise TooLarge(
@@ -217,7 +216,7 @@ def _check(layout: "Layout", counts: Floats, limit: int) -> None:
         )
 
 
-def _promising(singles: "Layout", counts: Floats, weights: Floats, proposed: set[Term]) -> tuple[Term, ...]:
+def _promising(singles: "Design", counts: Floats, weights: Floats, proposed: set[Term]) -> tuple[Term, ...]:
     """Return the pairs of columns that single columns leave something unexplained of, and those proposed."""
     loss = ConditionalLoss(*singles.design, counts)
     logs = loss.log_chances(weights)
@@ -236,7 +235,7 @@ def _promising(singles: "Layout", counts: Floats, weights: Floats, proposed: set
     return tuple(sorted(passed[:MOST_PAIRS]))
 
 
-def _unexplained(layout: "Layout", pair: Term, excess: Floats, spread: Floats) -> tuple[float, float]:
+def _unexplained(layout: "Design", pair: Term, excess: Floats, spread: Floats) -> tuple[float, float]:
     """Test what a pair of columns leaves unexplained: p, and minus the statistic by degree of freedom."""
     from scipy.special import chdtrc
 
@@ -332,7 +331,7 @@ class ConditionalLoss:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Design:
     """Terms over the distinct rows of a table without its target."""
 
     columns: Integers
@@ -407,7 +406,7 @@ class Layout:
 
 
 def _judge_priors(
-    layout: Layout, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
+    layout: Design, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
 ) -> list[tuple[float, float]]:
     """Return, for each prior tried, the mean log-likelihood of the rows of each fold given the others."""
     n_judged = max(1.0, float(np.sum(folds)))
@@ -426,7 +425,7 @@ def _judge_priors(
     return found
 
 
-def _final(layout: Layout, counts: Floats, judged: Sequence[tuple[float, float]]) -> tuple[float, Floats]:
+def _final(layout: Design, counts: Floats, judged: Sequence[tuple[float, float]]) -> tuple[float, Floats]:
     """Fit all rows under the best prior."""
     sd = max(judged, key=lambda one: one[1])[0]
     loss = ConditionalLoss(*layout.design, counts)
@@ -436,7 +435,7 @@ def _final(layout: Layout, counts: Floats, judged: Sequence[tuple[float, float]]
 def _fitted(loss: ConditionalLoss, sd: float, start: Floats, share: float) -> Floats:
     objective = Objective(loss, Gaussian(sd), lambda: None)
     tolerance = max(1e-9, share * float(loss.totals.sum()))
-    return minimise(objective, start, Limits(tolerance, MAX_ITERATIONS)).weights
+    return minimise(objective, start, StopRules(tolerance, MAX_ITERATIONS)).weights
 
 
 def _normalised(energies: Floats) -> Floats:

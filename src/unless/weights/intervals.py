@@ -8,12 +8,12 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
-from unless.inference.conditionals import Conditionals, mirror
 from unless.inference.model import LogLinearModel
-from unless.inference.priors import NO_PRIOR, Prior
-from unless.inference.rows import rows_to_score
+from unless.inference.pseudo_likelihood import Conditionals, mirror
+from unless.inference.tables import rows_to_score
 from unless.runtime.progress import BAR_DELAY, Bar, progress
-from unless.weights.objective import factorise_in_calls
+from unless.weights.optimise import factorise_in_calls
+from unless.weights.priors import NO_PRIOR, Prior
 
 Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
@@ -107,7 +107,7 @@ def _check(net: LogLinearModel, prior: Prior) -> None:
 
 def _inverse(matrix: Floats, bar: Bar) -> Floats:
     """Invert by kernels, whose digits do not depend on the number of threads; the matrix is destroyed."""
-    from unless.kernels.cholesky import substitute_all
+    from unless.kernels.algebra import substitute_all
 
     bar.begin("factor", None, counted=False)
     before = matrix.diagonal().copy()
@@ -130,8 +130,8 @@ def _inverse(matrix: Floats, bar: Bar) -> Floats:
 
 def _variances(net: LogLinearModel, data: Dataset, inverse: Floats, bar: Bar) -> Floats:
     """Return the diagonal of H^-1 J H^-1: the scatter, over the rows, of H^-1 times their gradients."""
-    from unless.kernels.products import add_product, add_spread
-    from unless.kernels.row_gradients import row_gradients
+    from unless.kernels.algebra import add_product, add_spread
+    from unless.kernels.features import row_gradients
 
     n_features = len(net.features)
     offsets = np.concatenate([[0], np.cumsum(data.domain.n_levels)])

@@ -48,7 +48,7 @@ def command(source: str, target: str, as_json: bool) -> None:
     from unless.cli.models import ending, open_record, size_text, told
     from unless.cli.wording import visible
     from unless.cli.writing import GRAPHS, MODELS, NAMELESS, check_model_output
-    from unless.formats.names import names_path
+    from unless.formats.json_model import names_path
 
     check_model_output(target, [], source, dict.fromkeys((*MODELS, *GRAPHS)))
     record = open_record(source)

@@ -14,8 +14,8 @@ from unless.cli.reading import matching_options
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.inference.model import LogLinearModel
-    from unless.inference.priors import Prior
-    from unless.structures.features import FeatureSet
+    from unless.structures.graph import FeatureSet
+    from unless.weights.priors import Prior
 
 
 def _deviation(text: str) -> float:
@@ -175,7 +175,7 @@ def command(
 
 
 def _prior(options: dict[str, Any]) -> "Prior | str":
-    from unless.inference.priors import Prior
+    from unless.weights.priors import Prior
 
     given = {name: options[name] for name in ("sd", "l1") if options[name] is not None}
     if options["validation"] is not None and not options["validate"]:
@@ -195,7 +195,7 @@ def _fit(
     features: "FeatureSet", data: "Dataset", prior: "Prior | str", options: dict[str, Any], quiet: bool
 ) -> "LogLinearModel":
     from unless.errors import SettingError, TooLarge
-    from unless.weights.fitting import fit_weights
+    from unless.weights.fit import fit_weights
 
     how = {name: options[name] for name in ("n_jobs", "max_memory", "objective", "validation", "incomplete")}
     how |= {"random_state": options["seed"], "show_progress": False if quiet else None}
@@ -249,7 +249,7 @@ def _tell(net: "LogLinearModel", document: dict[str, Any]) -> None:
     from unless.cli.display import note, say
     from unless.cli.models import MEASURES
     from unless.cli.wording import count
-    from unless.inference.priors import Prior
+    from unless.weights.priors import Prior
 
     prior = net.fit_report.prior
     say(

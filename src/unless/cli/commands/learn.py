@@ -113,7 +113,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _priors(text: str) -> Any:
     from unless.errors import SettingError
-    from unless.inference.priors import parse_prior
+    from unless.weights.priors import parse_prior
 
     try:
         priors = [parse_prior(part) for part in text.split(",")]
@@ -306,7 +306,7 @@ def _tell(learner: "Estimator") -> None:
         size = f": {count(len(structure), 'context')}, {count(structure.n_graphs, 'different graph')}"
     say(f"{type(learner).__name__} learned from {table}{size}.")
     if learner.n_tests_:
-        say(f"It asked {count(learner.n_tests_, 'test')}, {learner.n_distinct_tests_:,} of them distinct.")
+        say(f"It asked {count(learner.n_tests_, 'test')}, {learner._distinct_tests()} of them distinct.")
     if learner.statements_:
         say(f"{summary(learner.statements_)}\n")
     say_statements(learner.statements_, at_most=MOST_SENTENCES)

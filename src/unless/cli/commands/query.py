@@ -10,9 +10,8 @@ from unless.cli.options import QUOTING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from unless.inference.distribution import Distribution
     from unless.inference.model import LogLinearModel
-    from unless.inference.queries import MostProbable
+    from unless.inference.results import Distribution, MostProbable
 
 # A longer table is no answer to a person.
 MOST_ROWS = 50

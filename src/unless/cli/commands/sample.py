@@ -77,7 +77,7 @@ def command(
     """
     from unless.cli.display import note, say_json
     from unless.formats.catalogue import read_model
-    from unless.inference.queries import choose_method, sample_codes
+    from unless.inference.engine import choose_method, sample_codes
     from unless.runtime.files import replacing
 
     facts = evidence(given)

@@ -1,0 +1,368 @@
+"""Linear algebra by one thread: sums of products, systems of equations, eigenvalues, coordinate descent.
+
+BLAS shares long sums out among its threads: their last digits then depend on how many there are, and on
+shared cores a fit took fifteen times as long. LAPACK's factorisation would wake all threads of the linear
+algebra library for every small system, which on shared cores took ten times as long; these give the same bits
+whatever their number.
+"""
+
+import numpy as np
+
+from unless.kernels.compiling import borrowed, compiled, helper, inlined, reordered
+
+# Columns taken together: as long as that many of all rows of a matrix of thousands are in the second cache.
+_TILE = 64
+# Columns taken together: as long as a row's sums with all of them are in the first cache.
+PANEL = 64
+# Mostly two or three are enough for each eigenvalue.
+_MAX_ROUNDS = 60
+# An element beside the diagonal that is so much smaller than its neighbours there is zero but for rounding.
+_ROUNDING = 2.0**-52
+
+
+@reordered
+def dot(left, right):
+    """Return the sum of the products of two vectors."""
+    left, right = borrowed(left), borrowed(right)
+    total = 0.0
+    for i in range(left.shape[0]):
+        total += left[i] * right[i]
+    return total
+
+
+@reordered
+def add_product(matrix, vector, total):
+    """Add the product of a matrix with a vector to a total."""
+    matrix, vector, total = borrowed(matrix), borrowed(vector), borrowed(total)
+    for i in range(matrix.shape[0]):
+        row = 0.0
+        for j in range(matrix.shape[1]):
+            row += matrix[i, j] * vector[j]
+        total[i] += row
+
+
+@compiled
+def add_spread(gradients, counts, inverse, spread):
+    """Add, for each column of the inverse, the squares of its products with the gradients of counted rows."""
+    gradients, counts, inverse, spread = (
+        borrowed(gradients),
+        borrowed(counts),
+        borrowed(inverse),
+        borrowed(spread),
+    )
+    n_rows, n_features = gradients.shape
+    # Most of a row's gradient is zero. Three places more, so that all are taken by fours.
+    places, shares = np.zeros(n_features + 3, dtype=np.int64), np.zeros(n_features + 3)
+    moved = np.empty(_TILE)
+    for first in range(0, n_features, _TILE):
+        width = min(_TILE, n_features - first)
+        for row in range(n_rows):
+            n_places = 0
+            for feature in range(n_features):
+                if gradients[row, feature] != 0.0:
+                    places[n_places], shares[n_places] = feature, gradients[row, feature]
+                    n_places += 1
+            for place in range(n_places, n_places + 3):
+                places[place], shares[place] = 0, 0.0
+            for k in range(width):
+                moved[k] = 0.0
+            for place in range(0, n_places, 4):
+                a, b, c, d = shares[place], shares[place + 1], shares[place + 2], shares[place + 3]
+                one, two = borrowed(inverse[places[place]]), borrowed(inverse[places[place + 1]])
+                three, four = borrowed(inverse[places[place + 2]]), borrowed(inverse[places[place + 3]])
+                for k in range(width):
+                    moved[k] += (a * one[first + k] + b * two[first + k]) + (
+                        c * three[first + k] + d * four[first + k]
+                    )
+            for k in range(width):
+                spread[first + k] += counts[row] * moved[k] * moved[k]
+
+
+@compiled
+def factorise(matrix):
+    """Replace the lower triangle by its factor; returns False where the matrix is not positive definite."""
+    matrix = borrowed(matrix)
+    n = matrix.shape[0]
+    if n <= PANEL:
+        return _factorise_one_panel(matrix)
+    return factorise_some(matrix, np.zeros((PANEL, n)), 0, n)
+
+
+@compiled
+def factorise_some(matrix, panel, begin, end):
+    """Go on from one column to another, both multiples of the panel or the end; the panel is scratch."""
+    matrix, panel = borrowed(matrix), borrowed(panel)
+    n = matrix.shape[0]
+    for first in range(begin, end, PANEL):
+        last = min(first + PANEL, n)
+        for k in range(first, last):
+            pivot = matrix[k, k]
+            if not pivot > 0.0:
+                return False
+            root = np.sqrt(pivot)
+            matrix[k, k] = root
+            row = panel[k - first]
+            for i in range(k + 1, n):
+                matrix[i, k] /= root
+                row[i] = matrix[i, k]
+            for i in range(k + 1, n):
+                share = row[i]
+                for j in range(k + 1, min(i + 1, last)):
+                    matrix[i, j] -= share * row[j]
+        for k in range(last - first, PANEL):
+            for i in range(n):
+                panel[k, i] = 0.0
+        for i in range(last, n):
+            for k in range(0, PANEL, 4):
+                a, b, c, d = panel[k, i], panel[k + 1, i], panel[k + 2, i], panel[k + 3, i]
+                for j in range(last, i + 1):
+                    matrix[i, j] -= (a * panel[k, j] + b * panel[k + 1, j]) + (
+                        c * panel[k + 2, j] + d * panel[k + 3, j]
+                    )
+    return True
+
+
+@helper
+def _factorise_one_panel(matrix):
+    """Do the same where there is nothing beyond the first panel, which then need not be kept."""
+    matrix = borrowed(matrix)
+    n = matrix.shape[0]
+    row = np.empty(n)
+    for k in range(n):
+        pivot = matrix[k, k]
+        if not pivot > 0.0:
+            return False
+        root = np.sqrt(pivot)
+        matrix[k, k] = root
+        for i in range(k + 1, n):
+            matrix[i, k] /= root
+            row[i] = matrix[i, k]
+        for i in range(k + 1, n):
+            share = row[i]
+            for j in range(k + 1, i + 1):
+                matrix[i, j] -= share * row[j]
+    return True
+
+
+@compiled
+def substitute(factor, right):
+    """Solve for a right side, in place, given the factor in the lower triangle."""
+    factor, right = borrowed(factor), borrowed(right)
+    n = factor.shape[0]
+    for i in range(n):
+        total = right[i]
+        for j in range(i):
+            total -= factor[i, j] * right[j]
+        right[i] = total / factor[i, i]
+    for k in range(n):
+        i = n - 1 - k
+        right[i] /= factor[i, i]
+        share = right[i]
+        for j in range(i):
+            right[j] -= factor[i, j] * share
+
+
+@compiled
+def substitute_all(factor, rights):
+    """Solve for many right sides (columns), in place, given the factor below the diagonal, turned above."""
+    factor, rights = borrowed(factor), borrowed(rights)
+    n = factor.shape[0]
+    for i in range(n):
+        _take_off(factor, rights, i, 0, i)
+    for k in range(n):
+        i = n - 1 - k
+        _take_off(factor, rights, i, i + 1, n)
+
+
+@inlined
+def _take_off(factor, rights, i, begin, end):
+    """Take known rows of the right sides off another, by fours, and divide what is left."""
+    row, width = borrowed(rights[i]), rights.shape[1]
+    fours = begin + (end - begin) // 4 * 4
+    for j in range(begin, fours, 4):
+        a, b, c, d = factor[i, j], factor[i, j + 1], factor[i, j + 2], factor[i, j + 3]
+        one, two = borrowed(rights[j]), borrowed(rights[j + 1])
+        three, four = borrowed(rights[j + 2]), borrowed(rights[j + 3])
+        for k in range(width):
+            row[k] -= (a * one[k] + b * two[k]) + (c * three[k] + d * four[k])
+    for j in range(fours, end):
+        share, one = factor[i, j], borrowed(rights[j])
+        for k in range(width):
+            row[k] -= share * one[k]
+    for k in range(width):
+        row[k] /= factor[i, i]
+
+
+@compiled
+def descend(matrix, slope, point, l1, max_sweeps, goal):
+    """Minimise slope (z - point) + (z - point) matrix (z - point) / 2 + l1 |z| over z, in place.
+
+    `point` becomes z and `slope` the slope there. Sweeps over what is not zero until no coordinate's slope
+    moves by more than `goal`, then over everything; returns whether that moved none either.
+    """
+    matrix, slope, point = borrowed(matrix), borrowed(slope), borrowed(point)
+    everything = True
+    for _ in range(max_sweeps):
+        most = 0.0
+        for k in range(point.shape[0]):
+            curvature = matrix[k, k]
+            if curvature <= 0.0 or not (everything or point[k] != 0.0):
+                continue
+            wanted = point[k] * curvature - slope[k]
+            if wanted > l1:
+                new = (wanted - l1) / curvature
+            elif wanted < -l1:
+                new = (wanted + l1) / curvature
+            else:
+                new = 0.0
+            step = new - point[k]
+            if step != 0.0:
+                point[k] = new
+                most = max(most, abs(step) * curvature)
+                for i in range(point.shape[0]):
+                    slope[i] += step * matrix[k, i]
+        if most <= goal:
+            if everything:
+                return True
+            everything = True
+        else:
+            everything = False
+    return False
+
+
+@compiled
+def solve(matrix, rights):
+    """Solve for right sides, columns, in place, by elimination, which destroys the matrix; False if singular.
+
+    The largest element left in a column eliminates the others.
+    """
+    matrix, rights = borrowed(matrix), borrowed(rights)
+    n, width = rights.shape
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[best, k]):
+                best = i
+        if matrix[best, k] == 0.0:
+            return False
+        if best != k:
+            for j in range(n):
+                matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
+            for j in range(width):
+                rights[k, j], rights[best, j] = rights[best, j], rights[k, j]
+        # Loops over parts of rows, from 0, become vector instructions.
+        row, right = borrowed(matrix[k, k + 1 :]), borrowed(rights[k])
+        for i in range(k + 1, n):
+            share, other, other_right = (
+                matrix[i, k] / matrix[k, k],
+                borrowed(matrix[i, k + 1 :]),
+                borrowed(rights[i]),
+            )
+            for j in range(len(row)):
+                other[j] -= share * row[j]
+            for j in range(width):
+                other_right[j] -= share * right[j]
+    for back in range(n):
+        i = n - 1 - back
+        right = borrowed(rights[i])
+        for k in range(i + 1, n):
+            share, other_right = matrix[i, k], borrowed(rights[k])
+            for j in range(width):
+                right[j] -= share * other_right[j]
+        for j in range(width):
+            right[j] /= matrix[i, i]
+    return True
+
+
+@compiled
+def spectrum(matrix, vector, sizes):
+    """Fill in the eigenvalues of a symmetric matrix, and turn a vector to lie along its eigenvectors.
+
+    Only the lower triangle is read, and destroyed. Eigenvectors are not needed: what would turn them turns
+    the vector. The eigenvalues are in no order.
+    """
+    matrix, vector, sizes = borrowed(matrix), borrowed(vector), borrowed(sizes)
+    n = len(vector)
+    beside = np.zeros(n)
+    _tridiagonalise(matrix, vector, beside)
+    for i in range(n):
+        sizes[i] = matrix[i, i]
+    for low in range(n):
+        for _ in range(_MAX_ROUNDS):
+            high = low
+            while high < n - 1 and abs(beside[high]) > _ROUNDING * (abs(sizes[high]) + abs(sizes[high + 1])):
+                high += 1
+            if high == low:
+                break
+            _rotate(low, high, sizes, beside, vector)
+
+
+@helper
+def _tridiagonalise(matrix, vector, beside):
+    """Mirror (Householder) until only the diagonal and what is beside it are left; mirror the vector too."""
+    matrix, vector, beside = borrowed(matrix), borrowed(vector), borrowed(beside)
+    n = matrix.shape[0]
+    normal, bent = np.empty(n), np.empty(n)
+    for k in range(n - 1):
+        size = n - k - 1
+        below, squares = matrix[k + 1, k], 0.0
+        for i in range(size):
+            normal[i], bent[i] = matrix[k + 1 + i, k], 0.0
+            if i > 0:
+                squares += normal[i] * normal[i]
+        beside[k] = below
+        if squares == 0.0:
+            continue
+        beside[k] = -np.copysign(np.sqrt(below * below + squares), below)
+        normal[0] -= beside[k]
+        # Half the square of the normal of the mirror.
+        half = -beside[k] * normal[0]
+        for i in range(size):
+            row, share, total = borrowed(matrix[k + 1 + i, k + 1 : k + 1 + i]), normal[i], 0.0
+            for j in range(i):
+                bent[j] += share * row[j]
+            for j in range(i):
+                total += row[j] * normal[j]
+            bent[i] += total + matrix[k + 1 + i, k + 1 + i] * share
+        along, along_vector = 0.0, 0.0
+        for i in range(size):
+            bent[i] /= half
+            along += bent[i] * normal[i]
+            along_vector += vector[k + 1 + i] * normal[i]
+        for i in range(size):
+            bent[i] -= along / (2.0 * half) * normal[i]
+            vector[k + 1 + i] -= along_vector / half * normal[i]
+        for i in range(size):
+            row, a, b = borrowed(matrix[k + 1 + i, k + 1 : k + 2 + i]), normal[i], bent[i]
+            for j in range(i + 1):
+                row[j] -= a * bent[j] + b * normal[j]
+
+
+@helper
+def _rotate(low, high, sizes, beside, vector):
+    """Make the first element beside the diagonal of a block much smaller (QL with an implicit shift)."""
+    sizes, beside, vector = borrowed(sizes), borrowed(beside), borrowed(vector)
+    slant = (sizes[low + 1] - sizes[low]) / (2.0 * beside[low])
+    shift = sizes[low] - beside[low] / (slant + np.copysign(np.hypot(slant, 1.0), slant))
+    bulge, sine, cosine, taken = sizes[high] - shift, 1.0, 1.0, 0.0
+    for back in range(high - low):
+        i = high - 1 - back
+        over, kept = sine * beside[i], cosine * beside[i]
+        length = np.hypot(over, bulge)
+        beside[i + 1] = length
+        if length == 0.0:
+            # The block falls in two here.
+            sizes[i + 1] -= taken
+            beside[high] = 0.0
+            return
+        sine, cosine = over / length, bulge / length
+        bulge = sizes[i + 1] - taken
+        mixed = (sizes[i] - bulge) * sine + 2.0 * cosine * kept
+        taken = sine * mixed
+        sizes[i + 1] = bulge + taken
+        bulge = cosine * mixed - kept
+        one, other = vector[i], vector[i + 1]
+        vector[i], vector[i + 1] = cosine * one - sine * other, sine * one + cosine * other
+    sizes[low] -= taken
+    beside[low] = bulge
+    beside[high] = 0.0
