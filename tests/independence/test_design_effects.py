@@ -54,7 +54,7 @@ def test_design_effects_are_those_of_the_rows(seed, design):
     read_table = RegressionTable(data)
     for a, b in ((0, 1), (0, 2), (1, 2)):
         expected, kish = naive_design_effect(table["abc"[a]], table["abc"[b]], weights, clusters, strata)
-        assert read_table.design_effect(a, b) == pytest.approx(expected)
+        assert read_table.correction(a, b).factor == pytest.approx(expected)
         assert read_table.counts.sum() == pytest.approx(len(weights) / kish)
 
 

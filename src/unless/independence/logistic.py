@@ -133,10 +133,10 @@ def common(effects: Sequence[Effect]) -> Statistic:
         pulls = [_pull(known, effect) for known, effect in zip(precisions, effects, strict=True)]
         return _squared(np.sum(pulls, axis=0), np.sum(precisions, axis=0))
     cells = sorted({cell for effect in effects for cell in effect.cells})
-    place = {cell: position for position, cell in enumerate(cells)}
+    position_of = {cell: position for position, cell in enumerate(cells)}
     precision, pull = np.zeros((len(cells), len(cells))), np.zeros(len(cells))
     for effect in effects:
-        where = [place[cell] for cell in effect.cells]
+        where = [position_of[cell] for cell in effect.cells]
         known = inverse(effect.covariance)
         precision[np.ix_(where, where)] += known
         pull[where] += _pull(known, effect)

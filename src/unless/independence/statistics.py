@@ -259,7 +259,7 @@ def log1mexp(x: float) -> float:
     return math.log(-math.expm1(x)) if x > -math.log(2) else math.log1p(-math.exp(x))
 
 
-class Description(TypedDict):
+class TableDescription(TypedDict):
     """The fields of a verdict that do not depend on the test."""
 
     df: int
@@ -270,7 +270,7 @@ class Description(TypedDict):
     small_expectations: float
 
 
-def describe(strata: Integers) -> Description:
+def describe(strata: Integers) -> TableDescription:
     """Describe strata as every verdict does."""
     n_rows, n_columns = shapes(strata)
     df = degrees_of_freedom(strata)
@@ -280,7 +280,7 @@ def describe(strata: Integers) -> Description:
     expected = expected_counts(informative)
     cells = expected[expected > 0]
     statistic = float(pearson_terms(informative).sum())
-    return Description(
+    return TableDescription(
         df=int(df.sum()),
         n_rows=int(strata.sum()),
         rows_used=int(rows.sum()),

@@ -233,7 +233,7 @@ def compare_tables(
     found = find_differences(stacked, group, fdr=fdr, effect=effect)
     writer = _Writer(stacked, group, effect, are_tables=True)
     sides = tuple(zip(names, (one.n_rows for one in tables), strict=True))
-    return Comparison(tuple(map(writer.of, found.found)), sides, (*notes, *found.notes), settings)
+    return Comparison(tuple(map(writer.of, found.pairs)), sides, (*notes, *found.notes), settings)
 
 
 def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 0.2) -> Comparison:
@@ -270,7 +270,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
     notes = (note, *found.notes) if note else found.notes
-    return Comparison(tuple(map(writer.of, found.found)), sides, notes, {**settings, "by": by})
+    return Comparison(tuple(map(writer.of, found.pairs)), sides, notes, {**settings, "by": by})
 
 
 def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:

@@ -218,7 +218,7 @@ def find_rule(
         return None
     if not _is_rule(table, first, column, fixed, which, several):
         return None
-    found: list[tuple[float, Clause]] = []
+    accepted: list[tuple[float, Clause]] = []
     inside = several.copy()
     left = [gate for gate in gates if 2 <= len(table.used_levels(gate)) <= MOST_LEVELS]
     while left:
@@ -226,13 +226,13 @@ def find_rule(
         chance, gate, levels = min(_clause(table, gate, example, inside, varying) for gate in left)
         if chance >= LEAST_CHANCE / len(left):
             break
-        found.append((chance, (gate, levels)))
+        accepted.append((chance, (gate, levels)))
         inside &= np.isin(table.codes[gate][example], levels)
         left.remove(gate)
-    if not found:
+    if not accepted:
         return None
-    clauses = tuple(sorted(clause for _, clause in found))
-    return Rule(clauses, float(np.prod([chance for chance, _ in found])))
+    clauses = tuple(sorted(clause for _, clause in accepted))
+    return Rule(clauses, float(np.prod([chance for chance, _ in accepted])))
 
 
 def _is_rule(
@@ -315,10 +315,8 @@ class WideTester:
         """Test two columns by themselves."""
         pair = (min(a, b), max(a, b))
         if pair not in self._alone:
-            found = self._quick(*pair)
-            if found is None:
-                found = self._test(*pair, np.zeros(self.n_patterns, dtype=np.int64))
-            self._alone[pair] = found
+            test = self._quick(*pair)
+            self._alone[pair] = test or self._test(*pair, np.zeros(self.n_patterns, dtype=np.int64))
         return self._alone[pair]
 
     def _quick(self, a: int, b: int) -> SparseTest | None:

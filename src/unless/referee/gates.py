@@ -237,8 +237,8 @@ class PairProblem:
     def _least_far_p(self, clauses: Sequence[Clause], inside: int) -> float:
         """Return the least p of the link at any one level of the far side, times their number."""
         least, n_tried = 1.0, 0
-        for place, (gate, levels) in enumerate(clauses):
-            others = [clause for k, clause in enumerate(clauses) if k != place]
+        for number, (gate, levels) in enumerate(clauses):
+            others = [clause for k, clause in enumerate(clauses) if k != number]
             for level in self.levels(gate):
                 if level in levels:
                     continue

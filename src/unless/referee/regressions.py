@@ -196,8 +196,8 @@ class RegressionTable:
 
         which, example = self.numbered(self.sources(terms))
         listed = np.full((len(terms), 3), -1, dtype=np.int64)
-        for place, term in enumerate(terms):
-            listed[place, : len(term)] = term
+        for number, term in enumerate(terms):
+            listed[number, : len(term)] = term
         sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
         return which, *lay_out_terms(self.codes, example, listed, sizes, references)
 

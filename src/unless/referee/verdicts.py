@@ -199,11 +199,11 @@ class Referee:
     def _beyond(self, models: Models, third: int, source: int, column: int) -> Statistic:
         """Test that a source tells nothing of a third column beyond what a function of it tells."""
         base = models.base(third, source, with_products=False) | {(column,)}
-        found = self.table.likelihood_ratio(third, base, [(source,)])
+        ratio = self.table.likelihood_ratio(third, base, [(source,)])
         sizes = [len(self.table.used_levels(c)) for c in (source, column, third)]
         # The columns of the source hold those of its function.
         df = (sizes[0] - sizes[1]) * (sizes[2] - 1)
-        return Statistic(found.value, df) if df > 0 else NOTHING
+        return Statistic(ratio.value, df) if df > 0 else NOTHING
 
     def _candidate(self, models: Models, pair: Pair, account: Account | None) -> PairVerdict:
         self.step()
@@ -375,7 +375,7 @@ class Referee:
     def _others(self, models: Models, candidates: list[Pair]) -> list[PairVerdict]:
         """Judge pairs that no blanket has: by scores given the blankets of both ends."""
         table, known = self.table, set(candidates)
-        found: dict[Pair, list[Statistic]] = {}
+        by_pair: dict[Pair, list[Statistic]] = {}
         for target in range(table.n_columns):
             rest = [
                 c
@@ -392,9 +392,9 @@ class Referee:
                 fitted = table.fit(target, models.base(target, column, with_products=False))
                 rest, tests = [*rest, column], [*tests, *table.scores(target, fitted, [column])]
             for column, test in zip(rest, tests, strict=True):
-                found.setdefault((min(column, target), max(column, target)), []).append(test)
+                by_pair.setdefault((min(column, target), max(column, target)), []).append(test)
         verdicts = []
-        for pair, tests in sorted(found.items()):
+        for pair, tests in sorted(by_pair.items()):
             together = mean_of(tests)
             given = {c for end in pair for term in models.terms(end) for c in term} - set(pair)
             given = {c for c in given if not self.determined[c, list(pair)].any()}
