@@ -6,9 +6,8 @@ import numpy as np
 from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.kernels.grow_shrink import begin, grow_shrink, pack_pairs
-from unless.learners.cohorts import Learned
+from unless.learners.grow_shrink.cohorts import ContextGraphs, Strategy, make_search
 from unless.learners.memo import make_log, question_keys
-from unless.learners.visits import Strategy, make_search
 from unless.structures.pairs import packed_width
 
 
@@ -51,7 +50,7 @@ def _loop(  # noqa: PLR0913, PLR0917 (a kernel)
 _compiled_loop = numba.njit(_loop, nogil=True, error_model="numpy")
 
 
-def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_known: int = 0) -> Learned:
+def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_known: int = 0) -> ContextGraphs:
     """Learn every canonical graph by itself; with `n_known`, keep so many answers from context to context."""
     packed = PackedTable.of(data, order)
     table, rules = packed.table, strategy.rules
@@ -80,4 +79,4 @@ def learn_one_by_one(data: Dataset, order: list[int], strategy: Strategy, n_know
     by_count = np.zeros_like(edges)
     pack_pairs(graphs, np.array(packed.order), True, False, by_count, 0, m)
     edges[packed.row_order] = by_count
-    return Learned(edges, int(n_asked), int(np.count_nonzero(memo[:, 1] & np.uint64(3))))
+    return ContextGraphs(edges, int(n_asked), int(np.count_nonzero(memo[:, 1] & np.uint64(3))))

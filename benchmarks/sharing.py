@@ -42,22 +42,21 @@ def run(options: Options) -> Iterator[Entry]:
 def _compare(name: str, data, turns: int) -> Iterator[Line]:
     from benchmarks.one_by_one import learn_one_by_one
     from benchmarks.rules import default_rules
-    from unless.learners.cohorts import Learned
-    from unless.learners.graphs import learn_graphs
+    from unless.learners.csgs import learn_graphs
+    from unless.learners.grow_shrink.cohorts import ContextGraphs, Strategy
     from unless.learners.settings import resolve_order
-    from unless.learners.visits import Strategy
 
     order = resolve_order(data, "association")
     strategy = Strategy(default_rules(data, order))
-    learned = learn_graphs(data, order, strategy, n_jobs=1)
+    learned = learn_graphs(data, order, strategy, 2**32, n_jobs=1)
     n_distinct = learned.n_distinct_tests or 1
 
-    def hold(other: Learned) -> None:
+    def hold(other: ContextGraphs) -> None:
         if not np.array_equal(learned.edges, other.edges) or learned.n_tests != other.n_tests:
             raise AssertionError("cohorts and one context at a time disagree")
 
     calls = {
-        "cohorts": lambda: hold(learn_graphs(data, order, strategy, n_jobs=1)),
+        "cohorts": lambda: hold(learn_graphs(data, order, strategy, 2**32, n_jobs=1)),
         "context by context": lambda: hold(learn_one_by_one(data, order, strategy)),
         "one memo": lambda: hold(learn_one_by_one(data, order, strategy, n_distinct)),
     }

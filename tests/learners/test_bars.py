@@ -6,7 +6,7 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.learners.pc import Rounds
+from unless.learners.cspc import RoundToken
 from unless.learners.registry import LEARNERS
 from unless.runtime.progress import Bar
 
@@ -74,7 +74,7 @@ def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table
 
 def test_rounds_are_shown_one_after_the_other_however_far_single_parts_are():
     drawn = Drawn()
-    token = Rounds(Bar("CSPC", drawn), n_parts=2, n=4, n_rounds=4, by_round=True)
+    token = RoundToken(Bar("CSPC", drawn), n_parts=2, n=4, n_rounds=4, by_round=True)
     token.visit(0, 4)
     token.visit(1, 4)
     token.end(2)
@@ -89,7 +89,7 @@ def test_rounds_are_shown_one_after_the_other_however_far_single_parts_are():
 
 
 def test_parts_are_shown_where_they_are_many(table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("unless.learners.cohorts.SHARD_SIZE", 2**13)
+    monkeypatch.setattr("unless.learners.grow_shrink.cohorts.SHARD_SIZE", 2**13)
     unless.CSPC(max_condition=1, work_dir=tmp_path, show_progress=True).fit(table)
     n_parts = len(list(tmp_path.glob("*.shard")))
     assert n_parts > 3

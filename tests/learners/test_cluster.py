@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import unless
-from unless.learners import cohorts
+from unless.learners.grow_shrink import cohorts
 
 distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
 
@@ -51,16 +51,16 @@ def hold_after_the_first_shard(client, folder):
     def hold(folder):
         import time
 
-        from unless.learners import visits
+        from unless.learners.grow_shrink import cohorts
 
-        learn = visits.learn_part
+        learn = cohorts.learn_part
 
         def held(*task):
             while list(folder.glob("*.shard")) and not (folder / "go").exists():
                 time.sleep(0.01)
             return learn(*task)
 
-        visits.learn_part = held
+        cohorts.learn_part = held
 
     client.run(hold, folder)
 
@@ -83,7 +83,7 @@ def shards(folder):
 def saved(est, folder):
     # Shards may ask the same questions: how many are distinct is all that they leave open.
     est = copy(est)
-    est.n_distinct_tests_ = 0
+    est.n_distinct_tests_, est.max_distinct_tests_ = 0, None
     unless.save(est, folder / "model.unless")
     return (folder / "model.unless").read_bytes()
 

@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import datasets
-from twins.naive import naive_association_order, naive_csgs
+from twins.naive import as_pairs, links_of, naive_association_order, reference_csgs
+from unless.counting.reference import PlainCounts
 from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.learners import graphs
+from unless.independence.tests import make_test
 from unless.learners.csgs import CSGS
+from unless.learners.grow_shrink.algorithm import EdgeLimits, SliceOracle, csgs
+from unless.learners.settings import resolve_order
 
 
 @st.composite
@@ -50,7 +53,7 @@ def naive_answer_to(data, chosen):
         for kind in ("required", "forbidden")
     }
     same = {name: chosen[name] for name in ("alpha", "test", "blankets", "rule", "max_blanket", "undecided")}
-    return naive_csgs(data.rows, data.counts, data.domain.n_levels, order=order, **edges, **same)
+    return reference_csgs(data.rows, data.counts, data.domain.n_levels, order=order, **edges, **same)
 
 
 def assert_equals_its_twin(data, chosen):
@@ -73,9 +76,35 @@ def test_cube_gives_the_graphs_and_counts_of_the_literal_algorithm(run):
 @given(runs(), st.sampled_from([0, 3, 1000]))
 def test_cohorts_give_the_graphs_and_counts_of_the_literal_algorithm(run, list_limit):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graphs, "fits_cube", lambda n_levels: False)
+        patch.setattr("unless.learners.csgs.fits_cube", lambda n_levels: False)
         patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
         assert_equals_its_twin(*run)
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs())
+def test_the_reference_gives_the_same_on_plain_counts(run):
+    data, chosen = run
+    twins, n_tests, n_distinct = naive_answer_to(data, chosen)
+    n, index = data.n_variables, data.domain.index
+    required, forbidden = (
+        links_of([(index(a), index(b)) for a, b in chosen[f"{kind}_edges"] or ()], n)
+        for kind in ("required", "forbidden")
+    )
+    slices = SliceOracle(
+        PlainCounts(data), make_test(chosen["test"], chosen["alpha"]), chosen["undecided"] == "keep"
+    )
+    most = n if chosen["max_blanket"] is None else chosen["max_blanket"]
+    graphs = csgs(
+        slices,
+        data.rows,
+        resolve_order(data, chosen["order"]),
+        EdgeLimits(required, forbidden, most),
+        shared=chosen["blankets"] == "shared",
+        join_both=chosen["rule"] == "and",
+    )
+    assert [as_pairs(graph) for graph in graphs] == twins
+    assert (slices.n_tests, slices.n_distinct_tests) == (n_tests, n_distinct)
 
 
 def quick_table(data):
@@ -120,7 +149,7 @@ def noisy_copies(n_variables, n_levels, n_rows, largest, seed):
 def test_wide_and_long_tables_equal_the_literal_algorithm_too(shape, blankets, n_jobs, monkeypatch):
     data = noisy_copies(*shape, seed=5)
     assert data.n_variables > 64 or data.n_distinct > 64 * 64
-    monkeypatch.setattr(graphs, "fits_cube", lambda n_levels: False)
+    monkeypatch.setattr("unless.learners.csgs.fits_cube", lambda n_levels: False)
     monkeypatch.setattr("twins.naive.naive_table", quick_table(data))
     chosen = {
         "alpha": 0.01, "test": "pearson", "order": "columns", "blankets": blankets, "rule": "or",

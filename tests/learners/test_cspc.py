@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import datasets
-from twins.naive import naive_association_order, naive_cspc
+from twins.naive import naive_association_order, reference_cspc
 from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge
-from unless.learners import pc
+from unless.learners import cspc
 from unless.learners.cspc import CSPC
 
 
@@ -50,7 +50,7 @@ def naive_answer_to(data, chosen):
         for kind in ("required", "forbidden")
     }
     same = {name: chosen[name] for name in ("alpha", "test", "max_condition", "undecided") if name in chosen}
-    return naive_cspc(data.rows, data.counts, data.domain.n_levels, order=order, **edges, **same)
+    return reference_cspc(data.rows, data.counts, data.domain.n_levels, order=order, **edges, **same)
 
 
 def assert_equals_its_twin(data, chosen):
@@ -72,14 +72,14 @@ def assert_equals_its_twin(data, chosen):
     st.sampled_from([1, 2**15]),
 )
 def test_all_contexts_at_once_give_the_graphs_and_counts_of_pc_in_each(
-    run, list_limit, word_cost, n_jobs, patience
+    run, list_limit, word_cost, n_jobs, max_new
 ):
     data, chosen = run
     with pytest.MonkeyPatch.context() as patch:
         # Rows and contexts as lists and as bitmaps; calls that stop after every question.
         patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
-        patch.setattr(pc, "_WORD_COST", word_cost)
-        patch.setattr(pc, "_PATIENCE", patience)
+        patch.setattr(cspc, "_WORD_COST", word_cost)
+        patch.setattr(cspc, "_MAX_NEW", max_new)
         assert_equals_its_twin(data, {**chosen, "n_jobs": n_jobs})
 
 
@@ -198,13 +198,13 @@ def test_the_same_bytes_whatever_the_threads_and_the_order_of_rows_and_columns()
 
 def test_too_little_memory_is_refused_before_any_work(monkeypatch):
     data = noisy_copies(67, 2, 25, 9, seed=5)
-    monkeypatch.setattr("unless.learners.graphs.bytes_for_pc", lambda data, n_workers: 2**40)
+    monkeypatch.setattr("unless.learners.cspc.bytes_for_pc", lambda data, n_workers: 2**40)
     with pytest.raises(TooLarge, match="25 graphs over 67 variables would need about"):
         CSPC().fit(data)
 
 
 def test_too_many_answers_are_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr("unless.learners.graphs.bytes_for_pc", lambda data, n_workers: 2**26 - 10**5)
+    monkeypatch.setattr("unless.learners.cspc.bytes_for_pc", lambda data, n_workers: 2**26 - 10**5)
     with pytest.raises(TooLarge, match="max_condition="):
         CSPC(max_memory=2**26).fit(noisy_copies(9, 3, 700, 40, seed=2))
 

@@ -13,8 +13,7 @@ from strategies import KINDS, datasets
 from twins.naive_graphs import naive_gsmn
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
 from unless.independence.oracle import Associations
-from unless.learners.grow_shrink import Strategy, learn_graph, visiting_order
-from unless.learners.gsmn import GSMN
+from unless.learners.gsmn import GSMN, GsmnRules, learn_graph, visiting_order
 
 MODERATE = tuple(kind for kind in KINDS if kind != "huge counts")
 
@@ -145,7 +144,7 @@ def test_the_true_graph_is_learned_from_a_known_distribution(seed, gated):
     none = np.zeros((oracle.n_variables,) * 2, dtype=bool)
     for collaborates in (False, True):
         for join_both in (False, True):
-            strategy = Strategy(none, none, collaborates=collaborates, join_both=join_both)
+            strategy = GsmnRules(none, none, collaborates=collaborates, join_both=join_both)
             assert learn_graph(oracle, strategy).edges == truth
 
 
@@ -198,7 +197,7 @@ def test_rounding_breaks_no_tie():
             return Associations(log_p, np.zeros((3, 3)), np.ones((3, 3), dtype=bool))
 
     tied, none = Tied(np.ones((2, 2, 2)) / 8), np.zeros((3, 3), dtype=bool)
-    learn_graph(tied, Strategy(none, none))
+    learn_graph(tied, GsmnRules(none, none))
     assert tied.asked == ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))
     assert visiting_order(tied.associations()) == [0, 1, 2]
 

@@ -15,9 +15,17 @@ from twins.naive_graphs import NaiveScorer, naive_ibmap
 from unless.counting.strata import StrataTable
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
 from unless.independence.oracle import terms_at
-from unless.learners import climbing
-from unless.learners.climbing import Limits, Scorer, blanket_of, climb, climb_on, perturbed
-from unless.learners.ibmap import IBMAPHC
+from unless.learners.ibmap import (
+    IBMAPHC,
+    FlipLimits,
+    PlainScorer,
+    Scorer,
+    SearchState,
+    ascend,
+    flip,
+    neighbours,
+    perturbed,
+)
 
 # The logarithms of factorials of thousands of millions have no digits left for a twin to agree with.
 MODERATE = tuple(kind for kind in KINDS if kind != "huge counts")
@@ -54,18 +62,18 @@ def full_score(table, links):
     """Return the score of a graph, every term of it counted anew."""
     work = table.workspace()
     return math.fsum(
-        value for a in range(len(links)) for value in terms_at(table, a, blanket_of(links, a), work).tolist()
+        value for a in range(len(links)) for value in terms_at(table, a, neighbours(links, a), work).tolist()
     )
 
 
 def watched_climb(climbs):
     """Make a climb that checks the incremental score against the full one after every flip."""
 
-    def watched(scorer, way, limits, bar):
-        now = way.links.copy()
-        done = climb_on(scorer, way, limits, bar)
+    def watched(scorer, state, limits, bar):
+        now = state.links.copy()
+        done = ascend(scorer, state, limits, bar)
         for (a, b), score in done.path:
-            climbing.flip(now, a, b)
+            flip(now, a, b)
             assert score == pytest.approx(full_score(scorer.table, now), rel=1e-11, abs=1e-11)
         assert np.array_equal(now, done.links)
         climbs.append(done)
@@ -81,7 +89,7 @@ def test_graph_score_path_and_counts_are_those_of_full_scoring(run):
     edges, score, path, n_tests, n_distinct = naive_answer_to(data, chosen)
     climbs = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unless.learners.expeditions.climb_on", watched_climb(climbs))
+        patch.setattr("unless.learners.ibmap.ascend", watched_climb(climbs))
         est = IBMAPHC(**chosen).fit(data)
     names, by_name = data.names, sorted(data.names)
     assert est.structure_.edges == {tuple(sorted(names[a] for a in edge)) for edge in edges}
@@ -93,6 +101,26 @@ def test_graph_score_path_and_counts_are_those_of_full_scoring(run):
         [value for _, value in path], rel=1e-9, abs=1e-9
     )
     assert (est.n_tests_, est.n_distinct_tests_) == (n_tests, n_distinct)
+
+
+@settings(max_examples=50, deadline=None)
+@given(datasets(kinds=MODERATE, max_variables=5, max_rows=80), st.randoms(use_true_random=False))
+def test_scores_and_gains_are_those_of_the_reference(data, random):
+    twin, n = NaiveScorer(data.rows, data.counts, data.domain.n_levels), data.n_variables
+
+    def log_probability(a, b, given, dependent):
+        star = [frozenset((a, c)) for c in given | ({b} if dependent else set())]
+        return twin.assertion(a, b, star)
+
+    links = np.zeros((n, n), dtype=bool)
+    for a in range(n):
+        for b in range(a):
+            links[a, b] = links[b, a] = random.random() < 0.4
+    allowed = ~np.eye(n, dtype=bool)
+    reference, fast = PlainScorer(log_probability), Scorer(StrataTable.of(data))
+    assert fast.score(links) == pytest.approx(reference.score(links), rel=1e-9, abs=1e-9)
+    gains = fast.gains(links, allowed)
+    assert gains[allowed] == pytest.approx(reference.gains(links, allowed)[allowed], rel=1e-9, abs=1e-7)
 
 
 @settings(max_examples=50, deadline=None)
@@ -167,14 +195,14 @@ def test_of_flips_that_gain_the_same_the_first_is_taken_whatever_rounding_says()
             gains[1, 2] = gains[2, 1] = gains[1, 2] + 1e-13
             return gains
 
-    done = climb(Tied(), np.zeros((3, 3), dtype=bool), Limits(~np.eye(3, dtype=bool), 3))
+    done = ascend(Tied(), SearchState(np.zeros((3, 3), dtype=bool)), FlipLimits(~np.eye(3, dtype=bool), 3))
     assert done.path == (((0, 1), 1.0),)
 
 
 def test_a_perturbed_start_obeys_the_limits():
     rng = np.random.default_rng(0)
     flippable = np.triu(rng.random((9, 9)) < 0.7, 1)
-    limits = Limits(flippable | flippable.T, 2)
+    limits = FlipLimits(flippable | flippable.T, 2)
     for _ in range(20):
         links = perturbed(np.zeros((9, 9), dtype=bool), limits, rng)
         assert np.array_equal(links, links.T)
@@ -193,12 +221,12 @@ def test_what_is_known_is_not_counted_again(monkeypatch):
     monkeypatch.setattr(StrataTable, "bayesian", spy)
     named = unless.read(chain(8, 200, 2))
     scorer = Scorer(StrataTable.of(named))
-    limits = Limits(~np.eye(8, dtype=bool), 8)
-    done = climb(scorer, np.zeros((8, 8), dtype=bool), limits)
+    limits = FlipLimits(~np.eye(8, dtype=bool), 8)
+    done = ascend(scorer, SearchState(np.zeros((8, 8), dtype=bool)), limits)
     first = sum(counted)
     # A start and then two variables a flip; never the n (n - 1) terms of each of the 28 neighbours.
     assert first < 8 * 7 * 7 * 2 + len(done.path) * 2 * 8 * 7 * 2
-    assert climb(scorer, done.links, limits).path == ()
+    assert ascend(scorer, SearchState(done.links.copy()), limits).path == ()
     assert sum(counted) == first
 
 

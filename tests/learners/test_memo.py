@@ -13,14 +13,14 @@ import unless
 from strategies import datasets
 from unless.errors import SettingError
 from unless.kernels.memo import Log
-from unless.learners import graphs, visits
-from unless.learners.cohorts import bytes_to_learn
-from unless.learners.memo import Memo, Waiting
+from unless.learners.grow_shrink import cohorts
+from unless.learners.grow_shrink.cohorts import BlanketSearch, bytes_to_learn
+from unless.learners.memo import DeferredAnswers, Memo
 
 
 @pytest.fixture(autouse=True)
 def no_cube(monkeypatch):
-    monkeypatch.setattr(graphs, "fits_cube", lambda n_levels: False)
+    monkeypatch.setattr("unless.learners.csgs.fits_cube", lambda n_levels: False)
 
 
 def answers(*names):
@@ -42,7 +42,7 @@ def facts(est):
 def test_files_and_threads_change_neither_answers_nor_counts(data, blankets, n_jobs):
     first = facts(unless.CSGS(blankets=blankets, alpha=0.3).fit(data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(visits, "_WAITING", 0)
+        patch.setattr(cohorts, "_DEFERRED_SHARE", 0)
         assert facts(unless.CSGS(blankets=blankets, alpha=0.3, n_jobs=n_jobs).fit(data)) == first
 
 
@@ -50,26 +50,26 @@ def test_files_and_threads_change_neither_answers_nor_counts(data, blankets, n_j
 def test_what_waits_for_a_node_is_what_was_sent_to_it(max_bytes):
     rng = np.random.default_rng(0)
     sent = {node: [] for node in range(12)}
-    with Waiting(12, max_bytes) as waiting:
+    with DeferredAnswers(12, max_bytes) as deferred:
         for node in range(12):
-            taken = np.concatenate([answers(), *waiting.take(node)])
+            taken = np.concatenate([answers(), *deferred.take(node)])
             assert sorted(taken[:, 0].tolist()) == sorted(name * 2**40 for name in sent[node])
             others = np.array([v for v in rng.integers(0, 12, 30) if v != node], dtype=np.int32)
             names = rng.integers(1, 2**20, len(others)).tolist()
             for other, name in zip(others.tolist(), names, strict=True):
                 sent[other].append(name)
             for half in np.array_split(np.arange(len(others)), 2):
-                waiting.add(node, Log(answers(*names)[half], others[half]))
+                deferred.add(node, Log(answers(*names)[half], others[half]))
 
 
 def test_a_memo_begins_anew_with_what_is_known():
     memo = Memo(2**30)
     memo.begin([answers(*range(1, 20_000)), answers(*range(20_000, 50_000))])
     assert memo.n_known == 49_999
-    wide = len(memo.places)
+    wide = len(memo.slots)
     memo.begin([answers(5)])
-    assert memo.n_known == 1 == np.count_nonzero(memo.places[:, 1])
-    assert len(memo.places) < wide
+    assert memo.n_known == 1 == np.count_nonzero(memo.slots[:, 1])
+    assert len(memo.slots) < wide
 
 
 @pytest.mark.parametrize("n_answers", [3, 300, 3000])
@@ -87,13 +87,13 @@ def test_a_full_disk_is_one_sentence(n_answers, monkeypatch, tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     # With a buffer, as files have: some fail when it is full, some when it is emptied.
-    monkeypatch.setattr("unless.learners.memo._nameless", lambda _: io.BufferedRandom(Full()))
+    monkeypatch.setattr("unless.learners.memo._unnamed_file", lambda _: io.BufferedRandom(Full()))
     log = Log(answers(*range(1, n_answers + 1)), np.arange(n_answers, dtype=np.int32) % 2 + 1)
     with (
-        Waiting(3, 0, tmp_path) as waiting,
+        DeferredAnswers(3, 0, tmp_path) as deferred,
         pytest.raises(SettingError, match=r"cannot be written to .*No space left.* max_memory="),
     ):
-        waiting.add(0, log)
+        deferred.add(0, log)
 
 
 @pytest.mark.parametrize("blankets", ["shared", "independent"])
@@ -104,15 +104,15 @@ def test_the_estimate_covers_what_learning_holds_beside_answers(n_levels, blanke
     data = unless.read(columns)
     learner, held = unless.CSGS(blankets=blankets, max_blanket=1), []
     learner.fit(data)
-    result = visits._Visits.result
+    result = BlanketSearch.result
 
-    def watch(self, team):
+    def watch(self):
         kept = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, memo_file)])
         held.append(sum(trace.size for trace in kept.traces))
-        return result(self, team)
+        return result(self)
 
     memo_file = Memo.begin.__code__.co_filename
-    monkeypatch.setattr(visits._Visits, "result", watch)
+    monkeypatch.setattr(BlanketSearch, "result", watch)
     tracemalloc.start()
     try:
         learner.fit(data)

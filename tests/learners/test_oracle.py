@@ -19,7 +19,6 @@ from unless.counting.slices import PackedTable
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.independence.statistics import pearson_statistic
-from unless.learners import graphs
 from unless.learners.csgs import CSGS
 from unless.learners.cspc import CSPC
 
@@ -134,7 +133,7 @@ def test_tables_answer_every_question_as_their_joints_do(gated):
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 def test_a_known_joint_gives_the_true_graphs(learner, gated, by_cube, monkeypatch):
     # CSPC has one way only, and learns the same twice.
-    monkeypatch.setattr(graphs, "fits_cube", lambda n_levels: by_cube)
+    monkeypatch.setattr("unless.learners.csgs.fits_cube", lambda n_levels: by_cube)
     for seed in range(N_MODELS // 2):
         data, truth = known_model(seed, gated)
         assert [graph.edges for _, graph in learner.fit(data).structure_] == truth

@@ -17,7 +17,7 @@ LEARN = """
 import sys, threading
 import numpy as np
 import unless
-from unless.learners import cohorts
+from unless.learners.grow_shrink import cohorts
 
 cohorts.SHARD_SIZE = 2**20
 table = unless.read(np.loadtxt(sys.argv[1] + "/table.csv", delimiter=",", skiprows=1, dtype=np.int8))
@@ -133,8 +133,8 @@ def test_ctrl_c_that_a_kernel_hid_is_heard(learner, tmp_path, monkeypatch):
     def hide(*_):
         raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
-    monkeypatch.setattr("unless.learners.grow_shrink.grow", hide)
-    monkeypatch.setattr("unless.learners.gating.GateSearch.tree", hide)
+    monkeypatch.setattr("unless.learners.gsmn.grow", hide)
+    monkeypatch.setattr("unless.learners.ggs.gates.GateSearch.tree", hide)
     table = unless.read(np.tile([[0, 1, 0], [1, 0, 1], [1, 1, 0]], (9, 1)))
     with pytest.raises(KeyboardInterrupt) as stopped:
         learner(work_dir=tmp_path).fit(table)

@@ -12,7 +12,7 @@ import unless
 from strategies import chained_columns
 from unless.kernels.compiling import compiled
 from unless.kernels.memo import keep, known_answer
-from unless.learners import cohorts, graphs
+from unless.learners.grow_shrink import cohorts
 from unless.runtime.interrupts import Cancelled, CancelToken
 from unless.runtime.parallel import Team
 
@@ -57,7 +57,7 @@ def test_threads_that_ask_the_same_keep_every_answer_once():
 
 @pytest.mark.parametrize("blankets", ["shared", "independent"])
 def test_threads_change_nothing(blankets, monkeypatch):
-    monkeypatch.setattr(graphs, "fits_cube", lambda n_levels: False)
+    monkeypatch.setattr("unless.learners.csgs.fits_cube", lambda n_levels: False)
     monkeypatch.setattr(cohorts, "_CHUNKS_PER_THREAD", 7)
     table = unless.read(chained_columns(16, 800))
     one = unless.CSGS(blankets=blankets, alpha=0.2).fit(table)

@@ -19,8 +19,11 @@ from joblib._parallel_backends import ThreadingBackend
 import unless
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
-from unless.learners import cohorts, gate_trees, grow_shrink, trees
+from unless.learners import gsmn
 from unless.learners.base import TABLES
+from unless.learners.feature_search import trees
+from unless.learners.ggs import gates
+from unless.learners.grow_shrink import cohorts
 from unless.learners.registry import LEARNERS
 from unless.runtime import checkpoints
 
@@ -36,9 +39,9 @@ QUICK = {
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
-    monkeypatch.setattr(grow_shrink, "MOST_PARTS", 4)
+    monkeypatch.setattr(gsmn, "MOST_PARTS", 4)
     monkeypatch.setattr(trees, "MOST_PARTS", 4)
-    monkeypatch.setattr(gate_trees, "MOST_PARTS", 4)
+    monkeypatch.setattr(gates, "MOST_PARTS", 4)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +59,7 @@ def make(name, **settings):
 def saved(est, folder):
     # Shards may ask the same questions: how many are distinct is all that they leave open.
     est = copy(est)
-    est.n_distinct_tests_ = 0
+    est.n_distinct_tests_, est.max_distinct_tests_ = 0, None
     unless.save(est, folder / "model.unless")
     return (folder / "model.unless").read_bytes()
 

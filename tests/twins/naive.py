@@ -1,13 +1,19 @@
-"""Slow twins of the fast paths, written to be obviously right, without the library's own algorithms.
+"""Slow twins of the fast paths, written to be obviously right.
+
+Counts and tests are computed here; the algorithms that ask them are the package's references.
 
 Positions stand for variables, codes for levels; `rows` are distinct rows, `counts` what each is worth.
 """
 
 import math
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 from scipy import special
+
+from unless.learners.cspc import pc
+from unless.learners.grow_shrink.algorithm import EdgeLimits, SliceOracle, csgs
 
 
 def naive_table(rows, counts, n_levels, a, b, context):
@@ -118,168 +124,71 @@ def naive_answer(table, *, test="pearson", alpha=0.05, effect=0.3):
     return "independent" if naive_power(df, int(np.sum(table)), alpha, effect) >= 0.8 else "undecided"
 
 
-class NaiveOracle:
-    """Answers questions about slices, counting how many were asked and how many were different."""
+class NaiveCounts:
+    """Counts two variables in a context, row by row."""
 
-    def __init__(self, rows, counts, n_levels, undecided="independent", **settings):
+    def __init__(self, rows, counts, n_levels):
         self.table_arguments = (rows, counts, n_levels)
-        self.undecided = undecided
+
+    def count(self, a, b, context):
+        return naive_table(*self.table_arguments, a, b, context)
+
+
+class NaiveTest:
+    """Answers from one table."""
+
+    def __init__(self, **settings):
         self.settings = settings
-        self.n_tests = 0
-        # Remembered, so that a question asked twice is surely answered alike: the table of (b, a) rounds
-        # otherwise than that of (a, b).
-        self.answers = {}
 
-    def ask(self, a, b, assignment):
-        self.n_tests += 1
-        question = (frozenset([a, b]), frozenset(assignment.items()))
-        if question not in self.answers:
-            table = naive_table(*self.table_arguments, a, b, assignment)
-            self.answers[question] = naive_answer(table, **self.settings)
-        return self.answers[question]
-
-    def says_dependent(self, a, b, assignment):
-        return self.ask(a, b, assignment) == "dependent"
-
-    def says_independent(self, a, b, assignment):
-        answer = self.ask(a, b, assignment)
-        return answer == "independent" or (answer == "undecided" and self.undecided == "independent")
+    def on(self, table):
+        return SimpleNamespace(answer=naive_answer(table, **self.settings))
 
 
-def naive_csgs(
-    rows,
-    counts,
-    n_levels,
-    *,
-    alpha=0.05,
-    test="pearson",
-    order=None,
-    blankets="shared",
-    rule="or",
-    max_blanket=None,
-    required=(),
-    forbidden=(),
-    undecided="independent",
-    effect=0.3,
-):
-    """Learn one canonical graph per distinct row, one context at a time (Algorithm 1).
-
-    Return the edge sets (frozensets of positions i < j), the number of questions, that of distinct ones.
-    """
+def naive_slices(rows, counts, n_levels, undecided, **settings):
+    """Make the oracle that the package's reference algorithms ask, with counts and answers of this file."""
     rows = [tuple(int(code) for code in row) for row in rows]
-    order = list(range(len(n_levels))) if order is None else list(order)
-    oracle = NaiveOracle(rows, counts, n_levels, undecided, test=test, alpha=alpha, effect=effect)
-    constraints = {
-        "required": {frozenset(edge) for edge in required},
-        "forbidden": {frozenset(edge) for edge in forbidden},
-        "max_blanket": len(n_levels) if max_blanket is None else max_blanket,
-    }
-    learn = learn_shared if blankets == "shared" else learn_independent
-    graphs = [learn(row, order, oracle, rule, **constraints) for row in rows]
-    return graphs, oracle.n_tests, len(oracle.answers)
+    return SliceOracle(NaiveCounts(rows, counts, n_levels), NaiveTest(**settings), undecided == "keep")
 
 
-def learn_shared(row, order, oracle, rule, *, required, forbidden, max_blanket):
-    """Run the GS strategy on one context (Algorithm 2): edges are symmetric throughout."""
-    edges = set(required)
-    for a in order:
-        grow(a, row, order, oracle, edges, forbidden, max_blanket)
-        shrink(a, row, order, oracle, edges, required)
-    return as_pairs(edges)
+def links_of(edges, n):
+    links = np.zeros((n, n), dtype=bool)
+    for a, b in edges:
+        links[a, b] = links[b, a] = True
+    return links
 
 
-def learn_independent(row, order, oracle, rule, *, required, forbidden, max_blanket):
-    """Learn every blanket alone, then join them: an edge needs one of its ends ("or") or both ("and")."""
-    learned = []
-    for a in order:
-        edges = {edge for edge in required if a in edge}
-        grow(a, row, order, oracle, edges, forbidden, max_blanket)
-        shrink(a, row, order, oracle, edges, required)
-        learned.extend(edges)
-    needed = 1 if rule == "or" else 2
-    return as_pairs({edge for edge in learned if learned.count(edge) >= needed} | required)
+def as_pairs(links):
+    return frozenset((int(a), int(b)) for a, b in np.argwhere(np.triu(links)))
 
 
-def grow(a, row, order, oracle, edges, forbidden, max_blanket):
-    candidates = [
-        b for b in order if b != a and b not in blanket(a, edges) and frozenset([a, b]) not in forbidden
+def reference_csgs(
+    rows, counts, n_levels, *, alpha=0.05, test="pearson", order=None, blankets="shared", rule="or",
+    max_blanket=None, required=(), forbidden=(), undecided="independent", effect=0.3,
+):  # fmt: skip
+    """Run the literal Algorithms 1 and 2; return edge sets, the numbers of questions and distinct ones."""
+    n = len(n_levels)
+    slices = naive_slices(rows, counts, n_levels, undecided, test=test, alpha=alpha, effect=effect)
+    limits = EdgeLimits(
+        links_of(required, n), links_of(forbidden, n), n if max_blanket is None else max_blanket
+    )
+    order = range(n) if order is None else order
+    graphs = csgs(slices, rows, order, limits, shared=blankets == "shared", join_both=rule == "and")
+    return [as_pairs(graph) for graph in graphs], slices.n_tests, slices.n_distinct_tests
+
+
+def reference_cspc(
+    rows, counts, n_levels, *, alpha=0.05, test="pearson", order=None, max_condition=None, required=(),
+    forbidden=(), undecided="independent", effect=0.3,
+):  # fmt: skip
+    """Run PC in each context alone; return as `reference_csgs` does."""
+    n = len(n_levels)
+    slices = naive_slices(rows, counts, n_levels, undecided, test=test, alpha=alpha, effect=effect)
+    start = ~(links_of(forbidden, n) | np.eye(n, dtype=bool))
+    order = range(n) if order is None else order
+    graphs = [
+        pc(start.copy(), order, slices.in_context(row), links_of(required, n), max_condition) for row in rows
     ]
-    for b in candidates:
-        if len(blanket(a, edges)) >= max_blanket:
-            return
-        if oracle.says_dependent(a, b, assignment(row, blanket(a, edges))):
-            edges.add(frozenset([a, b]))
-
-
-def shrink(a, row, order, oracle, edges, required):
-    for b in [b for b in order if b in blanket(a, edges)]:
-        if frozenset([a, b]) in required:
-            continue
-        # A blanket is tested without b itself, else b would explain itself away.
-        if oracle.says_independent(a, b, assignment(row, blanket(a, edges) - {b})):
-            edges.remove(frozenset([a, b]))
-
-
-def naive_cspc(
-    rows,
-    counts,
-    n_levels,
-    *,
-    alpha=0.05,
-    test="pearson",
-    order=None,
-    max_condition=None,
-    required=(),
-    forbidden=(),
-    undecided="independent",
-    effect=0.3,
-):
-    """Run PC in each context alone.
-
-    Return the edge sets (frozensets of positions i < j), the number of questions, that of distinct ones.
-    """
-    rows = [tuple(int(code) for code in row) for row in rows]
-    order = list(range(len(n_levels))) if order is None else list(order)
-    oracle = NaiveOracle(rows, counts, n_levels, undecided, test=test, alpha=alpha, effect=effect)
-    required = {frozenset(edge) for edge in required}
-    forbidden = {frozenset(edge) for edge in forbidden}
-    most = len(n_levels) if max_condition is None else max_condition
-    graphs = [learn_pc(row, order, oracle, required, forbidden, most) for row in rows]
-    return graphs, oracle.n_tests, len(oracle.answers)
-
-
-def learn_pc(row, order, oracle, required, forbidden, max_condition):
-    """Run PC on one context: from all edges that are allowed, those found independent go one by one."""
-    near = {a: {b for b in order if b != a and frozenset([a, b]) not in forbidden} for a in order}
-    k = 0
-    while k <= max_condition and any(len(near[a]) - 1 >= k for a in order):
-        for a in order:
-            for b in order:
-                # Looked at when b's turn comes, whatever near[a] was before.
-                if b in near[a] and frozenset([a, b]) not in required:
-                    ask_given_neighbours(a, b, k, row, order, oracle, near)
-        k += 1
-    return as_pairs({frozenset([a, b]) for a in order for b in near[a]})
-
-
-def ask_given_neighbours(a, b, k, row, order, oracle, near):
-    for chosen in combinations([w for w in order if w in near[a] and w != b], k):
-        if oracle.says_independent(a, b, assignment(row, chosen)):
-            near[a].remove(b)
-            near[b].remove(a)
-            return
-
-
-def blanket(a, edges):
-    return {b for edge in edges if a in edge for b in edge if b != a}
-
-
-def assignment(row, positions):
-    return {position: row[position] for position in positions}
-
-
-def as_pairs(edges):
-    return frozenset(tuple(sorted(edge)) for edge in edges)
+    return [as_pairs(graph) for graph in graphs], slices.n_tests, slices.n_distinct_tests
 
 
 def naive_mutual_information(table):

@@ -4,21 +4,29 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+
+from unless.counting.slices import build_cube, fits_cube
 from unless.data.dataset import Dataset
+from unless.kernels.bits import unpack_sets
+from unless.kernels.cube import CubeWorkspace, grow_shrink_rows
 from unless.learners.base import Learner
-from unless.learners.graphs import learn_graphs, memory_left
-from unless.learners.settings import (
-    EdgeNames,
-    at_least,
-    between,
-    kernel_rules,
-    resolve_order,
-    setting,
+from unless.learners.grow_shrink.cohorts import (
+    ContextGraphs,
+    Strategy,
+    bytes_to_learn,
+    learn_by_cohorts,
+    memory_left,
+    n_sharing_memory,
 )
-from unless.learners.visits import Strategy
+from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
+from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import parse_memory
+from unless.runtime.parallel import run_shards
 from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
+from unless.structures.pairs import pack
 
 
 class CSGS(Learner):
@@ -74,8 +82,8 @@ class CSGS(Learner):
     forbidden_edges: EdgeNames = setting(default=None)
 
     def _learn(self, data: Dataset) -> None:
-        max_bytes = parse_memory(self.max_memory)
-        memory_left(data, max_bytes, self.n_jobs)
+        # Refused here, before any work is done.
+        left = memory_for_answers(data, parse_memory(self.max_memory), self.n_jobs)
         order = resolve_order(data, self.order)
         rules = kernel_rules(
             data,
@@ -91,8 +99,67 @@ class CSGS(Learner):
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
         store = self._checkpoint_store(data)
         with progress("CSGS", self.show_progress, data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, max_bytes, self.n_jobs, step, store)
+            learned = learn_graphs(data, order, strategy, left, self.n_jobs, step, store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
         self.max_distinct_tests_ = learned.max_distinct_tests
+
+
+def learn_graphs(
+    data: Dataset,
+    order: list[int],
+    strategy: Strategy,
+    max_bytes: int,
+    n_jobs: int | None = None,
+    step: Step = lambda: None,
+    store: CheckpointStore | None = None,
+) -> ContextGraphs:
+    """Learn the canonical graph of every distinct row; `step` is called once for each variable.
+
+    The search follows from the size of the table alone: by a cube of the counts of all partial assignments
+    where it is small, else by cohorts. Both give what `grow_shrink.algorithm.csgs` gives. That one needs no
+    compiled code, and could be chosen here for tables on which compiling takes longer than asking.
+    """
+    if not fits_cube(data.domain.n_levels):
+        return learn_by_cohorts(data, order, strategy, max_bytes, n_jobs, step, store)
+    # Done in less time than workers need to begin; a shard of its own only where it is kept.
+    if store is None:
+        part = _learn_by_cube(data, order, strategy)
+    else:
+        (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=store)
+    for _ in range(data.n_variables):
+        step()
+    return ContextGraphs(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
+
+
+def memory_for_answers(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
+    """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
+    if fits_cube(data.domain.n_levels):
+        return max_bytes
+    return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
+
+
+def _learn_by_cube(
+    data: Dataset, order: list[int], strategy: Strategy, _: CancelToken | None = None
+) -> Arrays:
+    """Learn one context after the other, with all counts at hand."""
+    cube = build_cube(data, order)
+    n, most = data.n_variables, int(cube.n_levels.max())
+    graphs = np.repeat(unpack_sets(strategy.rules.required, n)[None], data.n_distinct, axis=0)
+    work = CubeWorkspace(
+        np.zeros(n * (n - 1) // 2 * len(cube.counts), dtype=np.uint8),
+        np.empty(most * most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+        np.empty(most),
+    )
+    rows = np.ascontiguousarray(data.rows[:, order])
+    n_asked, n_distinct = grow_shrink_rows(rows, graphs, cube, strategy.rules, strategy.shared, work)
+    mirrored = graphs.transpose(0, 2, 1)
+    joined = graphs & mirrored if strategy.join_both else graphs | mirrored
+    # From the order of the learner back to the order of the columns.
+    rank = np.argsort(order)
+    first, second = np.triu_indices(n, 1)
+    edges = pack(joined[:, rank[first], rank[second]])
+    return {"edges": edges, "n_tests": np.array(n_asked), "n_distinct": np.array(n_distinct)}

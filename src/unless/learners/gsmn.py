@@ -1,27 +1,31 @@
 """GSMN: one graph by Grow-Shrink with pooled tests (Bromberg, Margaritis and Honavar, JAIR 2009)."""
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
 
 from unless.counting.strata import bytes_to_count, bytes_to_join
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.independence.oracle import PooledOracle
+from unless.independence.oracle import Associations, PooledOracle
+from unless.independence.tests import Answer
 from unless.learners.base import Learner
-from unless.learners.grow_shrink import Strategy, learn_graph
-from unless.learners.settings import (
-    EdgeNames,
-    at_least,
-    between,
-    edge_limits,
-    resolve_order,
-    setting,
-)
+from unless.learners.grow_shrink.algorithm import Links, Oracle
+from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
+from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore
+from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.parallel import n_workers, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input, shares_memory
 from unless.runtime.progress import progress
 from unless.structures.graph import Graph
+
+# Variables are learned in so many parts where each is kept.
+MOST_PARTS = 64
+# Whole counts put statistics just halfway between two roundings; multiples of this are not.
+_GOLDEN = 1.6180339887
 
 
 class GSMN(Learner):
@@ -85,19 +89,19 @@ class GSMN(Learner):
         keeps = self.undecided == "keep"
         store = self._checkpoint_store(data)
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        source = share_input(data, store, _asker, *settings)
+        source = share_input(data, store, _make_oracle, *settings)
         with progress("GSMN", self.show_progress, data.n_variables) as step:
-            learned = learn_graph(source.load(), self._strategy(data, named), workers, step, store, source)
+            learned = learn_graph(source.load(), self._rules(data, named), workers, step, store, source)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
 
-    def _strategy(self, data: Dataset, named: Dataset) -> Strategy:
+    def _rules(self, data: Dataset, named: Dataset) -> "GsmnRules":
         order = None
         if not (isinstance(self.order, str) and self.order == "association"):
             order = [named.domain.index(data.names[column]) for column in resolve_order(data, self.order)]
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
-        return Strategy(
+        return GsmnRules(
             must,
             never,
             order,
@@ -128,5 +132,271 @@ def _by_name(data: Dataset) -> Dataset:
     return data.select(sorted(data.names))
 
 
-def _asker(data: Dataset, test: str, alpha: float, effect: float, keeps_undecided: bool) -> PooledOracle:
+def _make_oracle(
+    data: Dataset, test: str, alpha: float, effect: float, keeps_undecided: bool
+) -> PooledOracle:
     return PooledOracle.of(_by_name(data), test, alpha, effect, weighs_power=keeps_undecided)
+
+
+def grow(
+    a: int,
+    candidates: Sequence[int],
+    blanket: list[int],
+    oracle: Oracle,
+    max_blanket: int,
+    copied: Sequence[int] = (),
+) -> None:
+    """Add candidates that depend on a given the blanket so far, until there is none.
+
+    Passes over the candidates are repeated, but none is asked about twice given the same blanket. What is
+    copied joins after the first pass.
+    """
+    asked_at: dict[int, int] = {}
+    before, late = -1, list(copied)
+    while before != len(blanket):
+        before = len(blanket)
+        for b in candidates:
+            if len(blanket) >= max_blanket:
+                break
+            if b in blanket or asked_at.get(b) == len(blanket):
+                continue
+            asked_at[b] = len(blanket)
+            if oracle.says_dependent(a, b, blanket):
+                blanket.append(b)
+        blanket.extend(late)
+        late = []
+
+
+def shrink(a: int, in_turn: Sequence[int], blanket: list[int], oracle: Oracle, fixed: Iterable[int]) -> None:
+    """Remove what is independent of a given the rest of the blanket, until there is nothing."""
+    asked_at: dict[int, int] = dict.fromkeys(fixed, -1)
+    before = -1
+    while before != len(blanket):
+        before = len(blanket)
+        for b in in_turn:
+            if b not in blanket or asked_at.get(b) in (-1, len(blanket)):
+                continue
+            asked_at[b] = len(blanket)
+            # A blanket is tested without b itself, else b would explain itself away.
+            if oracle.says_independent(a, b, set(blanket) - {b}):
+                blanket.remove(b)
+
+
+class PairOracle(Protocol):
+    """What answers questions of GSMN: a table, or in tests a known distribution."""
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables."""
+
+    def fresh(self) -> Self:
+        """Return one that another thread can ask."""
+
+    def ask(self, a: int, b: int, given: frozenset[int]) -> Answer:
+        """Tell whether two variables are independent given some others."""
+
+    def associations(self) -> Associations:
+        """Ask about every two variables, given nothing."""
+
+
+@dataclass(frozen=True)
+class GsmnRules:
+    """What may be linked, and how blankets are found; `order` is None where association decides."""
+
+    required: Links
+    forbidden: Links
+    order: Sequence[int] | None = None
+    collaborates: bool = False
+    join_both: bool = False
+    keeps_undecided: bool = False
+    max_blanket: int | None = None
+
+
+@dataclass(frozen=True)
+class LearnedGraph:
+    """The edges found, and what they cost."""
+
+    edges: list[tuple[int, int]]
+    n_tests: int
+    n_distinct_tests: int
+
+
+@dataclass
+class CountingOracle:
+    """Passes questions on, and counts them: all, and the different ones."""
+
+    source: PairOracle
+    keeps_undecided: bool
+    token: CancelToken = field(default_factory=CancelToken)
+    n_asked: int = 0
+    asked: set[bytes] = field(default_factory=set)
+
+    def says_dependent(self, a: int, b: int, given: Iterable[int]) -> bool:
+        """Tell whether a and b are surely dependent."""
+        return self._ask(a, b, given) == "dependent"
+
+    def says_independent(self, a: int, b: int, given: Iterable[int]) -> bool:
+        """Tell whether a and b read as independent."""
+        answer = self._ask(a, b, given)
+        return answer == "independent" or (answer == "undecided" and not self.keeps_undecided)
+
+    def _ask(self, a: int, b: int, given: Iterable[int]) -> Answer:
+        conditions = frozenset(given)
+        self.n_asked += 1
+        self.asked.add(_name(a, b, conditions, self.source.n_variables))
+        self.token.check()
+        return self.source.ask(a, b, conditions)
+
+    def arrays(self) -> Arrays:
+        """Return what was asked, one name a row."""
+        width = len(_name(0, 0, (), self.source.n_variables))
+        names = np.frombuffer(b"".join(sorted(self.asked)), dtype=np.uint8).reshape(-1, width)
+        return {"n_asked": np.array(self.n_asked), "asked": names}
+
+    def restore(self, saved: Arrays) -> None:
+        """Remember what was asked before the work was stopped."""
+        self.n_asked = int(saved["n_asked"])
+        self.asked.update(row.tobytes() for row in saved["asked"])
+
+
+def _name(a: int, b: int, given: Iterable[int], n_variables: int) -> bytes:
+    """Name a question in little room: there may be hundreds of thousands, given tens of variables each."""
+    low, high = min(a, b), max(a, b)
+    conditions = sum(1 << c for c in given)
+    return b"".join(
+        (low.to_bytes(4, "big"), high.to_bytes(4, "big"), conditions.to_bytes(-(-n_variables // 8), "big"))
+    )
+
+
+def learn_graph(
+    source: PairOracle,
+    rules: GsmnRules,
+    n_jobs: int = 1,
+    step: Step = lambda: None,
+    store: CheckpointStore | None = None,
+    shared: InMemory[Any] | OnDisk[Any] | None = None,
+) -> LearnedGraph:
+    """Learn every blanket and join them; `step` is called once for each variable.
+
+    `shared` gives workers of other processes an oracle like this one.
+    """
+    n = source.n_variables
+    needs_associations = rules.order is None or rules.collaborates
+    associations = source.associations() if needs_associations else None
+    candidates = [_candidates(a, n, associations, rules) for a in range(n)]
+    shared = InMemory(source) if shared is None else shared
+    token = CancelToken(step, n, n)
+    if rules.collaborates and associations is not None:
+        sequence = visiting_order(associations) if rules.order is None else list(rules.order)
+        parts = [range(n)]
+        tasks: list[tuple[Any, ...]] = [(shared, rules, candidates, sequence, Checkpoint(store, "visits"))]
+        done = run_shards(_learn_together, tasks, n_jobs=1, store=store, token=token, ticks=n)
+    else:
+        # Parts that are kept follow from the table alone.
+        n_parts = min(n, n_jobs if store is None else MOST_PARTS)
+        parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+        tasks = [(shared, rules, part, [candidates[a] for a in part]) for part in parts]
+        done = run_shards(_learn_apart, tasks, n_jobs=n_jobs, store=store, token=token, ticks=n // n_parts)
+    blankets, n_tests, asked = _join(n, parts, done)
+    if needs_associations:
+        n_tests += n * (n - 1) // 2
+        asked.update(_name(a, b, (), n) for a in range(n) for b in range(a + 1, n))
+    joined = blankets & blankets.T if rules.join_both else blankets | blankets.T
+    edges = [(int(a), int(b)) for a, b in np.argwhere(np.triu(joined))]
+    return LearnedGraph(edges, n_tests, len(asked))
+
+
+def _join(n: int, parts: Sequence[range], done: Sequence[Arrays]) -> tuple[Links, int, set[bytes]]:
+    blankets, n_tests = np.zeros((n, n), dtype=np.bool_), 0
+    asked: set[bytes] = set()
+    for part, learned in zip(parts, done, strict=True):
+        blankets[part.start : part.stop : part.step] = learned["blankets"]
+        n_tests += int(learned["n_asked"])
+        asked.update(row.tobytes() for row in learned["asked"])
+    return blankets, n_tests, asked
+
+
+def visiting_order(associations: Associations) -> list[int]:
+    """Return the variables by increasing mean log p with all others, ties by position."""
+    n = len(associations.log_p)
+    means = [
+        settled(math.fsum(settled(associations.log_p[a, b]) for b in range(n) if b != a) / max(n - 1, 1))
+        for a in range(n)
+    ]
+    return sorted(range(n), key=lambda a: means[a])
+
+
+def settled(value: float) -> float:
+    """Drop the digits that rounding may have made: they must not break a tie."""
+    return float(f"{round(_GOLDEN * float(value), 9):.9g}")
+
+
+def _candidates(a: int, n: int, associations: Associations | None, rules: GsmnRules) -> list[int]:
+    """Return the variables that may enter the blanket of a, in the order in which they are asked about."""
+    order = range(n) if rules.order is None else rules.order
+    others = [b for b in order if b != a and not rules.forbidden[a, b] and not rules.required[a, b]]
+    if associations is None:
+        return others
+    if rules.collaborates:
+        others = [b for b in others if associations.is_dependent[a, b]]
+    if rules.order is None:
+        others.sort(key=lambda b: (settled(associations.log_p[a, b]), -settled(associations.strength[a, b])))
+    return others
+
+
+def _learn_apart(
+    shared: InMemory[Any] | OnDisk[Any],
+    rules: GsmnRules,
+    variables: range,
+    candidates: list[list[int]],
+    token: CancelToken,
+) -> Arrays:
+    """Learn the blankets of some variables, each alone (GSMN)."""
+    oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
+    n = oracle.source.n_variables
+    limit = n if rules.max_blanket is None else rules.max_blanket
+    blankets = np.zeros((len(variables), n), dtype=np.bool_)
+    for row, (a, others) in enumerate(zip(variables, candidates, strict=True)):
+        required = np.flatnonzero(rules.required[a]).tolist()
+        blanket = list(required)
+        grow(a, others, blanket, oracle, limit)
+        shrink(a, others, blanket, oracle, required)
+        blankets[row, blanket] = True
+        token.tick()
+    return {"blankets": blankets, **oracle.arrays()}
+
+
+def _learn_together(
+    shared: InMemory[Any] | OnDisk[Any],
+    rules: GsmnRules,
+    candidates: list[list[int]],
+    sequence: Sequence[int],
+    checkpoint: Checkpoint,
+    token: CancelToken,
+) -> Arrays:
+    """Learn one blanket after the other (GSMN*): what one end of a pair found is not asked at the other."""
+    oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
+    n = oracle.source.n_variables
+    limit = n if rules.max_blanket is None else rules.max_blanket
+    blankets = np.zeros((n, n), dtype=np.bool_)
+    examined: set[int] = set()
+    saved = checkpoint.read()
+    if saved is not None:
+        blankets = saved["blankets"]
+        examined.update(sequence[: int(saved["n_visits"])])
+        oracle.restore(saved)
+        token.tick(len(examined))
+    for a in sequence[len(examined) :]:
+        required = np.flatnonzero(rules.required[a]).tolist()
+        copied = [b for b in candidates[a] if b in examined and blankets[b, a]]
+        blanket = list(required)
+        unknown = [b for b in candidates[a] if b not in examined]
+        grow(a, unknown, blanket, oracle, limit, copied)
+        shrink(a, blanket[::-1], blanket, oracle, [*required, *copied])
+        blankets[a, blanket] = True
+        examined.add(a)
+        token.tick()
+        checkpoint.save(
+            lambda: {"blankets": blankets, "n_visits": np.array(len(examined)), **oracle.arrays()}
+        )
+    return {"blankets": blankets, **oracle.arrays()}
