@@ -193,10 +193,8 @@ class Estimator(HasSettings):
             kept. docs/limits.md states the rule.
         """
         from unless.knowledge.explaining import explain_as_learned
-        from unless.report.build import Source
         from unless.report.disclosure import Disclosure
-        from unless.report.whatif import n_states
-        from unless.report.writing import write_report
+        from unless.report.writing import Provenance, n_states, write_report
 
         self.check_fitted()
         domain = self.structure_.domain
@@ -214,7 +212,7 @@ class Estimator(HasSettings):
             path,
             statements=statements,
             network=network or None,
-            source=Source(
+            source=Provenance(
                 learner=type(self).__name__,
                 settings=self.answer_settings(),
                 n_tests=self.n_tests_,
@@ -454,7 +452,7 @@ def _not_fitted(sentence: str) -> NotFitted:
 
 def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
     """Say what a fitted estimator learned, how and from what, in plain values."""
-    from unless.knowledge.keeping import keep_statements
+    from unless.knowledge.records import statements_to_record
 
     settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
     structure, more = learned._to_record()
@@ -473,7 +471,7 @@ def make_record(learned: Estimator, *, rows: bool = True, statements: bool = Tru
         # Files keep no weights.
         table = drawn_alike(table)
     said = _statements(learned) if statements else None
-    kept = None if said is None else keep_statements(said, with_tables=rows)
+    kept = None if said is None else statements_to_record(said, with_tables=rows)
     return Record(structure, type(learned).__name__, settings, results, table, kept)
 
 
@@ -487,7 +485,7 @@ def _statements(learned: Estimator) -> "Statements | None":
 
 def restore(learner: Estimator, record: Record) -> Estimator:
     """Give an estimator the settings and the answer of a record, and return it."""
-    from unless.knowledge.keeping import read_statements
+    from unless.knowledge.records import statements_from_record
 
     learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
     learner.check_settings()
@@ -504,7 +502,7 @@ def restore(learner: Estimator, record: Record) -> Estimator:
     if record.table is not None:
         learner.data_ = replace(record.table, notes=learner.notes_)
     if record.statements is not None:
-        learner._statements = read_statements(record.statements, record.domain)
+        learner._statements = statements_from_record(record.statements, record.domain)
     learner.target_ = _target(record)
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)
