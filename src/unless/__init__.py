@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unless.knowledge.comparing import compare_groups as compare_groups
     from unless.knowledge.comparing import compare_tables as compare_tables
     from unless.knowledge.explaining import explain as explain
+    from unless.learners.chow_liu import ChowLiu as ChowLiu
     from unless.learners.classifier import UnlessClassifier as UnlessClassifier
     from unless.learners.csgs import CSGS as CSGS
     from unless.learners.cspc import CSPC as CSPC
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BayesianTest": "unless.independence.tests",
     "CSGS": "unless.learners.csgs",
+    "ChowLiu": "unless.learners.chow_liu",
     "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
     "Condition": "unless.structures.graph",

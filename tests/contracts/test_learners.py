@@ -21,6 +21,7 @@ QUICK = {
     "IBMAPHC": {"max_blanket": 4},
     "GSSL": {"n_draws": 2000, "prune": [2, 5], "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
     "DTSL": {"kappa": [0.01, 0.1], "prior": unless.Gaussian(1.5)},
+    "ChowLiu": {"alpha": 0.01},
 }
 # One setting, where several could not be judged: there is a single row.
 SINGLE = {"GSSL": {"prune": 2}, "DTSL": {"kappa": 0.01}}

@@ -2,6 +2,7 @@
 
 from unless.errors import UnknownName
 from unless.learners.base import Learner
+from unless.learners.chow_liu import ChowLiu
 from unless.learners.csgs import CSGS
 from unless.learners.cspc import CSPC
 from unless.learners.dtsl import DTSL
@@ -18,6 +19,7 @@ LEARNERS: dict[str, type[Learner]] = {
     "IBMAPHC": IBMAPHC,
     "GSSL": GSSL,
     "DTSL": DTSL,
+    "ChowLiu": ChowLiu,
 }
 
 

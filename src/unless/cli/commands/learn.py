@@ -81,7 +81,7 @@ learning_options = stacked(
         "--learner",
         default=DEFAULT_LEARNER,
         show_default=True,
-        help="How to learn: GGS, CSGS, CSPC, GSMN, IBMAPHC, GSSL or DTSL.",
+        help="How to learn: GGS, CSGS, CSPC, GSMN, IBMAPHC, GSSL, DTSL or ChowLiu.",
     ),
     click.option("--alpha", type=float, help="The level of a single test (0.05)."),
     click.option("--fdr", type=float, help="The share of findings that may be false; 1 lists all (0.05)."),
