@@ -13,9 +13,9 @@ from typing import Literal as Choice
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import free_name
 from unless.data.dataset import Counts, Dataset
 from unless.data.domain import MAX_LEVELS, Domain, Variable
-from unless.data.levels import free_name
 from unless.errors import DataError, FileFormatError, MissingValues, SettingError
 from unless.formats.gather import Piece, model_of_pieces
 from unless.formats.json_model import domain_beside, names_path, names_text, write_with_names

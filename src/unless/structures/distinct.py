@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.ordering import code_order
+from unless.data.dataset import code_order
 
 Matrix = npt.NDArray[Any]
 Positions = npt.NDArray[np.intp]
