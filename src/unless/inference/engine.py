@@ -37,7 +37,6 @@ class Engine(Protocol):
 def make_engine(
     model: "LogLinearModel",
     method: str,
-    *,
     max_memory: Memory = None,
     random_state: RandomState = None,
     show_progress: bool | None = None,
@@ -93,12 +92,5 @@ def sample_codes(
             f"{size:,} rows of {n_columns:,} columns need {show_memory(need)}, more than the "
             f"{show_memory(limit)} allowed; draw fewer at a time or raise max_memory=."
         )
-    engine = make_engine(
-        model,
-        method,
-        max_memory=max_memory,
-        random_state=random_state,
-        show_progress=show_progress,
-        draws=True,
-    )
+    engine = make_engine(model, method, max_memory, random_state, show_progress, draws=True)
     return engine.sample(size, evidence)

@@ -154,8 +154,7 @@ class LogLinearModel(Structure):
 
         asked, codes = self._positions(variables), self._codes(evidence)
         check_joint(self.domain, asked)
-        how: Settings = {"random_state": random_state, "show_progress": show_progress}
-        return make_engine(self, method, max_memory=max_memory, **how).query(asked, codes)
+        return make_engine(self, method, max_memory, random_state, show_progress).query(asked, codes)
 
     def marginals(
         self,
@@ -171,8 +170,7 @@ class LogLinearModel(Structure):
         The settings are those of `query`.
         """
         codes, way = self._codes(evidence), method if len(self.domain) else "exact"
-        how: Settings = {"random_state": random_state, "show_progress": show_progress}
-        return make_engine(self, way, max_memory=max_memory, **how).marginals(codes)
+        return make_engine(self, way, max_memory, random_state, show_progress).marginals(codes)
 
     def map_query(
         self,
