@@ -296,7 +296,7 @@ class Run:
 
     title: str = ""
     max_memory: int | str | None = None
-    n_jobs: int | None = None
+    n_jobs: int | None = 1
     show_progress: bool | None = False
     open_store: Callable[[], CheckpointStore | None] = lambda: None
     bar: Bar = field(default_factory=Bar)

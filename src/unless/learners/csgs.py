@@ -20,8 +20,8 @@ from unless.learners.grow_shrink.cohorts import (
     n_sharing_memory,
 )
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
-from unless.runtime.checkpoints import Arrays, CheckpointStore
-from unless.runtime.interrupts import CancelToken, Step
+from unless.runtime.checkpoints import Arrays
+from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import run_shards
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import pack
@@ -81,7 +81,7 @@ class CSGS(Learner):
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         # Refused here, before any work is done.
-        left = memory_for_answers(data, run.max_bytes, self.n_jobs)
+        left = memory_for_answers(data, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(
             data,
@@ -95,8 +95,7 @@ class CSGS(Learner):
             forbidden=self.forbidden_edges,
         )
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        with run.progress(data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, left, self.n_jobs, step, run.store)
+        learned = learn_graphs(data, order, strategy, left, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -104,37 +103,33 @@ class CSGS(Learner):
 
 
 def learn_graphs(
-    data: Dataset,
-    order: list[int],
-    strategy: Strategy,
-    max_bytes: int,
-    n_jobs: int | None = None,
-    step: Step = lambda: None,
-    store: CheckpointStore | None = None,
+    data: Dataset, order: list[int], strategy: Strategy, max_bytes: int, run: Run | None = None
 ) -> ContextGraphs:
-    """Learn the canonical graph of every distinct row; `step` is called once for each variable.
+    """Learn the canonical graph of every distinct row, with this much memory for answers.
 
     The search follows from the size of the table alone: by a cube of the counts of all partial assignments
     where it is small, else by cohorts. Both give what `grow_shrink.algorithm.csgs` gives. That one needs no
     compiled code, and could be chosen here for tables on which compiling takes longer than asking.
     """
-    if not fits_cube(data.domain.n_levels):
-        return learn_by_cohorts(data, order, strategy, max_bytes, n_jobs, step, store)
-    # Done in less time than workers need to begin; a shard of its own only where it is kept.
-    if store is None:
-        part = _learn_by_cube(data, order, strategy)
-    else:
-        (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=store)
-    for _ in range(data.n_variables):
-        step()
+    run = run or Run()
+    with run.progress(data.n_variables) as step:
+        if not fits_cube(data.domain.n_levels):
+            return learn_by_cohorts(data, order, strategy, max_bytes, run)
+        # Done in less time than workers need to begin; a shard of its own only where it is kept.
+        if run.store is None:
+            part = _learn_by_cube(data, order, strategy)
+        else:
+            (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=run.store)
+        for _ in range(data.n_variables):
+            step()
     return ContextGraphs(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
 
 
-def memory_for_answers(data: Dataset, max_bytes: int, n_jobs: int | None = None) -> int:
+def memory_for_answers(data: Dataset, run: Run) -> int:
     """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
     if fits_cube(data.domain.n_levels):
-        return max_bytes
-    return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
+        return run.max_bytes
+    return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, run)), run)
 
 
 def _learn_by_cube(

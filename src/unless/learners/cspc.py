@@ -26,9 +26,9 @@ from unless.learners.grow_shrink.cohorts import (
 )
 from unless.learners.memo import Memo, question_keys
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
-from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import InMemory, OnDisk, Team, n_workers, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
 from unless.runtime.progress import Bar
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import n_pairs, packed_width
@@ -87,8 +87,8 @@ class CSPC(Learner):
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         # Refused here, before any work is done.
-        need = bytes_for_pc(data, n_sharing_memory(data, self.n_jobs))
-        left = memory_left(data, need, run.max_bytes)
+        need = bytes_for_pc(data, n_sharing_memory(data, run))
+        left = memory_left(data, need, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(
             data,
@@ -102,8 +102,8 @@ class CSPC(Learner):
             forbidden=self.forbidden_edges,
         )
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        with run.progress() as bar:
-            learned = learn_by_pc(data, order, rules, most, left, self.n_jobs, bar, run.store)
+        with run.progress():
+            learned = learn_by_pc(data, order, rules, most, left, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -138,13 +138,11 @@ def learn_by_pc(
     rules: Rules,
     max_condition: int,
     max_bytes: int,
-    n_jobs: int | None = None,
-    bar: Bar | None = None,
-    store: CheckpointStore | None = None,
+    run: Run,
 ) -> ContextGraphs:
     """Learn the graph of every row with this much memory for answers."""
-    n, m = data.n_variables, data.n_distinct
-    workers = min(n_workers(n_jobs), m)
+    n, m, store = data.n_variables, data.n_distinct, run.store
+    workers = min(run.n_workers, m)
     source = share_input(data, store, PackedTable.of, tuple(order))
     packed = source.load()
     is_kept = store is not None
@@ -154,7 +152,7 @@ def learn_by_pc(
     each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
     by_round = len(chunks) <= workers and shares_memory()
-    token = RoundToken(bar, len(chunks), n, n_rounds, by_round)
+    token = RoundToken(run.bar, len(chunks), n, n_rounds, by_round)
     tasks = [(source, rules, n_rounds, part, each) for part in work]
     parts = run_shards(_run_rounds, tasks, n_jobs=workers, store=store, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)

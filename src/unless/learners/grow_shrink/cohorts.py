@@ -16,17 +16,17 @@ import numpy.typing as npt
 
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.data.dataset import Dataset, code_order
-from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bits import Words, packed_words
 from unless.kernels.grow_shrink import MOST_BUCKETS, Search, begin, grow_shrink, pack_pairs
 from unless.kernels.memo import Log
 from unless.kernels.slices import CrosstabBuffers
+from unless.learners.base import Run
 from unless.learners.memo import DeferredAnswers, Memo, make_log, question_keys, widened
-from unless.runtime.checkpoints import Arrays, CheckpointStore
-from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import show_memory
-from unless.runtime.parallel import InMemory, OnDisk, Team, n_workers, run_shards, share_input, shares_memory
+from unless.runtime.checkpoints import Arrays
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.memory import check_need
+from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
 from unless.structures.pairs import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
@@ -94,16 +94,14 @@ def learn_by_cohorts(
     order: Sequence[int],
     strategy: Strategy,
     max_bytes: int,
-    n_jobs: int | None = None,
-    step: Step = lambda: None,
-    store: CheckpointStore | None = None,
+    run: Run,
 ) -> ContextGraphs:
     """Learn the canonical graph of every row with this much memory for answers.
 
-    `step` is called as many times as there are variables.
+    The bar makes as many steps as there are variables.
     """
-    n, m = data.n_variables, data.n_distinct
-    workers = min(n_workers(n_jobs), m if strategy.shared else n)
+    n, m, store = data.n_variables, data.n_distinct, run.store
+    workers = min(run.n_workers, m if strategy.shared else n)
     source = share_input(data, store, PackedTable.of, tuple(order))
     packed = source.load()
     # Threads without a folder to fill work on one part together, and ask nothing twice.
@@ -112,7 +110,7 @@ def learn_by_cohorts(
     work = _cut(packed, strategy, n_parts, n_threads, in_turn=store is not None)
     each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
     n_searches = sum(len(nodes) for _, nodes in work)
-    token = CancelToken(step, n, n_searches)
+    token = CancelToken(run.bar, n, n_searches)
     folder = None if store is None else store.folder
     tasks = [(source, strategy, part, each, n_threads, folder) for part in work]
     ticks = n_searches // len(work)
@@ -137,20 +135,15 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     return graphs + table + n_workers * scratch + (n_workers + 1) * search
 
 
-def n_sharing_memory(data: Dataset, n_jobs: int | None) -> int:
+def n_sharing_memory(data: Dataset, run: Run) -> int:
     """Return how many workers share the memory of one process."""
-    return min(n_workers(n_jobs), data.n_distinct) if shares_memory() else 1
+    return min(run.n_workers, data.n_distinct) if shares_memory() else 1
 
 
-def memory_left(data: Dataset, need: int, max_bytes: int) -> int:
+def memory_left(data: Dataset, need: int, run: Run) -> int:
     """Return the memory that is left for answers, or refuse with the estimate before any work."""
-    if need > max_bytes:
-        raise TooLarge(
-            f"{data.n_distinct:,} graphs over {data.n_variables:,} variables would need about "
-            f"{show_memory(need)}, more than the {show_memory(max_bytes)} allowed; choose fewer columns or "
-            "raise max_memory=."
-        )
-    return max_bytes - need
+    check_need(need, run.max_bytes, f"{data.n_distinct:,} graphs over {data.n_variables:,} variables")
+    return run.max_bytes - need
 
 
 def n_shards(n: int, m: int) -> int:
