@@ -16,7 +16,6 @@ from unless.referee.counted import MOST_LEVELS, Clause
 from unless.referee.models import Models
 from unless.referee.regressions import (
     Bools,
-    Floats,
     LinkEstimate,
     Term,
     estimate_link,
@@ -159,52 +158,37 @@ class PairProblem:
 
     def n_rows(self, column: int) -> float:
         """Return the rows in which an indicator is on, of those that have what the regressions need."""
-        return float(self._weights(column)[self.table.codes[column] == 1].sum())
+        weights = self.table.weights(self.table.incomplete([*self.pair, *self.given, column]))
+        return float(weights[self.table.codes[column] == 1].sum())
 
-    def n_all_rows(self, column: int) -> float:
-        """Return the rows that have what the regressions need, and an indicator's columns."""
-        return float(self._weights(column).sum())
-
-    def _weights(self, column: int) -> Floats:
-        return self.table.weights(self.table.incomplete([*self.pair, *self.given, column]))
-
-    @property
-    def n_complete(self) -> float:
-        """The rows that have what the regressions of both ends need."""
-        return self.table.n_complete([*self.pair, *self.given])
+    def n_complete(self, *columns: int) -> float:
+        """Return the rows that have what the regressions of both ends need, and some columns."""
+        return self.table.n_complete([*self.pair, *self.given, *columns])
 
     def estimate(self, statistic: Statistic, n_rows: float) -> LinkEstimate:
-        """Return what a test says of the pair in some rows."""
+        """Return the strength that a test shows in some rows."""
         return estimate_link(self.table, self.pair, statistic, n_rows)
 
     def levels(self, gate: int) -> list[int]:
         """Return the levels of a gate that occur."""
         return self.table.used_levels(gate)
 
-    def _one_end(self, indicator: int) -> Statistic:
-        """Test the link inside an indicator at the end with fewer levels, which costs less."""
-        end, other = min(self.ends, key=lambda one: (len(self.levels(one[0])), one))
-        return self.table.likelihood_ratio(end, self.bases[end], {_term((indicator,), other)}, other)
-
     def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
         """Return the levels of a gate, those where the link is strongest for their rows first.
 
-        One end is asked: the order is all that is wanted.
+        The link is tested at the end with fewer levels, which costs less: only the order matters.
         """
+        end, other = min(self.ends, key=lambda one: (len(self.levels(one[0])), one))
         strengths = []
         for level in self.levels(gate):
             column = self.table.indicator([*within, (gate, (level,))])
-            test = self._one_end(column)
+            test = self.table.likelihood_ratio(end, self.bases[end], {_term((column,), other)}, other)
             strengths.append((-(test.value - test.df) / max(1.0, self.n_rows(column)), level))
         return [level for _, level in sorted(strengths)]
 
     def penalised(self, statistic: Statistic, choices: float = 0.0) -> float:
         """Score an account: its likelihood ratio, less what its weights and its choice cost."""
         return statistic.value - statistic.df * log(max(2, self.table.n_rows)) - choices
-
-    def best_without_gate(self, gate: int) -> float:
-        """Return the best score of no link, a plain link and a link that is free at each level."""
-        return max(0.0, self.penalised(self.plain), self.penalised(self.free(gate)))
 
     def account(self, clauses: Sequence[Clause], against: float, choices: float) -> Account:
         """Weigh a gate."""
@@ -218,7 +202,7 @@ class PairProblem:
             score,
             score - against,
             self.estimate(near, self.n_rows(inside)),
-            self.estimate(far, self.n_all_rows(inside) - self.n_rows(inside)),
+            self.estimate(far, self.n_complete(inside) - self.n_rows(inside)),
             tuple(self.ratios([(inside,)], beside=[()])),
             self._least_far_p(clauses, inside),
         )
@@ -276,7 +260,8 @@ class PairProblem:
         best = self._best_levels(gate, (), ranked)
         if best is None:
             return None
-        against, choices = self.best_without_gate(gate), 2 * log(2.0 ** len(ranked) - 2)
+        without = [self.penalised(one) for one in (self.plain, self.free(gate))]
+        against, choices = max(0.0, *without), 2 * log(2.0 ** len(ranked) - 2)
         if best[0] - choices - against < hopeless:
             return None
         return self.account([(gate, best[1])], against, choices)

@@ -212,7 +212,7 @@ class Referee:
             quick = PairProblem(models, *pair, with_products=False)
             ends = quick.ratios([()])
             if agreed(ends) >= HOPELESS_P and agreed(quick.trends()) >= HOPELESS_P:
-                link = quick.estimate(mean_of(ends), quick.n_complete)
+                link = quick.estimate(mean_of(ends), quick.n_complete())
                 return PairVerdict(pair, "linked", link, agreed(ends), given=quick.given, is_candidate=True)
         problem = PairProblem(models, *pair)
         link, p = self._link(models, problem)
@@ -318,7 +318,7 @@ class Referee:
             ways.append(within.ratios([(), *products]))
         p_values = [agreed(way) for way in ways]
         best = int(np.argmin(p_values))
-        link = problem.estimate(mean_of(ways[best]), problem.n_complete)
+        link = problem.estimate(mean_of(ways[best]), problem.n_complete())
         trends = problem.trends()
         if trends:
             # How strong a link is follows from all levels, whether there is one also from the order.
