@@ -255,20 +255,22 @@ def ask(
     if not isinstance(given, Iterable):
         raise SettingError(f"given={given!r} is no list of names; give one, or () for none.")
     by = [given] if isinstance(given, str) else list(given)
-    held = table.domain.encode(context)
-    _refuse_repeats([a, b, *by, *(table.names[place] for place in held)])
-    pair, given_places = (
+    fixed = table.domain.encode(context)
+    _refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
+    pair, given_columns = (
         (table.domain.index(a), table.domain.index(b)),
         [table.domain.index(one) for one in by],
     )
     table = drawn_alike(table, pair)
-    inside = observed(table, held)
-    counted = StrataCounter(table).count(*pair, given_places, inside)
-    separated, share = _drawn(structure, table, pair, [*by, *(table.names[place] for place in held)], held)
+    inside = observed(table, fixed)
+    counted = StrataCounter(table).count(*pair, given_columns, inside)
+    separated, share = _drawn(
+        structure, table, pair, [*by, *(table.names[column] for column in fixed)], fixed
+    )
     return Asked(
         pair=(a, b),
-        given=tuple(table.names[one] for one in sorted(given_places)),
-        context=table.domain.decode(held),
+        given=tuple(table.names[one] for one in sorted(given_columns)),
+        context=table.domain.decode(fixed),
         data=evidence_of(counted, pair, table.domain, alpha, effect),
         separated=separated,
         share=share,
@@ -278,10 +280,10 @@ def ask(
 
 
 def _drawn(
-    structure: Any, table: Dataset, pair: tuple[int, int], given: Sequence[str], held: Mapping[int, int]
+    structure: Any, table: Dataset, pair: tuple[int, int], given: Sequence[str], fixed: Mapping[int, int]
 ) -> tuple[bool | None, float | None]:
     """Ask the graph of the links that are drawn in most rows of a context."""
-    shares = link_shares(structure, table, held)
+    shares = link_shares(structure, table, fixed)
     if not len(shares):
         return None, None
     graph = Graph(table.domain, pair_names(table.domain, np.flatnonzero(shares >= DRAWN)))

@@ -11,9 +11,8 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.tests import check_effect
 from unless.knowledge import sentences as say
-from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, rounded
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect, rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.gates import Side
 from unless.structures.labelled import Region, spoken
@@ -144,7 +143,7 @@ class Comparison:
         effect = say.decimal(self.settings.get("effect", 0.0))
         settled = [one for one in rest if one.df and one.more_rows is None]
         wanting = [one.more_rows for one in rest if one.more_rows is not None]
-        untold = len(rest) - len(settled) - len(wanting)
+        n_constant = len(rest) - len(settled) - len(wanting)
         parts = [
             *([f"{len(settled):,} differ by {effect} in V at most"] if settled else []),
             *(
@@ -152,7 +151,7 @@ class Comparison:
                 if wanting
                 else []
             ),
-            *([f"{untold:,} cannot be compared, for a column does not vary"] if untold else []),
+            *([f"{n_constant:,} cannot be compared, for a column does not vary"] if n_constant else []),
         ]
         return [f"No difference is shown for {len(rest):,} pairs: {'; '.join(parts)}."]
 
@@ -230,7 +229,7 @@ def compare_tables(
         group += "_"
     stacked = _stacked([table.select(shared) for table in tables], group, names)
     found = find_differences(stacked, group, fdr=fdr, effect=effect)
-    writer = _Writer(stacked, group, effect, are_tables=True)
+    writer = _ChangeWriter(stacked, group, effect, are_tables=True)
     sides = tuple(zip(names, (one.n_rows for one in tables), strict=True))
     return Comparison(tuple(map(writer.of, found.found)), sides, (*notes, *found.notes), settings)
 
@@ -265,7 +264,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
     ordered, note = _as_drawn_alike(table.select(sorted(table.names)))
     found = find_differences(ordered, by, fdr=fdr, effect=effect)
-    writer = _Writer(ordered, by, effect)
+    writer = _ChangeWriter(ordered, by, effect)
     names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
     notes = (note, *found.notes) if note else found.notes
@@ -284,7 +283,7 @@ def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:
     )
 
 
-class _Writer:
+class _ChangeWriter:
     """Turns differences into what is said, with the evidence of both sides."""
 
     def __init__(self, data: Dataset, group: str, effect: float, are_tables: bool = False) -> None:
@@ -319,12 +318,12 @@ class _Writer:
     def _region(self, labels: Sequence[str]) -> Region:
         return Region.of(self.data.domain, {self.group: labels})
 
-    def _evidence(self, one: Difference, side: Side, labels: Sequence[str]) -> PairEvidence:
+    def _evidence(self, one: Difference, link: Side, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
         a, b = (index(name) for name in one.pair)
         evidence = self.evidence.of(
-            (a, b), side, [index(name) for name in one.given], where=(self._region(labels),),
-            p=side.statistic.p, q=1.0, with_tables=True,
+            (a, b), link, [index(name) for name in one.given], where=(self._region(labels),),
+            p=link.statistic.p, q=1.0, with_tables=True,
         )  # fmt: skip
         # The column that tells two tables apart is none of theirs.
         return replace(evidence, where=()) if self.are_tables else evidence
@@ -369,7 +368,5 @@ def _united(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _settings(fdr: float, effect: float) -> dict[str, Any]:
-    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
-        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
-    check_effect(effect)
+    check_fdr_and_effect(fdr, effect)
     return {"fdr": float(fdr), "effect": float(effect), "correction": CORRECTION}

@@ -19,8 +19,9 @@ from unless.counting.reference import MAX_BYTES
 from unless.data.dataset import MISSING_LABELS, Counts, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
-from unless.errors import TooLarge
+from unless.errors import SettingError, TooLarge
 from unless.independence.statistics import likelihood_ratio_statistic
+from unless.independence.tests import check_effect
 from unless.referee.gates import Side
 from unless.structures.labelled import Region
 
@@ -47,6 +48,13 @@ MOST_CELLS = 2**24
 # Numbers are looked up in an array of up to this many times the rows, and sorted beyond that.
 _DENSE = 16
 NO_TABLES: Integers = np.zeros((0, 0, 0), dtype=np.int64)
+
+
+def check_fdr_and_effect(fdr: float, effect: float) -> None:
+    """Refuse a share of false findings outside (0, 1], and an effect that is no positive number."""
+    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
+        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
+    check_effect(effect)
 
 
 def rounded(value: Any) -> Any:

@@ -11,10 +11,9 @@ from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
-from unless.independence.tests import check_effect
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
-from unless.knowledge.evidence import EvidenceBuilder, PairEvidence
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.confidence import LOCAL, listed
 from unless.referee.determined import Determined, apart, find_determined
@@ -72,7 +71,9 @@ def explain(
     >>> [(one.kind, one.pair) for one in found.findings]
     [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender')), ('linked', ('Admit', 'Dept'))]
     """
-    settings = _settings(fdr, effect)
+    check_fdr_and_effect(fdr, effect)
+    # Sorted, as files keep them.
+    settings = {"effect": float(effect), "fdr": float(fdr)}
     domain = as_structure(structure).domain
     # By name: the order of the columns decides nothing, not even the rounding.
     table = read_rows(domain, data, show_progress).select(sorted(domain.names))
@@ -92,9 +93,9 @@ def explain(
         dates = _dates(table.domain)
         calendar = {pair for places in dates.values() for pair in permutations(places, 2)}
         verdicts = referee.judge(calendar)
-    writer = _Writer(table, referee, EvidenceBuilder(table, effect), fdr, effect)
-    told = [one for one in determined if (one.source, one.column) not in calendar]
-    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(told)]
+    writer = _StatementWriter(table, referee, EvidenceBuilder(table, effect), fdr, effect)
+    news = [one for one in determined if (one.source, one.column) not in calendar]
+    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(news)]
     made = Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
     return made if target is None else made.about_column(target)
 
@@ -121,7 +122,7 @@ def _proposed(structure: Any, table: Dataset, max_memory: int | str | None) -> A
 
 
 @dataclass
-class _Writer:
+class _StatementWriter:
     """Turns verdicts on positions into statements on names."""
 
     table: Dataset
@@ -187,13 +188,9 @@ class _Writer:
             self._evidence(one, one.account.outside, gate.unlinked, own_p=True),
         )
         given = [name for name in given if name not in gate.names]
-        write = {
-            "gated": say.gated_sentence,
-            "differs": say.differs_sentence,
-            "partly": say.partly_sentence,
-        }[one.kind]
-        sentence = write(
-            pair, gate, sides, given, one.confidence * one.gate_confidence, self.table.domain, n_rows
+        confidence = one.confidence * one.gate_confidence
+        sentence = say.gated_sentence(
+            one.kind, pair, gate, sides, given, confidence, self.table.domain, n_rows
         )
         if one.kind != "gated":
             sentence = self._missing_together(one) or sentence
@@ -223,13 +220,13 @@ class _Writer:
         Numbers that were cut are held fixed by finer groups where the table has them (`Detail.finer`).
         """
         finer = {} if self.table.detail is None else self.table.detail.finer
-        held = [self.table.domain[name] for name in sorted(names) if name not in finer]
-        return say.cut_text([(one.name, len(one.cuts) + 1) for one in held if one.cuts])
+        fixed = [self.table.domain[name] for name in sorted(names) if name not in finer]
+        return say.cut_text([(one.name, len(one.cuts) + 1) for one in fixed if one.cuts])
 
-    def _evidence(self, one: Verdict, side: Side, where: Any, own_p: bool = False) -> PairEvidence:
-        p = side.statistic.p if own_p else one.p
+    def _evidence(self, one: Verdict, link: Side, where: Any, own_p: bool = False) -> PairEvidence:
+        p = link.statistic.p if own_p else one.p
         return self.evidence.of(
-            one.pair, side, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
+            one.pair, link, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
             method=one.method,
         )  # fmt: skip
 
@@ -369,11 +366,3 @@ def _gate_mask(
             domain.index(name)
     allowed = {*lists[0]} - {*lists[1]}
     return np.array([name in allowed for name in domain.names], dtype=np.bool_)
-
-
-def _settings(fdr: float, effect: float) -> dict[str, Any]:
-    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
-        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
-    check_effect(effect)
-    # Sorted, as files keep them.
-    return {"effect": float(effect), "fdr": float(fdr)}

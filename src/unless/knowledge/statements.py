@@ -360,24 +360,23 @@ class Statements(Sequence[Statement]):
         from unless.inference.frames import columns_to_frame
 
         rows = [
-            _row(one, side, evidence)
+            _row(one, where, evidence)
             for one in self.statements
-            for side, evidence in zip(("linked", "elsewhere"), one.evidence, strict=False)
+            for where, evidence in zip(("linked", "elsewhere"), one.evidence, strict=False)
         ]
-        return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
+        return columns_to_frame({name: [row[n] for row in rows] for n, name in enumerate(_COLUMNS)}, backend)
 
     def lines(self, at_most: int | None = None) -> list[str]:
         """Return the findings, as many as wanted, then what is determined, and counts of the other pairs."""
+        after = [text for text in (self._rest(), self.note) if text]
         if self.target is not None:
-            after = [text for text in (self._rest(), self.note) if text]
             return [*target_lines(self, self.target, at_most), *after]
-        told = [one for one in self.findings if one.kind != "determined"]
-        lines = [f"{one.sentence}." for one in told[:at_most]]
-        if at_most is not None and len(told) > at_most:
-            lines.append(f"... and {len(told) - at_most:,} more.")
+        links = [one for one in self.findings if one.kind != "determined"]
+        lines = [f"{one.sentence}." for one in links[:at_most]]
+        if at_most is not None and len(links) > at_most:
+            lines.append(f"... and {len(links) - at_most:,} more.")
         lines += [f"{one.sentence}." for one in self.of_kind("determined")]
-        rest = self._rest()
-        return [*lines, *([rest] if rest else []), *([self.note] if self.note else [])]
+        return [*lines, *after]
 
     def _rest(self) -> str:
         counts = self.counts()
@@ -408,29 +407,16 @@ class Statements(Sequence[Statement]):
         return f"<Statements: {len(self)}>"
 
 
+_FIGURES = ("statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit", "more_rows")
 _COLUMNS = (
-    "a", "b", "kind", "is_finding", "confidence", "where", "rows", "statistic", "df", "p", "q", "information",
-    "cramers_v", "cramers_v_limit", "more_rows", "support", "sentence",
+    "a", "b", "kind", "is_finding", "confidence", "where", "rows", *_FIGURES, "support", "sentence",
 )  # fmt: skip
 
 
-def _row(one: Statement, side: str, evidence: PairEvidence) -> dict[str, Any]:
-    return {
-        "a": one.pair[0],
-        "b": one.pair[1],
-        "kind": one.kind,
-        "is_finding": one.is_finding,
-        "confidence": one.confidence,
-        "where": side if one.gate else "everywhere",
-        "rows": evidence.n_rows,
-        "statistic": evidence.statistic,
-        "df": evidence.df,
-        "p": evidence.p,
-        "q": evidence.q,
-        "information": evidence.information,
-        "cramers_v": evidence.cramers_v,
-        "cramers_v_limit": evidence.cramers_v_limit,
-        "more_rows": evidence.more_rows,
-        "support": one.support,
-        "sentence": one.sentence,
-    }
+def _row(one: Statement, where: str, evidence: PairEvidence) -> tuple[Any, ...]:
+    figures = (getattr(evidence, name) for name in _FIGURES)
+    where = where if one.gate else "everywhere"
+    return (
+        *one.pair, one.kind, one.is_finding, one.confidence, where, evidence.n_rows, *figures, one.support,
+        one.sentence,
+    )  # fmt: skip

@@ -40,7 +40,7 @@ class Picture:
     """Names, where they stand, how strong each link is (0 to 1), its kind, and which variables switch it."""
 
     labels: list[str]
-    places: npt.NDArray[np.float64]
+    middles: npt.NDArray[np.float64]
     widths: dict[Pair, float]
     gates: dict[Pair, list[int]] = field(default_factory=dict)
     kinds: dict[Pair, str] = field(default_factory=dict)
@@ -112,16 +112,16 @@ def plot_evidence(learned: Any, data: object = None, *, ax: Any = None) -> Any:
     pyplot = _pyplot()
     shown = _subject(learned, data).statements[:MOST_STATEMENTS]
     tests = [
-        (one, side, evidence)
+        (one, where, evidence)
         for one in shown
-        for side, evidence in zip(("", "elsewhere"), one.evidence, strict=False)
+        for where, evidence in zip(("", "elsewhere"), one.evidence, strict=False)
     ]
     axes = pyplot.subplots(figsize=(7, 1 + 0.3 * len(tests)))[1] if ax is None else ax
     for place, (one, _, evidence) in enumerate(tests):
         colour = COLOURS[one.kind]
         axes.plot([evidence.cramers_v, evidence.cramers_v_limit], [place, place], color=colour, alpha=0.5)
         axes.plot(evidence.cramers_v, place, MARKS.get(one.kind, "o"), color=colour, mfc=_fill(one.kind))
-    axes.set_yticks(range(len(tests)), [_label(one, side) for one, side, _ in tests], parse_math=False)
+    axes.set_yticks(range(len(tests)), [_label(one, where) for one, where, _ in tests], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("Cramér's V, and its upper limit")
@@ -206,9 +206,9 @@ def _title(context: Mapping[str, object] | None) -> str:
     return ", ".join(f"{visible(name)} = {visible(str(label))}" for name, label in (context or {}).items())
 
 
-def _label(one: Statement, side: str) -> str:
+def _label(one: Statement, where: str) -> str:
     pair = " – ".join(visible(name)[: layout.MOST_LETTERS] for name in one.pair)
-    return f"{pair}, {side}" if side and one.gate else pair
+    return f"{pair}, {where}" if where and one.gate else pair
 
 
 def _pyplot() -> Any:
@@ -223,7 +223,7 @@ def _pyplot() -> Any:
 
 def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
     """Draw the links by their kinds and by what they say here; what is drawn first lies below."""
-    places = picture.places
+    middles = picture.middles
     for pair, strength in sorted(picture.widths.items()):
         state = states.get(pair, "fixed")
         if state == "fixed":
@@ -234,10 +234,10 @@ def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
         colour = COLOURS[kind] if there else GONE
         width = 1.2 + 5 * min(1.0, strength) if there else 1.2
         axes.plot(
-            places[[a, b], 0], places[[a, b], 1], color=colour, lw=width, ls=DASHES[state],
+            middles[[a, b], 0], middles[[a, b], 1], color=colour, lw=width, ls=DASHES[state],
             solid_capstyle="round", zorder=1,
         )  # fmt: skip
-        middle = places[[a, b]].mean(axis=0)
+        middle = middles[[a, b]].mean(axis=0)
         if kind in MARKS:
             axes.plot(
                 *middle,
@@ -249,9 +249,9 @@ def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
             )
         for switch in picture.gates.get(pair, []):
             arrow = {"arrowstyle": "-|>", "ls": ":", "color": colour, "shrinkB": 5, "lw": 1.1}
-            axes.annotate("", xy=middle, xytext=places[switch], arrowprops=arrow, zorder=2)
+            axes.annotate("", xy=middle, xytext=middles[switch], arrowprops=arrow, zorder=2)
     box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": INK}
-    for label, (x, y) in zip(picture.labels, places.tolist(), strict=True):
+    for label, (x, y) in zip(picture.labels, middles.tolist(), strict=True):
         # A dollar sign in a name is no formula.
         axes.text(x, y, label, ha="center", va="center", bbox=box, color=INK, zorder=4, parse_math=False)
     axes.margins(0.15)
