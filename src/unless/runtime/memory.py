@@ -176,6 +176,15 @@ def show_memory(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TiB"
 
 
+def check_need(need: int, limit: int, work: str) -> None:
+    """Refuse work, named by the beginning of a sentence, that would need more memory than is allowed."""
+    if need > limit:
+        raise TooLarge(
+            f"{work} would need about {show_memory(need)}, more than the {show_memory(limit)} allowed; "
+            "choose fewer columns or raise max_memory=."
+        )
+
+
 def check_columns(n_columns: int, n_chosen: int, limit: int) -> None:
     """Refuse a table that is too wide, before anything is allocated for its columns."""
     need = n_columns * BYTES_PER_COLUMN
