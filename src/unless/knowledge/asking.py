@@ -22,6 +22,7 @@ from unless.knowledge.evidence import (
     StrataCounter,
     StratifiedTables,
     information,
+    plain_fields,
     rounded,
     tables_to_dicts,
 )
@@ -54,12 +55,7 @@ class OddsRatio:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; an infinite ratio is null."""
-        return {
-            "value": rounded(self.value),
-            "low": rounded(self.low),
-            "high": rounded(self.high),
-            "levels": [list(one) for one in self.levels],
-        }
+        return {**plain_fields(self, "value", "low", "high"), "levels": [list(one) for one in self.levels]}
 
     def _repr_html_(self) -> str:
         rows = [
@@ -108,14 +104,11 @@ class Evidence:
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
-        plain = {
-            name: rounded(getattr(self, name))
-            for name in (
-                "answer", "n_rows", "rows_used", "statistic", "df", "p", "method", "q", "n_choices",
-                "critical_p", "information", "cramers_v", "cramers_v_limit", "effect_size", "power",
-                "more_rows", "small_expectations",
-            )
-        }  # fmt: skip
+        plain = plain_fields(
+            self, "answer", "n_rows", "rows_used", "statistic", "df", "p", "method", "q", "n_choices",
+            "critical_p", "information", "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows",
+            "small_expectations",
+        )  # fmt: skip
         plain["odds_ratio"] = self.odds_ratio and self.odds_ratio.to_dict()
         plain["given"], plain["left_out"] = list(self.given), list(self.left_out)
         if tables:
@@ -257,10 +250,8 @@ def ask(
     by = [given] if isinstance(given, str) else list(given)
     fixed = table.domain.encode(context)
     _refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
-    pair, given_columns = (
-        (table.domain.index(a), table.domain.index(b)),
-        [table.domain.index(one) for one in by],
-    )
+    index = table.domain.index
+    pair, given_columns = (index(a), index(b)), [index(one) for one in by]
     table = drawn_alike(table, pair)
     inside = observed(table, fixed)
     counted = StrataCounter(table).count(*pair, given_columns, inside)
@@ -302,15 +293,9 @@ def _refuse_repeats(names: list[str]) -> None:
 def _table_lines(table: list[list[int]], pair: tuple[str, str], domain: Domain) -> list[str]:
     """Write a table with the levels that occur, numbers to the right."""
     cells = _cells(table, pair, domain)
-    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
-        "  "
-        + "  ".join(
-            [
-                line[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
+        "  " + "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
         for line in cells
     ]
 

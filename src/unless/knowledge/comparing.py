@@ -12,7 +12,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.knowledge import sentences as say
-from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect, rounded
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect, plain_fields
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.gates import Side
 from unless.structures.labelled import Region, spoken
@@ -73,10 +73,7 @@ class PairChange:
             "pair": list(self.pair),
             "where": None if self.where is None else list(self.where),
             "given": list(self.given),
-            **{
-                name: rounded(getattr(self, name))
-                for name in ("statistic", "df", "p", "q", "limit", "more_rows")
-            },
+            **plain_fields(self, "statistic", "df", "p", "q", "limit", "more_rows"),
             "first": self.first and self.first.to_dict(tables),
             "second": self.second and self.second.to_dict(tables),
             "sentence": self.sentence,
@@ -144,16 +141,14 @@ class Comparison:
         settled = [one for one in rest if one.df and one.more_rows is None]
         wanting = [one.more_rows for one in rest if one.more_rows is not None]
         n_constant = len(rest) - len(settled) - len(wanting)
-        parts = [
-            *([f"{len(settled):,} differ by {effect} in V at most"] if settled else []),
-            *(
-                [f"{len(wanting):,} need more rows to tell (about {max(wanting):,} more for all)"]
-                if wanting
-                else []
-            ),
-            *([f"{n_constant:,} cannot be compared, for a column does not vary"] if n_constant else []),
-        ]
-        return [f"No difference is shown for {len(rest):,} pairs: {'; '.join(parts)}."]
+        need = f"need more rows to tell (about {max(wanting, default=0):,} more for all)"
+        parts = (
+            (len(settled), f"differ by {effect} in V at most"),
+            (len(wanting), need),
+            (n_constant, "cannot be compared, for a column does not vary"),
+        )
+        text = "; ".join(f"{n:,} {words}" for n, words in parts if n)
+        return [f"No difference is shown for {len(rest):,} pairs: {text}."]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -64,6 +64,11 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.10g}") if math.isfinite(value) else None
 
 
+def plain_fields(result: object, *names: str) -> dict[str, Any]:
+    """Return some fields of a result as plain values, numbers rounded."""
+    return {name: rounded(getattr(result, name)) for name in names}
+
+
 @dataclass(frozen=True)
 class Contrast:
     """The share of one level at two levels of the other column, the same mix of strata for both.
@@ -83,15 +88,7 @@ class Contrast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "column": self.column,
-            "level": self.level,
-            "other": self.other,
-            "at_high": self.at_high,
-            "high": rounded(self.high),
-            "at_low": self.at_low,
-            "low": rounded(self.low),
-        }
+        return plain_fields(self, "column", "level", "other", "at_high", "high", "at_low", "low")
 
     def _repr_html_(self) -> str:
         rows = [(self.at_high, f"{100 * self.high:.1f} %"), (self.at_low, f"{100 * self.low:.1f} %")]
@@ -195,13 +192,10 @@ class PairEvidence:
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
-        plain: dict[str, Any] = {
-            name: rounded(getattr(self, name))
-            for name in (
-                "n_rows", "statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit",
-                "more_rows", "method",
-            )
-        }  # fmt: skip
+        plain = plain_fields(
+            self, "n_rows", "statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit",
+            "more_rows", "method",
+        )  # fmt: skip
         plain["where"] = [region.to_dict() for region in self.where]
         plain["contrast"] = self.contrast and self.contrast.to_dict()
         if self.trend is not None:
@@ -392,10 +386,7 @@ def _compared(tables: Integers) -> npt.NDArray[np.float64] | None:
     both = (rows > 0).all(axis=1)
     if not both.any() or rows[both].sum(axis=0).min() < LEAST_ROWS:
         return None
-    tables, rows = tables[both].astype(np.float64), rows[both].astype(np.float64)
-    weights = rows.sum(axis=1)
-    shares = (tables / rows[:, None, :] * weights[:, None, None]).sum(axis=0) / weights.sum()
-    return np.asarray(shares)
+    return standardised_shares(tables)
 
 
 def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:

@@ -91,7 +91,7 @@ def explain(
         referee = Referee(table, apart(determined, table.n_variables), may_gate, functions, bar)
         # The calendar links parts of one date, whatever the rows.
         dates = _dates(table.domain)
-        calendar = {pair for places in dates.values() for pair in permutations(places, 2)}
+        calendar = {pair for columns in dates.values() for pair in permutations(columns, 2)}
         verdicts = referee.judge(calendar)
     writer = _StatementWriter(table, referee, EvidenceBuilder(table, effect), fdr, effect)
     news = [one for one in determined if (one.source, one.column) not in calendar]
@@ -172,30 +172,29 @@ class _StatementWriter:
         ]
 
     def _claim(self, one: Verdict) -> Statement:
-        pair = self._names(one)
-        gate = None if one.account is None else say.Gate.of(self.table.domain, one.account.clauses)
-        given = self._given(one)
-        n_rows = self.n_rows
-        if one.account is None or gate is None:
+        """Say that a pair is linked, everywhere or where its gate says."""
+        pair, given, n_rows = self._names(one), self._given(one), self.n_rows
+        # Sums of weights round to a little above 1.
+        confidence = one.confidence * one.gate_confidence
+        if one.account is None:
             evidence = self._evidence(one, one.side, ())
             v_alone, p_alone = marginal_test(self.referee, one.pair)
             once = p_alone >= ABSENT and v_alone < one.side.v / 2
             sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
             sentence = self._missing_together(one) or sentence + self._cut(given)
-            return self._statement(one, pair, None, (evidence,), sentence, given)
+            return self._statement(one, one.kind, (evidence,), sentence, given, min(1.0, confidence))
+        gate = say.Gate.of(self.table.domain, one.account.clauses)
         sides = (
             self._evidence(one, one.account.inside, gate.linked),
             self._evidence(one, one.account.outside, gate.unlinked, own_p=True),
         )
         given = [name for name in given if name not in gate.names]
-        confidence = one.confidence * one.gate_confidence
-        sentence = say.gated_sentence(
-            one.kind, pair, gate, sides, given, confidence, self.table.domain, n_rows
-        )
+        domain = self.table.domain
+        sentence = say.gated_sentence(one.kind, pair, gate, sides, given, confidence, domain, n_rows)
         if one.kind != "gated":
             sentence = self._missing_together(one) or sentence
         sentence += self._cut([*given, *gate.names])
-        return self._statement(one, pair, gate, sides, sentence, given)
+        return self._statement(one, one.kind, sides, sentence, given, min(1.0, confidence), gate)
 
     def _missing_together(self, one: Verdict) -> str:
         """Say of a pair that only its missing values go together that they do; else nothing."""
@@ -231,13 +230,18 @@ class _StatementWriter:
         )  # fmt: skip
 
     def _statement(
-        self, one: Verdict, pair: Any, gate: say.Gate | None, sides: Any, sentence: str, given: Iterable[str]
+        self,
+        one: Verdict,
+        kind: Kind,
+        sides: tuple[PairEvidence, ...],
+        sentence: str,
+        given: list[str],
+        confidence: float | None = None,
+        gate: say.Gate | None = None,
     ) -> Statement:
-        # Sums of weights round to a little above 1.
-        confidence = min(1.0, one.confidence * one.gate_confidence)
         return Statement(
-            kind=one.kind, pair=pair, gate=gate, given=tuple(given), confidence=confidence, evidence=sides,
-            n_rows=self.n_rows, sentence=sentence, is_finding=True,
+            kind=kind, pair=self._names(one), gate=gate, given=tuple(given), confidence=confidence,
+            evidence=sides, n_rows=self.n_rows, sentence=sentence, is_finding=confidence is not None,
         )  # fmt: skip
 
     def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:
@@ -262,10 +266,7 @@ class _StatementWriter:
             sentence = say.unproposed_sentence(pair, evidence, given)
         else:
             sentence = say.open_sentence(pair, evidence, given)
-        return Statement(
-            kind=kind, pair=pair, gate=None, given=tuple(given), confidence=None, evidence=(evidence,),
-            n_rows=self.n_rows, sentence=sentence,
-        )  # fmt: skip
+        return self._statement(one, kind, (evidence,), sentence, given)
 
     def of_determined(self, determined: Iterable[Determined]) -> list[Statement]:
         """Say which columns others determine; of a copy once."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from unless.data.domain import Domain
 from unless.data.showing import MOST_ROWS, html_table
-from unless.knowledge.evidence import Contrast, PairEvidence, furthest_apart, rounded
+from unless.knowledge.evidence import Contrast, PairEvidence, furthest_apart, plain_fields, rounded
 from unless.knowledge.sentences import (
     Gate,
     chance,
@@ -109,17 +109,12 @@ class Statement:
             "pair": list(self.pair),
             "gate": self.gate and self.gate.to_dict(),
             "given": list(self.given),
-            "confidence": rounded(self.confidence),
-            "is_finding": self.is_finding,
-            "sentence": self.sentence,
-            "source": self.source,
-            "n_broken": self.n_broken,
-            "bound": rounded(self.bound),
-            "more_rows": self.more_rows,
-            "support": rounded(self.support),
-            "n_rows": self.n_rows,
+            **plain_fields(
+                self, "confidence", "is_finding", "sentence", "source", "n_broken", "bound", "more_rows",
+                "support", "n_rows",
+            ),
             "evidence": [side.to_dict(tables) for side in self.evidence],
-        }
+        }  # fmt: skip
 
     def __str__(self) -> str:
         return self.sentence

@@ -58,15 +58,9 @@ def _digest(text: str) -> str:
 def render(page: Page) -> str:
     """Write the whole page; the same page gives the same bytes."""
     library, own, style = asset("cytoscape.min.js"), script(), asset("page.css")
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src {_digest(library)} {_digest(own)}",
-            f"style-src {_digest(style)}",
-            "img-src data: blob:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    policy = (
+        f"default-src 'none'; script-src {_digest(library)} {_digest(own)}; style-src {_digest(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     body = "\n".join(part(page) for part in (findings, explorer, what_if, table))
     # cytoscape looks for a style element of this name before it makes its own, which the policy forbids.

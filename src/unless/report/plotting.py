@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.data.domain import Domain
 from unless.data.showing import visible
 from unless.errors import MissingExtra, SettingError
 from unless.inference.model import LogLinearModel
@@ -46,12 +47,6 @@ class Picture:
     kinds: dict[Pair, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Subject:
-    data: Dataset
-    statements: Statements
-
-
 def plot_links(
     learned: Any, data: object = None, *, context: Mapping[str, object] | None = None, ax: Any = None
 ) -> Any:
@@ -71,10 +66,10 @@ def plot_links(
     'Dept = B'
     """
     pyplot = _pyplot()
-    subject = _subject(learned, data)
-    picture = _picture(subject)
+    table, statements = _findings_of(learned, data)
+    picture = _picture(table.domain, statements)
     # What is refused leaves no empty figure behind.
-    here = _here(subject, context)
+    here = _here(table, statements, context)
     axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
     draw(axes, picture, here)
     axes.set_title(_title(context))
@@ -84,8 +79,8 @@ def plot_links(
 def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = None) -> Any:
     """Draw what the findings say at each level of a variable, side by side on one layout."""
     pyplot = _pyplot()
-    subject = _subject(learned, data)
-    levels = subject.data.domain[by].levels
+    table, statements = _findings_of(learned, data)
+    levels = table.domain[by].levels
     if len(levels) > MOST_PANELS:
         raise SettingError(
             f"{by!r} has {len(levels):,} levels, more than {MOST_PANELS} pictures; merge some."
@@ -94,13 +89,13 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
         columns = min(3, len(levels))
         shape = -(-len(levels) // columns), columns
         axes = pyplot.subplots(*shape, figsize=(4.2 * columns, 3 * shape[0]), squeeze=False)[1]
-    picture, flat = _picture(subject), np.asarray(axes).ravel()
+    picture, flat = _picture(table.domain, statements), np.asarray(axes).ravel()
     if len(flat) < len(levels):
         raise SettingError(f"{by!r} has {len(levels)} levels; give as many axes.")
     for level, one in zip(levels, flat, strict=False):
         context = {by: level}
-        seen = subject.data.rows[:, subject.data.domain.index(by)] == subject.data.domain[by].code(level)
-        draw(one, picture, _here(subject, context) if seen.any() else {})
+        seen = table.rows[:, table.domain.index(by)] == table.domain[by].code(level)
+        draw(one, picture, _here(table, statements, context) if seen.any() else {})
         one.set_title(_title(context) if seen.any() else f"{_title(context)}: no rows")
     for spare in flat[len(levels) :]:
         spare.set_axis_off()
@@ -110,7 +105,7 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
 def plot_evidence(learned: Any, data: object = None, *, ax: Any = None) -> Any:
     """Draw how strong each pair is: Cramér's V of each test, and the largest V not ruled out, by kind."""
     pyplot = _pyplot()
-    shown = _subject(learned, data).statements[:MOST_STATEMENTS]
+    shown = _findings_of(learned, data)[1][:MOST_STATEMENTS]
     tests = [
         (one, where, evidence)
         for one in shown
@@ -155,30 +150,30 @@ def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
     return axes
 
 
-def _subject(learned: Any, data: object) -> _Subject:
+def _findings_of(learned: Any, data: object) -> tuple[Dataset, Statements]:
     """Take an estimator with what it remembers, or a structure with a table."""
     structure = getattr(learned, "structure_", learned)
     if data is None:
         if not hasattr(learned, "data_"):
             raise SettingError("Give the table as well: a structure keeps no rows.")
-        return _Subject(read_rows(as_structure(structure).domain, learned.data_), learned.statements_)
+        return read_rows(as_structure(structure).domain, learned.data_), learned.statements_
     table = read_rows(as_structure(structure).domain, data)
-    return _Subject(table, explain(structure, table))
+    return table, explain(structure, table)
 
 
-def _picture(subject: _Subject) -> Picture:
+def _picture(domain: Domain, statements: Statements) -> Picture:
     widths, gates, kinds = {}, {}, {}
-    for one in subject.statements.findings:
-        pair = _ends(subject, one)
+    for one in statements.findings:
+        pair = _ends(domain, one)
         # Of what is determined there is no test.
         widths[pair] = one.evidence[0].cramers_v if one.evidence else 0.3
-        gates[pair] = [subject.data.domain.index(name) for name in one.gate.names] if one.gate else []
+        gates[pair] = list(map(domain.index, one.gate.names)) if one.gate else []
         kinds[pair] = str(one.kind)
-    return _placed(subject.data.names, widths, gates, kinds)
+    return _placed(domain.names, widths, gates, kinds)
 
 
-def _ends(subject: _Subject, one: Statement) -> Pair:
-    a, b = sorted(subject.data.domain.index(name) for name in one.pair)
+def _ends(domain: Domain, one: Statement) -> Pair:
+    a, b = sorted(map(domain.index, one.pair))
     return a, b
 
 
@@ -193,13 +188,13 @@ def _placed(
     return Picture(labels, layout.positions(len(labels), list(widths), boxes), widths, gates, kinds)
 
 
-def _here(subject: _Subject, context: Mapping[str, object] | None) -> dict[Pair, State]:
+def _here(table: Dataset, statements: Statements, context: Mapping[str, object] | None) -> dict[Pair, State]:
     """Return what each finding says in a context; refuse one that no row shows."""
-    held = subject.data.domain.encode(context)
-    if not agreeing(subject.data.rows, held).any():
-        raise SettingError(f"No row has {subject.data.domain.decode(held)}; choose a context the data shows.")
-    labels = dict(subject.data.domain.decode(held))
-    return {_ends(subject, one): one.state_in(labels) for one in subject.statements.findings}
+    codes = table.domain.encode(context)
+    labels = table.domain.decode(codes)
+    if not agreeing(table.rows, codes).any():
+        raise SettingError(f"No row has {labels}; choose a context the data shows.")
+    return {_ends(table.domain, one): one.state_in(dict(labels)) for one in statements.findings}
 
 
 def _title(context: Mapping[str, object] | None) -> str:
