@@ -178,14 +178,14 @@ def compare_tables(
     Parameters
     ----------
     first, second
-        Datasets, or whatever `unless.read` reads. Columns that only one of them has are left out, and told;
-        levels are the same where their labels are.
+        Datasets, or whatever `unless.read` reads. Columns that only one of them has are left out, with a
+        note; levels are the same where their labels are.
     names
         What the tables are called in sentences.
     fdr
         The share of the differences said that may be false, however the tests depend on each other.
     effect
-        A difference of Cramer's V worth seeing: of pairs without a difference the rows are told that would
+        A difference of Cramer's V worth seeing: of pairs without a difference it is said how many rows would
         rule it out.
 
     Examples
@@ -200,7 +200,7 @@ def compare_tables(
         raise SettingError(f"names={names!r} calls both tables the same; give two names.")
     given = isinstance(second, Dataset) and not isinstance(first, Dataset)
     tables = [_read(second if given else first)]
-    # Numbers of both are cut at the same places.
+    # Numbers of both are cut at the same values.
     tables.append(_read(first if given else second, tables[0].domain))
     drawn = [_as_drawn_alike(table) for table in tables]
     tables = [table for table, _ in drawn]
@@ -254,8 +254,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     """
     settings = _settings(fdr, effect)
     table = _read(data)
-    place = table.index(by)
-    if len(np.unique(table.rows[:, place])) < 2:
+    if len(np.unique(table.rows[:, table.index(by)])) < 2:
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
     ordered, note = _as_drawn_alike(table.select(sorted(table.names)))
     found = find_differences(ordered, by, fdr=fdr, effect=effect)
@@ -320,7 +319,7 @@ class _ChangeWriter:
             (a, b), link, [index(name) for name in one.given], where=(self._region(labels),),
             p=link.statistic.p, q=1.0, with_tables=True,
         )  # fmt: skip
-        # The column that tells two tables apart is none of theirs.
+        # The column that names the two tables is none of theirs.
         return replace(evidence, where=()) if self.are_tables else evidence
 
 
@@ -335,13 +334,13 @@ def _read(source: object, beside: Domain | None = None) -> Dataset:
 def _stacked(tables: Sequence[Dataset], group: str, names: tuple[str, str]) -> Dataset:
     """Put tables of the same columns below each other, with a column that names them."""
     variables, columns = [], []
-    for place, name in enumerate(tables[0].names):
+    for position, name in enumerate(tables[0].names):
         sides = [table.domain[name] for table in tables]
         levels = _united(*(one.levels for one in sides))
         number = {label: code for code, label in enumerate(levels)}
         coded = [np.array([number[label] for label in one.levels]) for one in sides]
         parts = zip(coded, tables, strict=True)
-        columns.append(np.concatenate([codes[table.rows[:, place]] for codes, table in parts]))
+        columns.append(np.concatenate([codes[table.rows[:, position]] for codes, table in parts]))
         kinds = {one.kind for one in sides}
         same = sides[0] if len({(one.levels, one.cuts) for one in sides}) == 1 else Variable(name, levels)
         kind = kinds.pop() if len(kinds) == 1 else "text"

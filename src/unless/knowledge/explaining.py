@@ -28,7 +28,7 @@ SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
 ASSOCIATED = 0.05
-# Fewer rows missing together, or known together, tell nothing.
+# Fewer rows missing together, or known together, are too few for a test.
 LEAST_MISSING = 20
 # A pair that is not linked shows no p below this.
 ABSENT = 0.05
@@ -46,7 +46,7 @@ def explain(
     max_memory: int | str | None = None,
     show_progress: bool | None = None,
 ) -> Statements:
-    """Say of each pair whether it is linked, where, how surely, and why; or that it cannot be told.
+    """Say of each pair whether it is linked, where, how surely, and why; or that the data cannot decide.
 
     The structure (CanonicalModel, Graph, FeatureSet, LabelledGraph, LogLinearModel) proposes pairs: those
     that it links in any row. Whatever proposed them, they are tested in the same way: see
@@ -157,16 +157,16 @@ class _StatementWriter:
         """
         doubt = sum(1 - one.confidence for one in links)
         gated = [one for one in links if one.kind == "gated"]
-        kept = set()
+        sure = set()
         for one in sorted(gated, key=lambda one: (-one.confidence * one.gate_confidence, one.pair)):
             doubt += one.confidence * (1 - one.gate_confidence)
             local = 1 - one.confidence * one.gate_confidence
             if doubt > self.fdr * len(links) or local > min(1.0, LOCAL * self.fdr):
                 break
-            kept.add(one.pair)
+            sure.add(one.pair)
         return [
             replace(one, kind="partly", gate_confidence=1.0)
-            if one.kind == "gated" and one.pair not in kept
+            if one.kind == "gated" and one.pair not in sure
             else one
             for one in links
         ]
@@ -245,7 +245,7 @@ class _StatementWriter:
         )  # fmt: skip
 
     def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:
-        """Say that a pair goes together through others, is not linked, or cannot be told."""
+        """Say that a pair goes together through others, is not linked, or that it is open."""
         pair, given = self._names(one), self._given(one)
         side = one.side
         v_alone, p_alone = marginal_test(self.referee, one.pair)
@@ -330,10 +330,10 @@ def _nothing_to_say(data: Dataset) -> str:
 def _dates(domain: Domain) -> dict[str, list[int]]:
     """Return the columns that are parts of one date, by that date, where they are several."""
     parts: dict[str, list[int]] = {}
-    for place, name in enumerate(domain.names):
+    for column, name in enumerate(domain.names):
         if (date := date_of(name)) is not None:
-            parts.setdefault(date, []).append(place)
-    return {date: places for date, places in parts.items() if len(places) > 1}
+            parts.setdefault(date, []).append(column)
+    return {date: columns for date, columns in parts.items() if len(columns) > 1}
 
 
 def _note(data: Dataset) -> str:

@@ -134,7 +134,7 @@ class _StatementReader:
 
     @classmethod
     def of(cls, record: KeptStatements, domain: Domain) -> "_StatementReader":
-        """Find the arrays of the sizes that the words tell."""
+        """Find the arrays, of the sizes that follow from the words."""
         sides = [evidence for one in record.wire.statements for evidence in one.evidence]
         n_cells = sum(evidence.n_cells for evidence in sides)
         n_codes = sum(evidence.n_strata * len(evidence.table_given) for evidence in sides)
@@ -181,7 +181,7 @@ class _StatementReader:
         self.n_read += 1
         n_rows, df, more_rows = numbers
         tables = self._tables(wire, pair)
-        places = self.domain.index(pair[0]), self.domain.index(pair[1])
+        positions = self.domain.index(pair[0]), self.domain.index(pair[1])
         return PairEvidence(
             where=read_regions(self.domain, wire.where),
             n_rows=n_rows,
@@ -192,7 +192,7 @@ class _StatementReader:
             table_given=tuple(wire.table_given),
             tables=tables,
             strata=self._labels(wire),
-            trend=Trend.of(self.domain, places, tables),
+            trend=Trend.of(self.domain, positions, tables),
             design_effect=wire.design_effect,
             **dict(zip(FIGURES, figures, strict=False)),
         )

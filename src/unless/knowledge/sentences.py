@@ -124,7 +124,7 @@ def gated_sentence(
 
 
 def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, n_rows: int) -> str:
-    """Say that one column tells another."""
+    """Say that one column determines another."""
     broken = f" ({n_broken:,} of {n_rows:,} rows break it)" if n_broken else ""
     nearly = "nearly " if n_broken else ""
     if is_copy:

@@ -52,7 +52,7 @@ class Statement:
     evidence
         One test, or one on each side of the gate, the linked side first.
     source, n_broken
-        Of "determined": the column that tells the other, and how many rows break it.
+        Of "determined": the column that determines the other, and how many rows break it.
     """
 
     kind: Kind
@@ -189,7 +189,7 @@ class Listed(tuple[Any, ...]):
 
 
 def by_strength(statements: tuple[Statement, ...], target: str) -> tuple[Statement, ...]:
-    """Order what is said of a column: what tells all of it, findings by strength, then the rest."""
+    """Order what is said of a column: what determines it, findings by strength, then the rest."""
     ordered = sorted(enumerate(statements), key=lambda one: (_rank(one[1], target), one[0]))
     return tuple(statement for _, statement in ordered)
 
@@ -205,7 +205,7 @@ def _rank(statement: Statement, target: str) -> tuple[int, float]:
     if not statement.is_finding:
         return 3, 0.0
     if statement.kind == "determined":
-        # A column that tells all of the target comes first; one of which the target tells all says less.
+        # A column that determines the target comes first; one that the target determines says less.
         return (0 if statement.source != target else 2), 0.0
     return 1, -round(strength(statement), 9)
 
@@ -220,10 +220,10 @@ class Direction(NamedTuple):
         one = self.contrast
         where = f"Where {self.where}, " if self.where else ""
         # "age is 45 or more is more common" cannot be read.
-        told = f"{name_text(one.column)} = {one.level if one.column in one.cut else name_text(one.level)}"
+        level = f"{name_text(one.column)} = {one.level if one.column in one.cut else name_text(one.level)}"
         low = one.at_low if one.other in one.cut else name_text(one.at_low)
         return (
-            f"{where}{told} is more common when {level_text(one, one.other, one.at_high)}: "
+            f"{where}{level} is more common when {level_text(one, one.other, one.at_high)}: "
             f"{percent(one.high)} against {percent(one.low)} when {low}"
         )
 

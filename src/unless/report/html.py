@@ -115,7 +115,7 @@ def findings(page: Page) -> str:
     """List what was found as sentences, then what is determined, then what is no finding."""
     said = list(enumerate(page.statements))
     found = [one for one in said if one[1]["is_finding"]]
-    told = [one for one in found if one[1]["kind"] != "determined"]
+    links = [one for one in found if one[1]["kind"] != "determined"]
     determined = [one for one in found if one[1]["kind"] == "determined"]
     associated = [one for one in said if one[1]["kind"] == "associated"]
     none = "" if found else f"<p>{shown(page.statement_note or 'There are no findings.')}</p>"
@@ -123,8 +123,8 @@ def findings(page: Page) -> str:
     return (
         '<section id="found" aria-labelledby="found-title">'
         f'<h2 id="found-title">What was found{_number(len(found))}</h2>\n'
-        f"{_listed(told, 'finding')}{none}"
-        f"{_block('determined', 'Determined columns', determined)}"
+        f"{_listed(links, 'finding')}{none}"
+        f"{_determined(determined)}"
         f"{_associated(associated, page.counts['associated'])}{_others(page)}{note}</section>"
     )
 
@@ -146,12 +146,12 @@ def _listed(statements: list[tuple[int, dict[str, Any]]], noun: str) -> str:
     return (f"<ol>{first}</ol>" if first else "") + folded
 
 
-def _block(block: str, title: str, statements: list[tuple[int, dict[str, Any]]]) -> str:
+def _determined(statements: list[tuple[int, dict[str, Any]]]) -> str:
     if not statements:
         return ""
     return (
-        f'<section id="{block}" aria-labelledby="{block}-title">'
-        f'<h3 id="{block}-title">{title}{_number(len(statements))}</h3>'
+        '<section id="determined" aria-labelledby="determined-title">'
+        f'<h3 id="determined-title">Determined columns{_number(len(statements))}</h3>'
         f"{_listed(statements, 'column')}</section>"
     )
 

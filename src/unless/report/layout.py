@@ -50,7 +50,7 @@ def _spread(linked: list[int], edges: Sequence[tuple[int, int]]) -> Floats:
     graph.add_edges_from(edges)
     lengths = dict(networkx.all_pairs_shortest_path_length(graph))
     longest = max(max(row.values()) for row in lengths.values())
-    # Parts without a link between them stand next to each other, not worlds apart.
+    # Parts without a link between them stand next to each other, not far away.
     distances = {one: {other: lengths[one].get(other, longest + 1.5) for other in linked} for one in linked}
     start = networkx.circular_layout(graph)
     placed = networkx.kamada_kawai_layout(graph, dist=distances, pos=start)

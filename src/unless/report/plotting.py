@@ -112,10 +112,12 @@ def plot_evidence(learned: Any, data: object = None, *, ax: Any = None) -> Any:
         for where, evidence in zip(("", "elsewhere"), one.evidence, strict=False)
     ]
     axes = pyplot.subplots(figsize=(7, 1 + 0.3 * len(tests)))[1] if ax is None else ax
-    for place, (one, _, evidence) in enumerate(tests):
+    for position, (one, _, evidence) in enumerate(tests):
         colour = COLOURS[one.kind]
-        axes.plot([evidence.cramers_v, evidence.cramers_v_limit], [place, place], color=colour, alpha=0.5)
-        axes.plot(evidence.cramers_v, place, MARKS.get(one.kind, "o"), color=colour, mfc=_fill(one.kind))
+        axes.plot(
+            [evidence.cramers_v, evidence.cramers_v_limit], [position, position], color=colour, alpha=0.5
+        )
+        axes.plot(evidence.cramers_v, position, MARKS.get(one.kind, "o"), color=colour, mfc=_fill(one.kind))
     axes.set_yticks(range(len(tests)), [_label(one, where) for one, where, _ in tests], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(-0.02, 1.02)
@@ -139,8 +141,8 @@ def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
     index = network.domain.index
     for feature, weight in zip(network.features, np.abs(network.weights).tolist(), strict=True):
         ends = sorted(index(name) for name in feature.scope)
-        for place, a in enumerate(ends):
-            for b in ends[place + 1 :]:
+        for position, a in enumerate(ends):
+            for b in ends[position + 1 :]:
                 strongest[a, b] = max(strongest.get((a, b), 0.0), min(weight, 10.0))
     linked = {pair: weight for pair, weight in strongest.items() if weight}
     top = max(linked.values(), default=1.0)

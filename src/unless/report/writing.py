@@ -238,13 +238,13 @@ def _survey(data: Dataset, source: Provenance, statements: Statements, disclosur
     if not any(note.startswith(SURVEY) for note in source.notes or ()):
         return ""
     n_rows = disclosure.shown(statements[0].n_rows if statements else data.n_rows) or 0
-    kept = disclosure.shown(data.n_rows) or 0
+    n_saved = disclosure.shown(data.n_rows) or 0
     first = f"{count(n_rows, 'row')} of a survey and {count(data.n_variables, 'column')} were looked at"
-    if kept == n_rows and not any(note.startswith(SURVEY[0]) for note in source.notes or ()):
+    if n_saved == n_rows and not any(note.startswith(SURVEY[0]) for note in source.notes or ()):
         return f"{first}."
-    if kept == n_rows:
+    if n_saved == n_rows:
         return f"{first}; numbers of rows are those of the table, and percentages are weighted."
-    alike = f"{kept:,} rows drawn alike, which tell as much"
+    alike = f"{n_saved:,} rows drawn alike, which tell as much"
     return f"{first}; numbers of rows under a chosen context are of {alike}."
 
 
@@ -253,8 +253,8 @@ def _about(
 ) -> list[tuple[str, str]]:
     size = f"{count(disclosure.shown(data.n_rows) or 0, 'row')}, {count(data.n_variables, 'column')}"
     if statements and _survey(data, source, statements, disclosure):
-        n_rows, kept = disclosure.shown(statements[0].n_rows) or 0, disclosure.shown(data.n_rows) or 0
-        alike = "" if kept == n_rows else f" (kept as {kept:,} drawn alike)"
+        n_rows, n_saved = disclosure.shown(statements[0].n_rows) or 0, disclosure.shown(data.n_rows) or 0
+        alike = "" if n_saved == n_rows else f" (kept as {n_saved:,} drawn alike)"
         size = f"{count(n_rows, 'row')} of a survey{alike}, {count(data.n_variables, 'column')}"
     about = [("Table", size if disclosure.min_cell else f"{size}, {count(data.n_distinct, 'different row')}")]
     if data.constant_names:
