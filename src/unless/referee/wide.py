@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unless.data.design import whole_numbers
+from unless.data.dataset import whole_numbers
 from unless.independence.sparse import SparseTest, independence_within_strata
 from unless.independence.statistics import Statistic
 from unless.referee.gates import Side, side_of

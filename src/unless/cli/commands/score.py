@@ -64,7 +64,7 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
     from unless.cli.reading import read_like, say_notes, with_database
     from unless.cli.wording import count
     from unless.formats.catalogue import read_model
-    from unless.inference.completing import incomplete_rows
+    from unless.inference.tables import incomplete_rows
 
     files = with_database(files, options, required=True)
     measure = _measure(options, by_variable)

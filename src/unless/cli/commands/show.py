@@ -166,7 +166,7 @@ def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], con
     from unless.cli.display import say
     from unless.cli.telling import LEGEND, context_text, say_statements, say_states
     from unless.cli.wording import count, of, visible
-    from unless.data.drawing import SURVEY
+    from unless.data.survey import SURVEY
 
     part, whole = rows
     if context:
