@@ -14,7 +14,8 @@ from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.power import rows_needed
-from unless.independence.tests import Answer, PearsonTest, check_effect, check_rate
+from unless.independence.statistics import check_effect, check_rate
+from unless.independence.tests import Answer, PearsonTest
 from unless.inference.tables import read_rows
 from unless.knowledge.evidence import (
     MOST_ROWS_ASKED,

@@ -14,7 +14,7 @@ from unless.independence.design_effects import drawn_alike
 from unless.knowledge import sentences as say
 from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect, plain_fields
 from unless.referee.differences import Change, Difference, find_differences
-from unless.referee.gates import Side
+from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region, quote_label
 from unless.structures.pairs import Edge
 
@@ -226,7 +226,7 @@ def compare_tables(
     found = find_differences(stacked, group, fdr=fdr, effect=effect)
     writer = _ChangeWriter(stacked, group, effect, are_tables=True)
     sides = tuple(zip(names, (one.n_rows for one in tables), strict=True))
-    return Comparison(tuple(map(writer.of, found.found)), sides, (*notes, *found.notes), settings)
+    return Comparison(tuple(map(writer.of, found.pairs)), sides, (*notes, *found.notes), settings)
 
 
 def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 0.2) -> Comparison:
@@ -262,7 +262,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     names = [f"{quote_label(by)} = {quote_label(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
     notes = (note, *found.notes) if note else found.notes
-    return Comparison(tuple(map(writer.of, found.found)), sides, notes, {**settings, "by": by})
+    return Comparison(tuple(map(writer.of, found.pairs)), sides, notes, {**settings, "by": by})
 
 
 def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:
@@ -312,7 +312,7 @@ class _ChangeWriter:
     def _region(self, labels: Sequence[str]) -> Region:
         return Region.of(self.data.domain, {self.group: labels})
 
-    def _evidence(self, one: Difference, link: Side, labels: Sequence[str]) -> PairEvidence:
+    def _evidence(self, one: Difference, link: LinkEstimate, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
         a, b = (index(name) for name in one.pair)
         evidence = self.evidence.of(
