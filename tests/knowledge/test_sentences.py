@@ -33,14 +33,14 @@ SHARES = Contrast("Income", "high", "Region", "north", 0.62, "south", 0.4321)
 SIDES = (evidence(contrast=SHARES), evidence(v=0.02, limit=0.0489, n_rows=600))
 
 
-def gated(write, clauses, given=(), sides=SIDES):
+def gated(kind, clauses, given=(), sides=SIDES):
     gate = Gate.of(DOMAIN, clauses)
-    return write(PAIR, gate, sides, given, 0.934, DOMAIN, 1000)
+    return say.gated_sentence(kind, PAIR, gate, sides, given, 0.934, DOMAIN, 1000)
 
 
 def where(clauses):
     """Return how a gate is worded, without figures."""
-    return gated(say.gated_sentence, clauses).removeprefix("Income and Region are linked ").partition(" (")[0]
+    return gated("gated", clauses).removeprefix("Income and Region are linked ").partition(" (")[0]
 
 
 def test_a_link():
@@ -85,8 +85,8 @@ def test_a_sentence_is_as_sure_as_its_confidence(confidence, words):
     told = [
         say.linked_sentence(PAIR, evidence(), [], confidence, 400, once=False),
         *(
-            write(PAIR, gate, SIDES, [], confidence, DOMAIN, 1000)
-            for write in (say.gated_sentence, say.differs_sentence, say.partly_sentence)
+            say.gated_sentence(kind, PAIR, gate, SIDES, [], confidence, DOMAIN, 1000)
+            for kind in ("gated", "differs", "partly")
         ),
     ]
     assert {one.startswith(f"Income and Region {words}") for one in told} == {True}
@@ -110,7 +110,7 @@ def test_columns_cut_alike_are_named_together():
 
 
 def test_a_gate_and_both_of_its_sides():
-    assert gated(say.gated_sentence, [(1, (0,))], ["Age"]) == (
+    assert gated("gated", [(1, (0,))], ["Age"]) == (
         "Income and Region are linked only when Sex = Female, given Age (Income = high: 62 % where "
         "Region = north against 43 % where south; V = .14; elsewhere V at most .05; 400 of 1,000 rows; "
         "confidence .93)"
@@ -118,7 +118,7 @@ def test_a_gate_and_both_of_its_sides():
 
 
 def test_exceptions_are_worded_as_exceptions():
-    assert gated(say.gated_sentence, [(2, (0, 1, 2, 4, 5))], sides=(evidence(), SIDES[1])) == (
+    assert gated("gated", [(2, (0, 1, 2, 4, 5))], sides=(evidence(), SIDES[1])) == (
         "Income and Region are linked everywhere but where Job = other (V = .14; there V at most .05; "
         "400 of 1,000 rows; confidence .93)"
     )
@@ -158,11 +158,11 @@ def test_no_gate_is_negated_twice():
 
 def test_a_link_that_differs():
     stronger = (evidence(v=0.4, n_rows=300), evidence(v=0.1, n_rows=700))
-    assert gated(say.differs_sentence, [(1, (0,))], ["Age"], stronger) == (
+    assert gated("differs", [(1, (0,))], ["Age"], stronger) == (
         "Income and Region are linked, more strongly when Sex = Female than elsewhere, given Age (V = .40; "
         "elsewhere V = .10; 300 of 1,000 rows; confidence .93)"
     )
-    assert gated(say.differs_sentence, [(1, (0,))], (), stronger[::-1]) == (
+    assert gated("differs", [(1, (0,))], (), stronger[::-1]) == (
         "Income and Region are linked, in another way when Sex = Female than elsewhere (V = .10; "
         "elsewhere V = .40; 700 of 1,000 rows; confidence .93)"
     )
@@ -170,7 +170,7 @@ def test_a_link_that_differs():
 
 def test_a_link_that_is_settled_on_one_side():
     sides = (evidence(n_rows=300), evidence(limit=0.123, n_rows=700))
-    assert gated(say.partly_sentence, [(2, (0, 1, 2, 4, 5))], ["Age"], sides) == (
+    assert gated("partly", [(2, (0, 1, 2, 4, 5))], ["Age"], sides) == (
         "Income and Region are linked when Job is not other, given Age (V = .14; elsewhere not settled: "
         "V at most .12; 300 of 1,000 rows; confidence .93)"
     )

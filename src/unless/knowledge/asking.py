@@ -23,6 +23,7 @@ from unless.knowledge.evidence import (
     StrataCounter,
     StratifiedTables,
     information,
+    plain_fields,
     rounded,
     tables_to_dicts,
 )
@@ -55,12 +56,7 @@ class OddsRatio:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; an infinite ratio is null."""
-        return {
-            "value": rounded(self.value),
-            "low": rounded(self.low),
-            "high": rounded(self.high),
-            "levels": [list(one) for one in self.levels],
-        }
+        return {**plain_fields(self, "value", "low", "high"), "levels": [list(one) for one in self.levels]}
 
     def _repr_html_(self) -> str:
         rows = [
@@ -109,14 +105,11 @@ class Evidence:
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
-        plain = {
-            name: rounded(getattr(self, name))
-            for name in (
-                "answer", "n_rows", "rows_used", "statistic", "df", "p", "method", "q", "n_choices",
-                "critical_p", "information", "cramers_v", "cramers_v_limit", "effect_size", "power",
-                "more_rows", "small_expectations",
-            )
-        }  # fmt: skip
+        plain = plain_fields(
+            self, "answer", "n_rows", "rows_used", "statistic", "df", "p", "method", "q", "n_choices",
+            "critical_p", "information", "cramers_v", "cramers_v_limit", "effect_size", "power", "more_rows",
+            "small_expectations",
+        )  # fmt: skip
         plain["odds_ratio"] = self.odds_ratio and self.odds_ratio.to_dict()
         plain["given"], plain["left_out"] = list(self.given), list(self.left_out)
         if tables:
@@ -257,20 +250,20 @@ def ask(
     if not isinstance(given, Iterable):
         raise SettingError(f"given={given!r} is no list of names; give one, or () for none.")
     by = [given] if isinstance(given, str) else list(given)
-    held = table.domain.encode(context)
-    _refuse_repeats([a, b, *by, *(table.names[place] for place in held)])
-    pair, given_places = (
-        (table.domain.index(a), table.domain.index(b)),
-        [table.domain.index(one) for one in by],
-    )
+    fixed = table.domain.encode(context)
+    _refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
+    index = table.domain.index
+    pair, given_columns = (index(a), index(b)), [index(one) for one in by]
     table = drawn_alike(table, pair)
-    inside = observed(table, held)
-    counted = StrataCounter(table).count(*pair, given_places, inside)
-    separated, share = _drawn(structure, table, pair, [*by, *(table.names[place] for place in held)], held)
+    inside = observed(table, fixed)
+    counted = StrataCounter(table).count(*pair, given_columns, inside)
+    separated, share = _drawn(
+        structure, table, pair, [*by, *(table.names[column] for column in fixed)], fixed
+    )
     return Asked(
         pair=(a, b),
-        given=tuple(table.names[one] for one in sorted(given_places)),
-        context=table.domain.decode(held),
+        given=tuple(table.names[one] for one in sorted(given_columns)),
+        context=table.domain.decode(fixed),
         data=evidence_of(counted, pair, table.domain, alpha, effect),
         separated=separated,
         share=share,
@@ -280,10 +273,10 @@ def ask(
 
 
 def _drawn(
-    structure: Any, table: Dataset, pair: tuple[int, int], given: Sequence[str], held: Mapping[int, int]
+    structure: Any, table: Dataset, pair: tuple[int, int], given: Sequence[str], fixed: Mapping[int, int]
 ) -> tuple[bool | None, float | None]:
     """Ask the graph of the links that are drawn in most rows of a context."""
-    shares = link_shares(structure, table, held)
+    shares = link_shares(structure, table, fixed)
     if not len(shares):
         return None, None
     graph = Graph(table.domain, pair_names(table.domain, np.flatnonzero(shares >= DRAWN)))
@@ -302,15 +295,9 @@ def _refuse_repeats(names: list[str]) -> None:
 def _table_lines(table: list[list[int]], pair: tuple[str, str], domain: Domain) -> list[str]:
     """Write a table with the levels that occur, numbers to the right."""
     cells = _cells(table, pair, domain)
-    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
-        "  "
-        + "  ".join(
-            [
-                line[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
+        "  " + "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
         for line in cells
     ]
 

@@ -11,9 +11,8 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.statistics import check_effect
 from unless.knowledge import sentences as say
-from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, rounded
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect, plain_fields
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region, quote_label
@@ -74,10 +73,7 @@ class PairChange:
             "pair": list(self.pair),
             "where": None if self.where is None else list(self.where),
             "given": list(self.given),
-            **{
-                name: rounded(getattr(self, name))
-                for name in ("statistic", "df", "p", "q", "limit", "more_rows")
-            },
+            **plain_fields(self, "statistic", "df", "p", "q", "limit", "more_rows"),
             "first": self.first and self.first.to_dict(tables),
             "second": self.second and self.second.to_dict(tables),
             "sentence": self.sentence,
@@ -144,17 +140,15 @@ class Comparison:
         effect = say.decimal(self.settings.get("effect", 0.0))
         settled = [one for one in rest if one.df and one.more_rows is None]
         wanting = [one.more_rows for one in rest if one.more_rows is not None]
-        untold = len(rest) - len(settled) - len(wanting)
-        parts = [
-            *([f"{len(settled):,} differ by {effect} in V at most"] if settled else []),
-            *(
-                [f"{len(wanting):,} need more rows to tell (about {max(wanting):,} more for all)"]
-                if wanting
-                else []
-            ),
-            *([f"{untold:,} cannot be compared, for a column does not vary"] if untold else []),
-        ]
-        return [f"No difference is shown for {len(rest):,} pairs: {'; '.join(parts)}."]
+        n_constant = len(rest) - len(settled) - len(wanting)
+        need = f"need more rows to tell (about {max(wanting, default=0):,} more for all)"
+        parts = (
+            (len(settled), f"differ by {effect} in V at most"),
+            (len(wanting), need),
+            (n_constant, "cannot be compared, for a column does not vary"),
+        )
+        text = "; ".join(f"{n:,} {words}" for n, words in parts if n)
+        return [f"No difference is shown for {len(rest):,} pairs: {text}."]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -184,14 +178,14 @@ def compare_tables(
     Parameters
     ----------
     first, second
-        Datasets, or whatever `unless.read` reads. Columns that only one of them has are left out, and told;
-        levels are the same where their labels are.
+        Datasets, or whatever `unless.read` reads. Columns that only one of them has are left out, with a
+        note; levels are the same where their labels are.
     names
         What the tables are called in sentences.
     fdr
         The share of the differences said that may be false, however the tests depend on each other.
     effect
-        A difference of Cramer's V worth seeing: of pairs without a difference the rows are told that would
+        A difference of Cramer's V worth seeing: of pairs without a difference it is said how many rows would
         rule it out.
 
     Examples
@@ -206,7 +200,7 @@ def compare_tables(
         raise SettingError(f"names={names!r} calls both tables the same; give two names.")
     given = isinstance(second, Dataset) and not isinstance(first, Dataset)
     tables = [_read(second if given else first)]
-    # Numbers of both are cut at the same places.
+    # Numbers of both are cut at the same values.
     tables.append(_read(first if given else second, tables[0].domain))
     drawn = [_as_drawn_alike(table) for table in tables]
     tables = [table for table, _ in drawn]
@@ -230,7 +224,7 @@ def compare_tables(
         group += "_"
     stacked = _stacked([table.select(shared) for table in tables], group, names)
     found = find_differences(stacked, group, fdr=fdr, effect=effect)
-    writer = _Writer(stacked, group, effect, are_tables=True)
+    writer = _ChangeWriter(stacked, group, effect, are_tables=True)
     sides = tuple(zip(names, (one.n_rows for one in tables), strict=True))
     return Comparison(tuple(map(writer.of, found.pairs)), sides, (*notes, *found.notes), settings)
 
@@ -260,12 +254,11 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     """
     settings = _settings(fdr, effect)
     table = _read(data)
-    place = table.index(by)
-    if len(np.unique(table.rows[:, place])) < 2:
+    if len(np.unique(table.rows[:, table.index(by)])) < 2:
         raise SettingError(f"Column {by!r} makes one group; name a column with two or more.")
     ordered, note = _as_drawn_alike(table.select(sorted(table.names)))
     found = find_differences(ordered, by, fdr=fdr, effect=effect)
-    writer = _Writer(ordered, by, effect)
+    writer = _ChangeWriter(ordered, by, effect)
     names = [f"{quote_label(by)} = {quote_label(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
     notes = (note, *found.notes) if note else found.notes
@@ -284,7 +277,7 @@ def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:
     )
 
 
-class _Writer:
+class _ChangeWriter:
     """Turns differences into what is said, with the evidence of both sides."""
 
     def __init__(self, data: Dataset, group: str, effect: float, are_tables: bool = False) -> None:
@@ -319,14 +312,14 @@ class _Writer:
     def _region(self, labels: Sequence[str]) -> Region:
         return Region.of(self.data.domain, {self.group: labels})
 
-    def _evidence(self, one: Difference, side: LinkEstimate, labels: Sequence[str]) -> PairEvidence:
+    def _evidence(self, one: Difference, link: LinkEstimate, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
         a, b = (index(name) for name in one.pair)
         evidence = self.evidence.of(
-            (a, b), side, [index(name) for name in one.given], where=(self._region(labels),),
-            p=side.statistic.p, q=1.0, with_tables=True,
+            (a, b), link, [index(name) for name in one.given], where=(self._region(labels),),
+            p=link.statistic.p, q=1.0, with_tables=True,
         )  # fmt: skip
-        # The column that tells two tables apart is none of theirs.
+        # The column that names the two tables is none of theirs.
         return replace(evidence, where=()) if self.are_tables else evidence
 
 
@@ -341,13 +334,13 @@ def _read(source: object, beside: Domain | None = None) -> Dataset:
 def _stacked(tables: Sequence[Dataset], group: str, names: tuple[str, str]) -> Dataset:
     """Put tables of the same columns below each other, with a column that names them."""
     variables, columns = [], []
-    for place, name in enumerate(tables[0].names):
+    for position, name in enumerate(tables[0].names):
         sides = [table.domain[name] for table in tables]
         levels = _united(*(one.levels for one in sides))
         number = {label: code for code, label in enumerate(levels)}
         coded = [np.array([number[label] for label in one.levels]) for one in sides]
         parts = zip(coded, tables, strict=True)
-        columns.append(np.concatenate([codes[table.rows[:, place]] for codes, table in parts]))
+        columns.append(np.concatenate([codes[table.rows[:, position]] for codes, table in parts]))
         kinds = {one.kind for one in sides}
         same = sides[0] if len({(one.levels, one.cuts) for one in sides}) == 1 else Variable(name, levels)
         kind = kinds.pop() if len(kinds) == 1 else "text"
@@ -369,7 +362,5 @@ def _united(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _settings(fdr: float, effect: float) -> dict[str, Any]:
-    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
-        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
-    check_effect(effect)
+    check_fdr_and_effect(fdr, effect)
     return {"fdr": float(fdr), "effect": float(effect), "correction": CORRECTION}

@@ -19,8 +19,8 @@ from unless.counting.reference import MAX_BYTES
 from unless.data.dataset import Counts, Dataset, unknown_levels
 from unless.data.domain import MISSING_LABELS, Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
-from unless.errors import TooLarge
-from unless.independence.statistics import likelihood_ratio_statistic
+from unless.errors import SettingError, TooLarge
+from unless.independence.statistics import check_effect, likelihood_ratio_statistic
 from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region
 
@@ -28,11 +28,11 @@ Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 # Fewer rows with a level are too few to say a percentage of.
 LEAST_ROWS = 10
-# Levels that are compared, the most frequent; and the least difference of shares that is worth a word.
+# Levels that are compared, the most frequent; and the least difference of shares that is mentioned.
 MOST_CONTRASTED, LEAST_GAP = 12, 0.01
 # Shares of all strata, and of those that show both levels, may differ by this.
 SAME_MIX = 0.03
-# The least tau that is worth a word, and the standard error of tau by chance times the root of the rows.
+# The least tau that is mentioned, and the standard error of tau by chance times the root of the rows.
 LEAST_TAU, CHANCE_TAU = 0.1, 2 / 3
 # What ranks begin with.
 RANKS_BEGIN = ("1st", "first", "first class", "1st class")
@@ -49,11 +49,23 @@ _DENSE = 16
 NO_TABLES: Integers = np.zeros((0, 0, 0), dtype=np.int64)
 
 
+def check_fdr_and_effect(fdr: float, effect: float) -> None:
+    """Refuse a share of false findings outside (0, 1], and an effect that is no positive number."""
+    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
+        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
+    check_effect(effect)
+
+
 def rounded(value: Any) -> Any:
     """Round a number to ten digits, which all machines agree on; what is not finite becomes None."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.10g}") if math.isfinite(value) else None
+
+
+def plain_fields(result: object, *names: str) -> dict[str, Any]:
+    """Return some fields of a result as plain values, numbers rounded."""
+    return {name: rounded(getattr(result, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -75,15 +87,7 @@ class Contrast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "column": self.column,
-            "level": self.level,
-            "other": self.other,
-            "at_high": self.at_high,
-            "high": rounded(self.high),
-            "at_low": self.at_low,
-            "low": rounded(self.low),
-        }
+        return plain_fields(self, "column", "level", "other", "at_high", "high", "at_low", "low")
 
     def _repr_html_(self) -> str:
         rows = [(self.at_high, f"{100 * self.high:.1f} %"), (self.at_low, f"{100 * self.low:.1f} %")]
@@ -162,7 +166,7 @@ class PairEvidence:
     another). `p` is corrected for the choice of the gate, `q` over all pairs of the table. `information` is
     in bits a row and `cramers_v` without what chance alone gives; `cramers_v_limit` is the largest V that is
     not ruled out (95 %). `tables` count the pair in the strata of `table_given`, as many of the columns given
-    as the rows bear: to look at, and for the contrast and the trend.
+    as there are rows for: to look at, and for the contrast and the trend.
     """
 
     where: tuple[Region, ...]
@@ -182,18 +186,15 @@ class PairEvidence:
     tables: Integers = field(default_factory=lambda: NO_TABLES, repr=False, compare=False)
     strata: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
     trend: Trend | None = None
-    # How many rows of a survey tell as much of the pair as one that is drawn alike; None for plain rows.
+    # How many rows of a survey are as informative of the pair as one drawn alike; None for plain rows.
     design_effect: float | None = None
 
     def to_dict(self, tables: bool = True) -> dict[str, Any]:
         """Return plain values; `tables=False` leaves the tables out."""
-        plain: dict[str, Any] = {
-            name: rounded(getattr(self, name))
-            for name in (
-                "n_rows", "statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit",
-                "more_rows", "method",
-            )
-        }  # fmt: skip
+        plain = plain_fields(
+            self, "n_rows", "statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit",
+            "more_rows", "method",
+        )  # fmt: skip
         plain["where"] = [region.to_dict() for region in self.where]
         plain["contrast"] = self.contrast and self.contrast.to_dict()
         if self.trend is not None:
@@ -320,33 +321,33 @@ def furthest_apart(
 
     Tables are stratum x level of the first x level of the second. Shares are those that pictures show, where
     strata that show both levels say the same; or, if they need not be, those of such strata. None where no
-    difference is worth a word.
+    difference is large enough.
     """
     shares = standardised_shares(by_stratum)
     if shares is None:
         return None
     totals = by_stratum.sum(axis=(0, 1))
-    places = [k for k in np.argsort(-totals, kind="stable")[:MOST_CONTRASTED].tolist() if totals[k]]
+    frequent = [k for k in np.argsort(-totals, kind="stable")[:MOST_CONTRASTED].tolist() if totals[k]]
     best: tuple[float, int, int, int, float, float] | None = None
-    for one, two in combinations(sorted(places), 2):
+    for one, two in combinations(sorted(frequent), 2):
         compared = _compared(by_stratum[:, :, [one, two]])
         if compared is None:
             continue
-        for told in range(len(shares)) if level is None else (level,):
-            left, right = float(shares[told, one]), float(shares[told, two])
+        for shown_level in range(len(shares)) if level is None else (level,):
+            left, right = float(shares[shown_level, one]), float(shares[shown_level, two])
             if not as_pictured:
-                left, right = compared[told].tolist()
-            elif np.abs(compared[told] - (left, right)).max() > SAME_MIX:
+                left, right = compared[shown_level].tolist()
+            elif np.abs(compared[shown_level] - (left, right)).max() > SAME_MIX:
                 continue
             high, low = ((one, left), (two, right)) if left >= right else ((two, right), (one, left))
             gap = round(high[1] - low[1], 12)
             if best is None or gap > best[0]:
-                best = gap, told, high[0], low[0], high[1], low[1]
+                best = gap, shown_level, high[0], low[0], high[1], low[1]
     if best is None or best[0] < LEAST_GAP:
         return None
-    _, told, high_at, low_at, high_share, low_share = best
+    _, shown_level, high_at, low_at, high_share, low_share = best
     return Contrast(
-        first.name, first.levels[told], second.name,
+        first.name, first.levels[shown_level], second.name,
         second.levels[high_at], high_share, second.levels[low_at], low_share, cut_names(first, second),
     )  # fmt: skip
 
@@ -384,17 +385,14 @@ def _compared(tables: Integers) -> npt.NDArray[np.float64] | None:
     both = (rows > 0).all(axis=1)
     if not both.any() or rows[both].sum(axis=0).min() < LEAST_ROWS:
         return None
-    tables, rows = tables[both].astype(np.float64), rows[both].astype(np.float64)
-    weights = rows.sum(axis=1)
-    shares = (tables / rows[:, None, :] * weights[:, None, None]).sum(axis=0) / weights.sum()
-    return np.asarray(shares)
+    return standardised_shares(tables)
 
 
 def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:
     """Return shares of levels of the first column at each level of the second, for the same mix of strata.
 
     The mix is that of the strata in which at least two levels of the second column are seen; a level that
-    some of them miss is told by those that have it.
+    some of them miss is measured in those that have it.
     """
     by_second = tables.sum(axis=1)
     useful = (by_second > 0).sum(axis=1) >= 2

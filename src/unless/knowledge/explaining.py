@@ -11,10 +11,9 @@ from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import MISSING_LABELS, Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
-from unless.independence.statistics import check_effect
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
-from unless.knowledge.evidence import EvidenceBuilder, PairEvidence
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.counted import Determined, determined_pairs, find_determined
 from unless.referee.regressions import LinkEstimate
@@ -28,7 +27,7 @@ SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
 ASSOCIATED = 0.05
-# Fewer rows missing together, or known together, tell nothing.
+# Fewer rows missing together, or known together, are too few for a test.
 LEAST_MISSING = 20
 # A pair that is not linked shows no p below this.
 ABSENT = 0.05
@@ -46,7 +45,7 @@ def explain(
     max_memory: int | str | None = None,
     show_progress: bool | None = None,
 ) -> Statements:
-    """Say of each pair whether it is linked, where, how surely, and why; or that it cannot be told.
+    """Say of each pair whether it is linked, where, how surely, and why; or that the data cannot decide.
 
     The structure (CanonicalModel, Graph, FeatureSet, LabelledGraph, LogLinearModel) proposes pairs: those
     that it links in any row. Whatever proposed them, they are tested in the same way: see
@@ -71,7 +70,9 @@ def explain(
     >>> [(one.kind, one.pair) for one in found.findings]
     [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender')), ('linked', ('Admit', 'Dept'))]
     """
-    settings = _settings(fdr, effect)
+    check_fdr_and_effect(fdr, effect)
+    # Sorted, as files keep them.
+    settings = {"effect": float(effect), "fdr": float(fdr)}
     domain = as_structure(structure).domain
     # By name: the order of the columns decides nothing, not even the rounding.
     table = read_rows(domain, data, show_progress).select(sorted(domain.names))
@@ -89,11 +90,11 @@ def explain(
         referee = Referee(table, determined_pairs(determined, table.n_variables), may_gate, functions, bar)
         # The calendar links parts of one date, whatever the rows.
         dates = _dates(table.domain)
-        calendar = {pair for places in dates.values() for pair in permutations(places, 2)}
+        calendar = {pair for columns in dates.values() for pair in permutations(columns, 2)}
         verdicts = referee.judge(calendar)
-    writer = _Writer(table, referee, EvidenceBuilder(table, effect), fdr, effect)
-    told = [one for one in determined if (one.source, one.column) not in calendar]
-    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(told)]
+    writer = _StatementWriter(table, referee, EvidenceBuilder(table, effect), fdr, effect)
+    news = [one for one in determined if (one.source, one.column) not in calendar]
+    said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(news)]
     made = Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
     return made if target is None else made.about_column(target)
 
@@ -120,7 +121,7 @@ def _proposed(structure: Any, table: Dataset, max_memory: int | str | None) -> A
 
 
 @dataclass
-class _Writer:
+class _StatementWriter:
     """Turns verdicts on positions into statements on names."""
 
     table: Dataset
@@ -155,49 +156,44 @@ class _Writer:
         """
         doubt = sum(1 - one.confidence for one in links)
         gated = [one for one in links if one.kind == "gated"]
-        kept = set()
+        sure = set()
         for one in sorted(gated, key=lambda one: (-one.confidence * one.gate_confidence, one.pair)):
             doubt += one.confidence * (1 - one.gate_confidence)
             local = 1 - one.confidence * one.gate_confidence
             if doubt > self.fdr * len(links) or local > min(1.0, LOCAL * self.fdr):
                 break
-            kept.add(one.pair)
+            sure.add(one.pair)
         return [
             replace(one, kind="partly", gate_confidence=1.0)
-            if one.kind == "gated" and one.pair not in kept
+            if one.kind == "gated" and one.pair not in sure
             else one
             for one in links
         ]
 
     def _claim(self, one: PairVerdict) -> Statement:
-        pair = self._names(one)
-        gate = None if one.account is None else say.Gate.of(self.table.domain, one.account.clauses)
-        given = self._given(one)
-        n_rows = self.n_rows
-        if one.account is None or gate is None:
+        """Say that a pair is linked, everywhere or where its gate says."""
+        pair, given, n_rows = self._names(one), self._given(one), self.n_rows
+        # Sums of weights round to a little above 1.
+        confidence = one.confidence * one.gate_confidence
+        if one.account is None:
             evidence = self._evidence(one, one.link, ())
             v_alone, p_alone = marginal_test(self.referee, one.pair)
             once = p_alone >= ABSENT and v_alone < one.link.v / 2
             sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
             sentence = self._missing_together(one) or sentence + self._cut(given)
-            return self._statement(one, pair, None, (evidence,), sentence, given)
+            return self._statement(one, one.kind, (evidence,), sentence, given, min(1.0, confidence))
+        gate = say.Gate.of(self.table.domain, one.account.clauses)
         sides = (
             self._evidence(one, one.account.inside, gate.linked),
             self._evidence(one, one.account.outside, gate.unlinked, own_p=True),
         )
         given = [name for name in given if name not in gate.names]
-        write = {
-            "gated": say.gated_sentence,
-            "differs": say.differs_sentence,
-            "partly": say.partly_sentence,
-        }[one.kind]
-        sentence = write(
-            pair, gate, sides, given, one.confidence * one.gate_confidence, self.table.domain, n_rows
-        )
+        domain = self.table.domain
+        sentence = say.gated_sentence(one.kind, pair, gate, sides, given, confidence, domain, n_rows)
         if one.kind != "gated":
             sentence = self._missing_together(one) or sentence
         sentence += self._cut([*given, *gate.names])
-        return self._statement(one, pair, gate, sides, sentence, given)
+        return self._statement(one, one.kind, sides, sentence, given, min(1.0, confidence), gate)
 
     def _missing_together(self, one: PairVerdict) -> str:
         """Say of a pair that only its missing values go together that they do; else nothing."""
@@ -222,49 +218,48 @@ class _Writer:
         Numbers that were cut are held fixed by finer groups where the table has them (`Detail.finer`).
         """
         finer = {} if self.table.detail is None else self.table.detail.finer
-        held = [self.table.domain[name] for name in sorted(names) if name not in finer]
-        return say.cut_text([(one.name, len(one.cuts) + 1) for one in held if one.cuts])
+        fixed = [self.table.domain[name] for name in sorted(names) if name not in finer]
+        return say.cut_text([(one.name, len(one.cuts) + 1) for one in fixed if one.cuts])
 
     def _evidence(
-        self, one: PairVerdict, side: LinkEstimate, where: Any, own_p: bool = False
+        self, one: PairVerdict, link: LinkEstimate, where: Any, own_p: bool = False
     ) -> PairEvidence:
-        p = side.statistic.p if own_p else one.p
+        p = link.statistic.p if own_p else one.p
         return self.evidence.of(
-            one.pair, side, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
+            one.pair, link, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
             method=one.method,
         )  # fmt: skip
 
     def _statement(
         self,
         one: PairVerdict,
-        pair: Any,
-        gate: say.Gate | None,
-        sides: Any,
+        kind: Kind,
+        sides: tuple[PairEvidence, ...],
         sentence: str,
-        given: Iterable[str],
+        given: list[str],
+        confidence: float | None = None,
+        gate: say.Gate | None = None,
     ) -> Statement:
-        # Sums of weights round to a little above 1.
-        confidence = min(1.0, one.confidence * one.gate_confidence)
         return Statement(
-            kind=one.kind, pair=pair, gate=gate, given=tuple(given), confidence=confidence, evidence=sides,
-            n_rows=self.n_rows, sentence=sentence, is_finding=True,
+            kind=kind, pair=self._names(one), gate=gate, given=tuple(given), confidence=confidence,
+            evidence=sides, n_rows=self.n_rows, sentence=sentence, is_finding=confidence is not None,
         )  # fmt: skip
 
     def _no_claim(self, one: PairVerdict, n_pairs: int, is_proposed: bool) -> Statement:
-        """Say that a pair goes together through others, is not linked, or cannot be told."""
+        """Say that a pair goes together through others, is not linked, or that it is open."""
         pair, given = self._names(one), self._given(one)
-        side = one.link
+        link = one.link
         v_alone, p_alone = marginal_test(self.referee, one.pair)
-        is_absent = one.p >= ABSENT and side.largest_v <= self.effect and bool(side.statistic.df)
+        is_absent = one.p >= ABSENT and link.largest_v <= self.effect and bool(link.statistic.df)
         kind: Kind = "unlinked" if is_absent else "open"
         if p_alone * n_pairs < ASSOCIATED:
             kind = "associated"
         evidence = self.evidence.of(
-            one.pair, side, one.given, p=one.p, q=one.q, with_tables=False, method=one.method
+            one.pair, link, one.given, p=one.p, q=one.q, with_tables=False, method=one.method
         )
         if kind == "associated":
             sentence = say.associated_sentence(
-                pair, v_alone, given, is_absent, side.largest_v, is_alone=self.table.n_variables == 2
+                pair, v_alone, given, is_absent, link.largest_v, is_alone=self.table.n_variables == 2
             )
         elif kind == "unlinked":
             sentence = say.unlinked_sentence(pair, evidence, given)
@@ -272,10 +267,7 @@ class _Writer:
             sentence = say.unproposed_sentence(pair, evidence, given)
         else:
             sentence = say.open_sentence(pair, evidence, given)
-        return Statement(
-            kind=kind, pair=pair, gate=None, given=tuple(given), confidence=None, evidence=(evidence,),
-            n_rows=self.n_rows, sentence=sentence,
-        )  # fmt: skip
+        return self._statement(one, kind, (evidence,), sentence, given)
 
     def of_determined(self, determined: Iterable[Determined]) -> list[Statement]:
         """Say which columns others determine; of a copy once."""
@@ -339,10 +331,10 @@ def _nothing_to_say(data: Dataset) -> str:
 def _dates(domain: Domain) -> dict[str, list[int]]:
     """Return the columns that are parts of one date, by that date, where they are several."""
     parts: dict[str, list[int]] = {}
-    for place, name in enumerate(domain.names):
+    for column, name in enumerate(domain.names):
         if (date := date_of(name)) is not None:
-            parts.setdefault(date, []).append(place)
-    return {date: places for date, places in parts.items() if len(places) > 1}
+            parts.setdefault(date, []).append(column)
+    return {date: columns for date, columns in parts.items() if len(columns) > 1}
 
 
 def _note(data: Dataset) -> str:
@@ -376,11 +368,3 @@ def _gate_mask(
             domain.index(name)
     allowed = {*lists[0]} - {*lists[1]}
     return np.array([name in allowed for name in domain.names], dtype=np.bool_)
-
-
-def _settings(fdr: float, effect: float) -> dict[str, Any]:
-    if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr <= 1:
-        raise SettingError(f"fdr={fdr!r} must be a number above 0, at most 1.")
-    check_effect(effect)
-    # Sorted, as files keep them.
-    return {"effect": float(effect), "fdr": float(fdr)}

@@ -4,10 +4,11 @@ Tables are kept as the cells that are not empty: a table of two columns of 200 l
 more of them are counted than there are rows.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from math import isnan, nan
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,23 +33,25 @@ Integers = npt.NDArray[np.int64]
 # The columns of statements_figures.npy and of statements_numbers.npy, one row for each test.
 FIGURES = ("statistic", "p", "q", "information", "cramers_v", "cramers_v_limit")
 NUMBERS = ("n_rows", "df", "more_rows")
-_Item = TypeVar("_Item")
 
 
 def statements_to_record(statements: Statements, *, with_tables: bool = True) -> KeptStatements:
     """Write statements with their evidence; `with_tables=False` leaves out counts of rows."""
-    domain = _sorted(statements)
-    sides = [side for one in statements for side in one.evidence]
-    cells = [_cells(side, with_tables) for side in sides]
+    domain = statements.domain or Domain(())
+    sides = [evidence for one in statements for evidence in one.evidence]
+    cells = [_cells(evidence, with_tables) for evidence in sides]
     wires = iter([_wire_evidence(*both, with_tables) for both in zip(sides, cells, strict=True)])
     wire = WireStatements(
-        [_wire_statement(one, _take(wires, len(one.evidence))) for one in statements],
+        [_wire_statement(one, list(islice(wires, len(one.evidence)))) for one in statements],
         statements.note,
         dict(statements.settings),
     )
-    strata = [_codes(side, domain) for side in sides] if with_tables else []
-    figures = [[*(getattr(side, name) for name in FIGURES), *_shares(side)] for side in sides]
-    numbers = [[side.n_rows, side.df, -1 if side.more_rows is None else side.more_rows] for side in sides]
+    strata = [_codes(evidence, domain) for evidence in sides] if with_tables else []
+    figures = [[*(getattr(evidence, name) for name in FIGURES), *_shares(evidence)] for evidence in sides]
+    numbers = [
+        [evidence.n_rows, evidence.df, -1 if evidence.more_rows is None else evidence.more_rows]
+        for evidence in sides
+    ]
     members = (
         to_npy(_joined([where for where, _ in cells]), "<i8"),
         to_npy(_joined([counts for _, counts in cells]), "<i8"),
@@ -59,12 +62,12 @@ def statements_to_record(statements: Statements, *, with_tables: bool = True) ->
     return KeptStatements(wire, dict(zip(STATEMENT_MEMBERS, members, strict=True)))
 
 
-def statements_from_record(kept: KeptStatements, domain: Domain) -> Statements:
+def statements_from_record(record: KeptStatements, domain: Domain) -> Statements:
     """Read what `statements_to_record` wrote of some variables, or say what is wrong with it."""
     by_name = domain.select(sorted(domain.names))
-    reader = _Reader.of(kept, by_name)
-    said = tuple(reader.statement(one) for one in kept.wire.statements)
-    return Statements(said, kept.wire.note, dict(kept.wire.settings), by_name)
+    reader = _StatementReader.of(record, by_name)
+    said = tuple(reader.statement(one) for one in record.wire.statements)
+    return Statements(said, record.wire.note, dict(record.wire.settings), by_name)
 
 
 def _wire_statement(one: Statement, evidence: list[WireEvidence]) -> WireStatement:
@@ -77,52 +80,46 @@ def _wire_statement(one: Statement, evidence: list[WireEvidence]) -> WireStateme
     )  # fmt: skip
 
 
-def _wire_evidence(side: PairEvidence, cells: tuple[Integers, Integers], with_tables: bool) -> WireEvidence:
-    contrast, told = None, side.contrast
-    if told is not None:
-        contrast = WireContrast(told.column, told.level, told.other, told.at_high, told.at_low)
-    n_strata = len(side.tables) if with_tables else 0
+def _wire_evidence(
+    evidence: PairEvidence, cells: tuple[Integers, Integers], with_tables: bool
+) -> WireEvidence:
+    contrast, shown = None, evidence.contrast
+    if shown is not None:
+        contrast = WireContrast(shown.column, shown.level, shown.other, shown.at_high, shown.at_low)
+    n_strata = len(evidence.tables) if with_tables else 0
     return WireEvidence(
-        wire_regions(side.where), contrast, side.method, list(side.table_given), n_strata, len(cells[0]),
-        side.design_effect,
+        wire_regions(evidence.where), contrast, evidence.method, list(evidence.table_given), n_strata,
+        len(cells[0]), evidence.design_effect,
     )  # fmt: skip
 
 
-def _cells(side: PairEvidence, with_tables: bool) -> tuple[Integers, Integers]:
-    flat = side.tables.ravel() if with_tables else np.zeros(0, dtype=np.int64)
+def _cells(evidence: PairEvidence, with_tables: bool) -> tuple[Integers, Integers]:
+    flat = evidence.tables.ravel() if with_tables else np.zeros(0, dtype=np.int64)
     where = np.flatnonzero(flat)
     return where, flat[where]
 
 
-def _codes(side: PairEvidence, domain: Domain) -> Integers:
+def _codes(evidence: PairEvidence, domain: Domain) -> Integers:
     """Write the levels that make the strata as codes, stratum by stratum."""
-    columns = [domain[name] for name in side.table_given]
+    columns = [domain[name] for name in evidence.table_given]
     codes = [
         variable.code(label)
-        for labels in side.strata
+        for labels in evidence.strata
         for variable, label in zip(columns, labels, strict=True)
     ]
     return np.array(codes, dtype=np.int64)
 
 
-def _shares(side: PairEvidence) -> tuple[float, float]:
-    return (nan, nan) if side.contrast is None else (side.contrast.high, side.contrast.low)
+def _shares(evidence: PairEvidence) -> tuple[float, float]:
+    return (nan, nan) if evidence.contrast is None else (evidence.contrast.high, evidence.contrast.low)
 
 
 def _joined(parts: Iterable[Integers]) -> Integers:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _take(items: Iterator[_Item], n: int) -> list[_Item]:
-    return [next(items) for _ in range(n)]
-
-
-def _sorted(statements: Statements) -> Domain:
-    return statements.domain or Domain(())
-
-
 @dataclass
-class _Reader:
+class _StatementReader:
     """Reads evidence one after the other: where it is in the arrays follows from what came before."""
 
     domain: Domain
@@ -136,12 +133,12 @@ class _Reader:
     n_codes: int = 0
 
     @classmethod
-    def of(cls, kept: KeptStatements, domain: Domain) -> "_Reader":
-        """Find the arrays of the sizes that the words tell."""
-        sides = [side for one in kept.wire.statements for side in one.evidence]
-        n_cells = sum(side.n_cells for side in sides)
-        n_codes = sum(side.n_strata * len(side.table_given) for side in sides)
-        members = kept.members
+    def of(cls, record: KeptStatements, domain: Domain) -> "_StatementReader":
+        """Find the arrays, of the sizes that follow from the words."""
+        sides = [evidence for one in record.wire.statements for evidence in one.evidence]
+        n_cells = sum(evidence.n_cells for evidence in sides)
+        n_codes = sum(evidence.n_strata * len(evidence.table_given) for evidence in sides)
+        members = record.members
         counts = from_npy(members, "statements_counts.npy", "<i8", (n_cells,))
         figures = from_npy(members, "statements_figures.npy", "<f8", (len(sides), len(FIGURES) + 2))
         numbers = from_npy(members, "statements_numbers.npy", "<i8", (len(sides), len(NUMBERS)))
@@ -174,7 +171,7 @@ class _Reader:
         return Statement(
             kind=cast(Any, wire.kind), pair=(a, b), gate=gate, given=tuple(wire.given),
             confidence=wire.confidence,
-            evidence=tuple(self._evidence(side, (a, b)) for side in wire.evidence), n_rows=wire.n_rows,
+            evidence=tuple(self._evidence(one, (a, b)) for one in wire.evidence), n_rows=wire.n_rows,
             sentence=wire.sentence, is_finding=wire.is_finding, source=wire.source, n_broken=wire.n_broken,
             support=wire.support,
         )  # fmt: skip
@@ -184,7 +181,7 @@ class _Reader:
         self.n_read += 1
         n_rows, df, more_rows = numbers
         tables = self._tables(wire, pair)
-        places = self.domain.index(pair[0]), self.domain.index(pair[1])
+        positions = self.domain.index(pair[0]), self.domain.index(pair[1])
         return PairEvidence(
             where=read_regions(self.domain, wire.where),
             n_rows=n_rows,
@@ -195,7 +192,7 @@ class _Reader:
             table_given=tuple(wire.table_given),
             tables=tables,
             strata=self._labels(wire),
-            trend=Trend.of(self.domain, places, tables),
+            trend=Trend.of(self.domain, positions, tables),
             design_effect=wire.design_effect,
             **dict(zip(FIGURES, figures, strict=False)),
         )

@@ -15,7 +15,7 @@ from unless.structures.pairs import Edge
 MOST_NAMED = 3
 # A side is linked more strongly where its V is larger by this factor.
 STRONGER = 1.2
-# A far side with a p below this shows something, if less than the side that is named.
+# Rows outside a gate with a p below this show something, if less than those inside.
 WEAK_P = 0.01
 # Longer names and levels are cut in sentences.
 MOST_LETTERS = 60
@@ -93,6 +93,7 @@ def cut_text(cut: Sequence[tuple[str, int]]) -> str:
 
 
 def gated_sentence(
+    kind: str,
     pair: Edge,
     gate: Gate,
     sides: tuple[PairEvidence, PairEvidence],
@@ -101,51 +102,29 @@ def gated_sentence(
     domain: Domain,
     n_rows: int,
 ) -> str:
-    """Say where a pair is linked, as "only when" or, where that is shorter, as an exception."""
-    on, off = (regions_text(side, domain) for side in (gate.linked, gate.unlinked))
-    is_short = length(gate.linked, domain) <= length(gate.unlinked, domain)
-    where = f"only when {on}" if is_short else f"everywhere but where {off}"
-    far = f"{'elsewhere' if is_short else 'there'} V at most {decimal(sides[1].cramers_v_limit)}"
-    figures = _figures(sides[0], n_rows, confidence, far)
-    return f"{_linked(pair, confidence)} {where}{_given(given)}{figures}"
+    """Say where a pair is linked, and what is known of the other rows.
 
-
-def differs_sentence(
-    pair: Edge,
-    gate: Gate,
-    sides: tuple[PairEvidence, PairEvidence],
-    given: Sequence[str],
-    confidence: float,
-    domain: Domain,
-    n_rows: int,
-) -> str:
-    """Say that a pair is linked on both sides of a gate, not equally."""
-    on = regions_text(gate.linked, domain)
-    stronger = "more strongly" if sides[0].cramers_v >= STRONGER * sides[1].cramers_v else "in another way"
-    elsewhere = f"elsewhere V = {decimal(sides[1].cramers_v)}"
-    figures = _figures(sides[0], n_rows, confidence, elsewhere)
-    return f"{_linked(pair, confidence)}, {stronger} when {on} than elsewhere{_given(given)}{figures}"
-
-
-def partly_sentence(
-    pair: Edge,
-    gate: Gate,
-    sides: tuple[PairEvidence, PairEvidence],
-    given: Sequence[str],
-    confidence: float,
-    domain: Domain,
-    n_rows: int,
-) -> str:
-    """Say where a pair is linked, and that the rest is not settled."""
-    on = regions_text(gate.linked, domain)
-    settled = "less, if at all" if sides[1].p < WEAK_P else "not settled"
-    elsewhere = f"elsewhere {settled}: V at most {decimal(sides[1].cramers_v_limit)}"
-    figures = _figures(sides[0], n_rows, confidence, elsewhere)
-    return f"{_linked(pair, confidence)} when {on}{_given(given)}{figures}"
+    Of kind "gated" it is absent there: "only when" or, where that is shorter, an exception; "differs" says
+    that both sides are linked, not equally, and "partly" that the rest is not settled.
+    """
+    inside, outside = sides
+    on, limit = regions_text(gate.linked, domain), f"V at most {decimal(outside.cramers_v_limit)}"
+    where, elsewhere = f" only when {on}", f"elsewhere {limit}"
+    if kind == "differs":
+        how = "more strongly" if inside.cramers_v >= STRONGER * outside.cramers_v else "in another way"
+        where, elsewhere = f", {how} when {on} than elsewhere", f"elsewhere V = {decimal(outside.cramers_v)}"
+    elif kind == "partly":
+        settled = "less, if at all" if outside.p < WEAK_P else "not settled"
+        where, elsewhere = f" when {on}", f"elsewhere {settled}: {limit}"
+    elif length(gate.linked, domain) > length(gate.unlinked, domain):
+        where = f" everywhere but where {regions_text(gate.unlinked, domain)}"
+        elsewhere = f"there {limit}"
+    figures = _figures(inside, n_rows, confidence, elsewhere)
+    return f"{_linked(pair, confidence)}{where}{_given(given)}{figures}"
 
 
 def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, n_rows: int) -> str:
-    """Say that one column tells another."""
+    """Say that one column determines another."""
     broken = f" ({n_broken:,} of {n_rows:,} rows break it)" if n_broken else ""
     nearly = "nearly " if n_broken else ""
     if is_copy:
@@ -226,7 +205,10 @@ def not_shown_sentence(
 
 def regions_text(regions: Sequence[Region], domain: Domain) -> str:
     """Write regions: "Class = 2nd and Sex = Male", or several of them joined by "or"."""
-    return ", or ".join(_region_text(region, domain) for region in regions)
+    return ", or ".join(
+        " and ".join(_condition_text(domain[name], labels) for name, labels in region.conditions)
+        for region in regions
+    )
 
 
 def rows_text(n_rows: int, whole: int) -> str:
@@ -308,18 +290,12 @@ def joined(said: Sequence[str]) -> str:
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
 
 
-def _figures(side: PairEvidence, n_rows: int, confidence: float, far: str = "") -> str:
-    shown = [contrast_text(side.contrast)] if side.contrast else []
-    if side.trend is not None and side.trend.is_clear and not (shown and side.trend.level):
-        shown = [_trend(side.trend)]
-    parts = [
-        *shown,
-        f"V = {decimal(side.cramers_v)}",
-        *([far] if far else []),
-        rows_text(side.n_rows, n_rows),
-        sure(confidence),
-    ]
-    return f" ({'; '.join(parts)})"
+def _figures(evidence: PairEvidence, n_rows: int, confidence: float, elsewhere: str = "") -> str:
+    shown = contrast_text(evidence.contrast) if evidence.contrast else ""
+    if evidence.trend is not None and evidence.trend.is_clear and not (shown and evidence.trend.level):
+        shown = _trend(evidence.trend)
+    strength, rows = f"V = {decimal(evidence.cramers_v)}", rows_text(evidence.n_rows, n_rows)
+    return f" ({'; '.join(filter(None, (shown, strength, elsewhere, rows, sure(confidence))))})"
 
 
 def _trend(trend: Trend) -> str:
@@ -355,29 +331,22 @@ def level_text(contrast: Contrast, name: str, level: str) -> str:
 def length(regions: Sequence[Region], domain: Domain) -> tuple[int, int, int]:
     """Measure a description: regions, conditions, levels named."""
     conditions = [condition for region in regions for condition in region.conditions]
-    return len(regions), len(conditions), sum(_n_named(name, labels, domain) for name, labels in conditions)
-
-
-def _n_named(name: str, labels: tuple[str, ...], domain: Domain) -> int:
-    return min(len(labels), len(domain[name].levels) - len(labels) + 1)
-
-
-def _region_text(region: Region, domain: Domain) -> str:
-    return " and ".join(_condition_text(domain[name], labels) for name, labels in region.conditions)
+    n_named = sum(min(len(labels), len(domain[name].levels) - len(labels) + 1) for name, labels in conditions)
+    return len(regions), len(conditions), n_named
 
 
 def _condition_text(variable: Variable, labels: tuple[str, ...]) -> str:
-    others = [label for label in variable.levels if label not in labels]
-    name, told, rest = name_text(variable.name), [*map(name_text, labels)], [*map(name_text, others)]
-    if len(told) == 1:
-        return f"{name} is {labels[0]}" if variable.cuts else f"{name} = {told[0]}"
+    name, named = name_text(variable.name), list(map(name_text, labels))
+    rest = [name_text(label) for label in variable.levels if label not in labels]
+    if len(named) == 1:
+        return f"{name} is {labels[0]}" if variable.cuts else f"{name} = {named[0]}"
     if variable.is_ordered and (span := _range(variable, labels)):
         return f"{name} is {span}"
-    if len(rest) == 1 and len(told) > 2:
+    if len(rest) == 1 and len(named) > 2:
         return f"{name} is not {rest[0]}"
-    if len(rest) * 2 < len(told):
+    if len(rest) * 2 < len(named):
         return f"{name} is not in {{{', '.join(rest)}}}"
-    return f"{name} in {{{', '.join(told)}}}"
+    return f"{name} in {{{', '.join(named)}}}"
 
 
 def _range(variable: Variable, labels: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from unless.data.domain import Domain
 from unless.data.showing import MOST_ROWS, html_table
-from unless.knowledge.evidence import Contrast, PairEvidence, furthest_apart, rounded
+from unless.knowledge.evidence import Contrast, PairEvidence, furthest_apart, plain_fields, rounded
 from unless.knowledge.sentences import (
     Gate,
     chance,
@@ -52,7 +52,7 @@ class Statement:
     evidence
         One test, or one on each side of the gate, the linked side first.
     source, n_broken
-        Of "determined": the column that tells the other, and how many rows break it.
+        Of "determined": the column that determines the other, and how many rows break it.
     """
 
     kind: Kind
@@ -109,17 +109,12 @@ class Statement:
             "pair": list(self.pair),
             "gate": self.gate and self.gate.to_dict(),
             "given": list(self.given),
-            "confidence": rounded(self.confidence),
-            "is_finding": self.is_finding,
-            "sentence": self.sentence,
-            "source": self.source,
-            "n_broken": self.n_broken,
-            "bound": rounded(self.bound),
-            "more_rows": self.more_rows,
-            "support": rounded(self.support),
-            "n_rows": self.n_rows,
+            **plain_fields(
+                self, "confidence", "is_finding", "sentence", "source", "n_broken", "bound", "more_rows",
+                "support", "n_rows",
+            ),
             "evidence": [side.to_dict(tables) for side in self.evidence],
-        }
+        }  # fmt: skip
 
     def __str__(self) -> str:
         return self.sentence
@@ -194,7 +189,7 @@ class Listed(tuple[Any, ...]):
 
 
 def by_strength(statements: tuple[Statement, ...], target: str) -> tuple[Statement, ...]:
-    """Order what is said of a column: what tells all of it, findings by strength, then the rest."""
+    """Order what is said of a column: what determines it, findings by strength, then the rest."""
     ordered = sorted(enumerate(statements), key=lambda one: (_rank(one[1], target), one[0]))
     return tuple(statement for _, statement in ordered)
 
@@ -210,7 +205,7 @@ def _rank(statement: Statement, target: str) -> tuple[int, float]:
     if not statement.is_finding:
         return 3, 0.0
     if statement.kind == "determined":
-        # A column that tells all of the target comes first; one of which the target tells all says less.
+        # A column that determines the target comes first; one that the target determines says less.
         return (0 if statement.source != target else 2), 0.0
     return 1, -round(strength(statement), 9)
 
@@ -225,10 +220,10 @@ class Direction(NamedTuple):
         one = self.contrast
         where = f"Where {self.where}, " if self.where else ""
         # "age is 45 or more is more common" cannot be read.
-        told = f"{name_text(one.column)} = {one.level if one.column in one.cut else name_text(one.level)}"
+        level = f"{name_text(one.column)} = {one.level if one.column in one.cut else name_text(one.level)}"
         low = one.at_low if one.other in one.cut else name_text(one.at_low)
         return (
-            f"{where}{told} is more common when {level_text(one, one.other, one.at_high)}: "
+            f"{where}{level} is more common when {level_text(one, one.other, one.at_high)}: "
             f"{percent(one.high)} against {percent(one.low)} when {low}"
         )
 
@@ -360,24 +355,23 @@ class Statements(Sequence[Statement]):
         from unless.inference.frames import columns_to_frame
 
         rows = [
-            _row(one, side, evidence)
+            _row(one, where, evidence)
             for one in self.statements
-            for side, evidence in zip(("linked", "elsewhere"), one.evidence, strict=False)
+            for where, evidence in zip(("linked", "elsewhere"), one.evidence, strict=False)
         ]
-        return columns_to_frame({name: [row[name] for row in rows] for name in _COLUMNS}, backend)
+        return columns_to_frame({name: [row[n] for row in rows] for n, name in enumerate(_COLUMNS)}, backend)
 
     def lines(self, at_most: int | None = None) -> list[str]:
         """Return the findings, as many as wanted, then what is determined, and counts of the other pairs."""
+        after = [text for text in (self._rest(), self.note) if text]
         if self.target is not None:
-            after = [text for text in (self._rest(), self.note) if text]
             return [*target_lines(self, self.target, at_most), *after]
-        told = [one for one in self.findings if one.kind != "determined"]
-        lines = [f"{one.sentence}." for one in told[:at_most]]
-        if at_most is not None and len(told) > at_most:
-            lines.append(f"... and {len(told) - at_most:,} more.")
+        links = [one for one in self.findings if one.kind != "determined"]
+        lines = [f"{one.sentence}." for one in links[:at_most]]
+        if at_most is not None and len(links) > at_most:
+            lines.append(f"... and {len(links) - at_most:,} more.")
         lines += [f"{one.sentence}." for one in self.of_kind("determined")]
-        rest = self._rest()
-        return [*lines, *([rest] if rest else []), *([self.note] if self.note else [])]
+        return [*lines, *after]
 
     def _rest(self) -> str:
         counts = self.counts()
@@ -408,29 +402,16 @@ class Statements(Sequence[Statement]):
         return f"<Statements: {len(self)}>"
 
 
+_FIGURES = ("statistic", "df", "p", "q", "information", "cramers_v", "cramers_v_limit", "more_rows")
 _COLUMNS = (
-    "a", "b", "kind", "is_finding", "confidence", "where", "rows", "statistic", "df", "p", "q", "information",
-    "cramers_v", "cramers_v_limit", "more_rows", "support", "sentence",
+    "a", "b", "kind", "is_finding", "confidence", "where", "rows", *_FIGURES, "support", "sentence",
 )  # fmt: skip
 
 
-def _row(one: Statement, side: str, evidence: PairEvidence) -> dict[str, Any]:
-    return {
-        "a": one.pair[0],
-        "b": one.pair[1],
-        "kind": one.kind,
-        "is_finding": one.is_finding,
-        "confidence": one.confidence,
-        "where": side if one.gate else "everywhere",
-        "rows": evidence.n_rows,
-        "statistic": evidence.statistic,
-        "df": evidence.df,
-        "p": evidence.p,
-        "q": evidence.q,
-        "information": evidence.information,
-        "cramers_v": evidence.cramers_v,
-        "cramers_v_limit": evidence.cramers_v_limit,
-        "more_rows": evidence.more_rows,
-        "support": one.support,
-        "sentence": one.sentence,
-    }
+def _row(one: Statement, where: str, evidence: PairEvidence) -> tuple[Any, ...]:
+    figures = (getattr(evidence, name) for name in _FIGURES)
+    where = where if one.gate else "everywhere"
+    return (
+        *one.pair, one.kind, one.is_finding, one.confidence, where, evidence.n_rows, *figures, one.support,
+        one.sentence,
+    )  # fmt: skip

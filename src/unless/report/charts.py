@@ -152,7 +152,7 @@ def without_small(bars: Bars, cells: Integers, disclosure: Disclosure) -> Bars:
     totals = np.array([total or 0 for total in rows])
     is_shown = (rounded > 0) & (totals > 0)
     if bars.counts is None:
-        # Standardised shares are no quotients of counts; one of a column could tell the others.
+        # Standardised shares are no quotients of counts; the others of a column follow from one.
         is_shown = np.broadcast_to(is_shown.all(axis=0), rounded.shape)
         values = [np.array(one, dtype=float) for one in (bars.shares, bars.low, bars.high)]
     else:

@@ -1,4 +1,4 @@
-"""What a page may tell of few rows: `min_cell` hides small counts and coarsens what they could be found from.
+"""What a page may show of few rows: `min_cell` hides small counts and coarsens what they could be found from.
 
 The rule, as docs/limits.md states it. A count below `min_cell` is not in the file at all: it is null, and the
 page shows "<5". Every other count is rounded to a multiple of `min_cell`, totals included, so that a hidden
@@ -24,7 +24,7 @@ from unless.knowledge.statements import Statement
 from unless.report.html import count
 
 Integers = npt.NDArray[np.int64]
-# Multiples of 2 are too fine: a hidden cell could be told from a rounded line.
+# Multiples of 2 are too fine: a hidden cell could be found from a rounded line.
 LEAST = 3
 _V = re.compile(r"\bV (=|at most|up to) (\.\d\d|1)(?!\d)")
 _TAU = re.compile(r"\btau = (-?)(\.\d\d|1)(?!\d)")
@@ -76,7 +76,7 @@ class Disclosure:
         return "This page holds no rows and no tables of counts; its sentences tell numbers of rows."
 
     def check(self, data: Dataset) -> None:
-        """Refuse a table that has fewer rows than may be told."""
+        """Refuse a table that has fewer rows than may be shown."""
         if data.n_rows < self.min_cell:
             raise SettingError(
                 f"The table has fewer rows than min_cell={self.min_cell}, so that nothing could be shown; "
@@ -84,94 +84,99 @@ class Disclosure:
             )
 
     def shown(self, number: int) -> int | None:
-        """Return a count as it may be told: None if it is too small, else rounded."""
+        """Return a count as it may be shown: None if it is too small, else rounded."""
         if not self.min_cell:
             return number
         return None if number < self.min_cell else self.min_cell * round(number / self.min_cell)
 
     def words(self, number: int) -> str:
-        """Write a count as it may be told."""
-        told = self.shown(number)
-        return f"fewer than {self.min_cell}" if told is None else f"{told:,}"
+        """Write a count as it may be shown."""
+        shown = self.shown(number)
+        return f"fewer than {self.min_cell}" if shown is None else f"{shown:,}"
 
     def text(self, text: str) -> str:
-        """Write a note so that the numbers of rows in it are told as they may be."""
+        """Write a note so that the numbers of rows in it are those that may be shown."""
         if not self.min_cell:
             return text
-        return _ROWS.sub(lambda found: self.words(_number(found[0])), text)
+        return _ROWS.sub(lambda match: self.words(_number(match[0])), text)
 
     def statement(self, one: Statement, data: Dataset) -> dict[str, Any]:
-        """Return a statement as plain values, its counts and figures as they may be told."""
+        """Return a statement as plain values, its counts and figures as they may be shown."""
         plain = one.to_dict(tables=False)
         if not self.min_cell:
             return plain
-        small = [self._is_small(one.pair, side, data) for side in one.evidence]
+        small = [self._is_small(one.pair, evidence, data) for evidence in one.evidence]
         coarse = any(small)
-        plain["evidence"] = [
-            self._side(side, is_small) for side, is_small in zip(plain["evidence"], small, strict=True)
-        ]
-        plain["sentence"] = self._sentence(one, coarse)
-        plain["n_rows"] = self.shown(one.n_rows)
-        plain["n_broken"] = self.shown(one.n_broken) if one.n_broken else 0
-        plain["bound"] = _limit(plain["bound"], coarse)
-        plain["more_rows"] = _significant(plain["more_rows"], 1)
-        plain["support"] = _decimals(plain["support"], 2)
-        plain["confidence"] = _decimals(plain["confidence"], 3)
-        return plain
+        return plain | {
+            "evidence": list(map(self._evidence, plain["evidence"], small)),
+            "sentence": self._sentence(one, coarse),
+            "n_rows": self.shown(one.n_rows),
+            "n_broken": self.shown(one.n_broken) if one.n_broken else 0,
+            "bound": _limit(plain["bound"], coarse),
+            "more_rows": _significant(plain["more_rows"], 1),
+            "support": _decimals(plain["support"], 2),
+            "confidence": _decimals(plain["confidence"], 3),
+        }
 
-    def _side(self, side: dict[str, Any], is_small: bool) -> dict[str, Any]:
-        told = {**side, "n_rows": self.shown(side["n_rows"])}
-        for name, digits in (("statistic", 3), ("p", 1), ("q", 1), ("information", 2)):
-            told[name] = None if is_small else _significant(side[name], digits)
-        told["cramers_v"] = _decimals(side["cramers_v"], 1 if is_small else 2)
-        told["cramers_v_limit"] = _limit(side["cramers_v_limit"], is_small)
-        told["more_rows"] = _significant(side["more_rows"], 1)
-        contrast = side["contrast"]
-        if contrast is not None:
+    def _evidence(self, plain: dict[str, Any], is_small: bool) -> dict[str, Any]:
+        digits = 1 if is_small else 2
+        shown = plain | {
+            "n_rows": self.shown(plain["n_rows"]),
+            "cramers_v": _decimals(plain["cramers_v"], digits),
+            "cramers_v_limit": _limit(plain["cramers_v_limit"], is_small),
+            "more_rows": _significant(plain["more_rows"], 1),
+        }
+        for name, n_digits in (("statistic", 3), ("p", 1), ("q", 1), ("information", 2)):
+            shown[name] = None if is_small else _significant(plain[name], n_digits)
+        if contrast := plain["contrast"]:
             shares = {name: _decimals(contrast[name], 2) for name in ("high", "low")}
-            told["contrast"] = None if is_small else {**contrast, **shares}
-        if side.get("trend") is not None:
-            told["trend"] = {**side["trend"], "tau": _decimals(side["trend"]["tau"], 1 if is_small else 2)}
-        return told
+            shown["contrast"] = None if is_small else contrast | shares
+        if trend := plain.get("trend"):
+            shown["trend"] = trend | {"tau": _decimals(trend["tau"], digits)}
+        return shown
 
     def _sentence(self, one: Statement, coarse: bool) -> str:
-        said = one.sentence
-        for side in one.evidence:
-            if coarse and side.contrast is not None:
-                said = said.replace(f"{contrast_text(side.contrast)}; ", "")
-            said = said.replace(rows_text(side.n_rows, one.n_rows), self._rows(side.n_rows, one.n_rows))
-        if one.n_broken:
-            said = said.replace(rows_text(one.n_broken, one.n_rows), self._rows(one.n_broken, one.n_rows))
-        said = _BOTH_MISSING.sub(
-            lambda found: f"both missing in {self._rows(_number(found[1]), _number(found[2]))}", said
+        sentence = one.sentence
+        for evidence in one.evidence:
+            if coarse and evidence.contrast is not None:
+                sentence = sentence.replace(f"{contrast_text(evidence.contrast)}; ", "")
+        for n_rows in [
+            *(evidence.n_rows for evidence in one.evidence),
+            *([one.n_broken] if one.n_broken else []),
+        ]:
+            sentence = sentence.replace(rows_text(n_rows, one.n_rows), self._rows(n_rows, one.n_rows))
+        sentence = _BOTH_MISSING.sub(
+            lambda match: f"both missing in {self._rows(_number(match[1]), _number(match[2]))}", sentence
         )
-        for more in {one.more_rows, *(side.more_rows for side in one.evidence)} - {None}:
+        for more in {one.more_rows, *(evidence.more_rows for evidence in one.evidence)} - {None}:
             rounded = _significant(more, 1)
-            said = said.replace(more_rows_text(int(more or 0), ""), more_rows_text(int(rounded or 0), ""))
+            sentence = sentence.replace(
+                more_rows_text(int(more or 0), ""), more_rows_text(int(rounded or 0), "")
+            )
         if not coarse:
-            return said
-        said = _V.sub(lambda found: f"V {found[1]} {_coarse_v(found)}", said)
-        said = _TAU.sub(lambda found: f"tau = {found[1]}{_tenth(round(10 * float(found[2])))}", said)
-        return _P.sub("", said)
+            return sentence
+        sentence = _V.sub(lambda match: f"V {match[1]} {_coarse_v(match)}", sentence)
+        sentence = _TAU.sub(lambda match: f"tau = {match[1]}{_tenth(round(10 * float(match[2])))}", sentence)
+        return _P.sub("", sentence)
 
     def _rows(self, n_rows: int, whole: int) -> str:
         if n_rows == whole:
             return f"{self.words(n_rows)} rows"
         return f"{self.words(n_rows)} of {self.words(whole)} rows"
 
-    def _is_small(self, pair: tuple[str, str], side: PairEvidence, data: Dataset) -> bool:
-        """Tell whether a count of the pair on this side is too small to be told, levels not seen left out."""
-        table = pair_table(data, pair, side)
+    def _is_small(self, pair: tuple[str, str], evidence: PairEvidence, data: Dataset) -> bool:
+        """Tell whether a count of the pair is too small to be shown here; levels not seen are left out."""
+        table = pair_table(data, pair, evidence)
         seen = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
         return bool((seen < self.min_cell).any())
 
 
-def pair_table(data: Dataset, pair: tuple[str, str], side: PairEvidence) -> Integers:
+def pair_table(data: Dataset, pair: tuple[str, str], evidence: PairEvidence) -> Integers:
     """Count the levels of a pair in the rows of one side."""
     a, b = (data.domain.index(name) for name in pair)
     inside = np.ones(len(data.counts), dtype=np.bool_)
-    if side.where:
-        inside = np.logical_or.reduce([region.holds(data.domain, data.rows) for region in side.where])
+    if evidence.where:
+        inside = np.logical_or.reduce([region.holds(data.domain, data.rows) for region in evidence.where])
     shape = int(data.domain.n_levels[a]), int(data.domain.n_levels[b])
     table = np.zeros(shape, dtype=np.int64)
     np.add.at(table, (data.rows[inside, a], data.rows[inside, b]), data.counts[inside])
@@ -194,16 +199,15 @@ def _significant(value: float | None, digits: int) -> float | int | None:
 
 
 def _limit(value: float | None, coarse: bool) -> float | None:
-    """Round a bound up, so that it stays one."""
-    if value is None:
-        return None
-    places = 10 if coarse else 100
-    return min(1.0, ceil(round(places * value, 9)) / places) if coarse else round(value, 2)
+    """Round a bound; where it gets one digit, up, so that it stays a bound."""
+    if value is None or not coarse:
+        return _decimals(value, 2)
+    return min(1.0, ceil(round(10 * value, 9)) / 10)
 
 
-def _coarse_v(found: re.Match[str]) -> str:
-    value = 10 * float(found[2])
-    return _tenth(round(value) if found[1] == "=" else ceil(round(value, 6)))
+def _coarse_v(match: re.Match[str]) -> str:
+    value = 10 * float(match[2])
+    return _tenth(round(value) if match[1] == "=" else ceil(round(value, 6)))
 
 
 def _tenth(tenths: int) -> str:

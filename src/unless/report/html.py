@@ -58,15 +58,9 @@ def _digest(text: str) -> str:
 def render(page: Page) -> str:
     """Write the whole page; the same page gives the same bytes."""
     library, own, style = asset("cytoscape.min.js"), script(), asset("page.css")
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src {_digest(library)} {_digest(own)}",
-            f"style-src {_digest(style)}",
-            "img-src data: blob:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    policy = (
+        f"default-src 'none'; script-src {_digest(library)} {_digest(own)}; style-src {_digest(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     body = "\n".join(part(page) for part in (findings, explorer, what_if, table))
     # cytoscape looks for a style element of this name before it makes its own, which the policy forbids.
@@ -121,7 +115,7 @@ def findings(page: Page) -> str:
     """List what was found as sentences, then what is determined, then what is no finding."""
     said = list(enumerate(page.statements))
     found = [one for one in said if one[1]["is_finding"]]
-    told = [one for one in found if one[1]["kind"] != "determined"]
+    links = [one for one in found if one[1]["kind"] != "determined"]
     determined = [one for one in found if one[1]["kind"] == "determined"]
     associated = [one for one in said if one[1]["kind"] == "associated"]
     none = "" if found else f"<p>{shown(page.statement_note or 'There are no findings.')}</p>"
@@ -129,9 +123,9 @@ def findings(page: Page) -> str:
     return (
         '<section id="found" aria-labelledby="found-title">'
         f'<h2 id="found-title">What was found{_number(len(found))}</h2>\n'
-        f"{_listed(told, 'finding')}{none}"
-        f"{_block('determined', 'Determined columns', determined)}"
-        f"{_apart(associated, page.counts['associated'])}{_others(page)}{note}</section>"
+        f"{_listed(links, 'finding')}{none}"
+        f"{_determined(determined)}"
+        f"{_associated(associated, page.counts['associated'])}{_others(page)}{note}</section>"
     )
 
 
@@ -141,8 +135,8 @@ def _number(number: int) -> str:
 
 def _listed(statements: list[tuple[int, dict[str, Any]]], noun: str) -> str:
     """List statements; those after the first few are folded."""
-    first = "".join(_finding(place, one) for place, one in statements[:FIRST_FINDINGS])
-    rest = "".join(_finding(place, one) for place, one in statements[FIRST_FINDINGS:])
+    first = "".join(_finding(number, one) for number, one in statements[:FIRST_FINDINGS])
+    rest = "".join(_finding(number, one) for number, one in statements[FIRST_FINDINGS:])
     folded = (
         f'<details class="more"><summary>{count(len(statements) - FIRST_FINDINGS, f"more {noun}")}</summary>'
         f'<ol start="{FIRST_FINDINGS + 1}">{rest}</ol></details>'
@@ -152,20 +146,20 @@ def _listed(statements: list[tuple[int, dict[str, Any]]], noun: str) -> str:
     return (f"<ol>{first}</ol>" if first else "") + folded
 
 
-def _block(block: str, title: str, statements: list[tuple[int, dict[str, Any]]]) -> str:
+def _determined(statements: list[tuple[int, dict[str, Any]]]) -> str:
     if not statements:
         return ""
     return (
-        f'<section id="{block}" aria-labelledby="{block}-title">'
-        f'<h3 id="{block}-title">{title}{_number(len(statements))}</h3>'
+        '<section id="determined" aria-labelledby="determined-title">'
+        f'<h3 id="determined-title">Determined columns{_number(len(statements))}</h3>'
         f"{_listed(statements, 'column')}</section>"
     )
 
 
-def _apart(statements: list[tuple[int, dict[str, Any]]], n_all: int) -> str:
+def _associated(statements: list[tuple[int, dict[str, Any]]], n_all: int) -> str:
     if not statements:
         return ""
-    listed = "".join(_finding(place, one) for place, one in statements)
+    listed = "".join(_finding(number, one) for number, one in statements)
     left = len(statements) < n_all
     title = f"{count(n_all, 'pair')} associated, no finding{f' ({len(statements):,} listed)' if left else ''}"
     return f'<details id="associated" class="more"><summary>{title}</summary><ol>{listed}</ol></details>'
@@ -183,15 +177,15 @@ def _others(page: Page) -> str:
     return f'<p id="others">In the table below: {" ".join(parts)}</p>' if parts else ""
 
 
-def _finding(place: int, statement: dict[str, Any]) -> str:
+def _finding(number: int, statement: dict[str, Any]) -> str:
     kind = statement["kind"]
     show = (
-        f'<button type="button" data-show="{place}">Show in the graph</button>'
+        f'<button type="button" data-show="{number}">Show in the graph</button>'
         if statement["is_finding"]
         else ""
     )
     return (
-        f'<li class="finding {kind}"><details data-statement="{place}"><summary>'
+        f'<li class="finding {kind}"><details data-statement="{number}"><summary>'
         f'<span class="kind {kind}">{kind}</span> {_direction(statement)}'
         f"<bdi>{shown(statement['sentence'])}.</bdi>"
         f"{_given(statement)}</summary>"
@@ -257,7 +251,7 @@ def table(page: Page) -> str:
         f'<th scope="col"><button type="button">{title}</button></th>'
         for title in ("Pair", "Statement", "Kind", "In the context", "Rows", "V", "Confidence")
     )
-    rows = "\n".join(_row(place, one) for place, one in enumerate(page.statements))
+    rows = "\n".join(_row(number, one) for number, one in enumerate(page.statements))
     options = "".join(
         f'<option value="{kind}">{kind} ({page.counts[kind]:,})</option>'
         for kind in KINDS
@@ -276,10 +270,10 @@ def table(page: Page) -> str:
 </tbody></table></div></section>"""
 
 
-def _row(place: int, statement: dict[str, Any]) -> str:
+def _row(number: int, statement: dict[str, Any]) -> str:
     side = statement["evidence"][0] if statement["evidence"] else {}
     numbers = "".join(
-        _cell(value, write)
+        _number_cell(value, write)
         for value, write in (
             (side.get("n_rows", statement["n_rows"]), lambda rows: f"{rows:,}"),
             (side.get("cramers_v"), decimal),
@@ -288,16 +282,16 @@ def _row(place: int, statement: dict[str, Any]) -> str:
     )
     a, b = statement["pair"]
     return (
-        f'<tr data-statement="{place}" data-kind="{statement["kind"]}">'
+        f'<tr data-statement="{number}" data-kind="{statement["kind"]}">'
         f'<th scope="row">{name(a)} – {name(b)}</th>'
         f"<td><bdi>{shown(statement['sentence'])}.</bdi> "
-        f'<button type="button" class="plain" data-statement="{place}" aria-expanded="false">Evidence'
+        f'<button type="button" class="plain" data-statement="{number}" aria-expanded="false">Evidence'
         f'<span class="visually-hidden"> for {shown(a)} and {shown(b)}</span></button></td>'
         f'<td>{statement["kind"]}</td><td class="state"></td>{numbers}</tr>'
     )
 
 
-def _cell(value: float | None, write: Callable[[Any], str]) -> str:
+def _number_cell(value: float | None, write: Callable[[Any], str]) -> str:
     if value is None:
         return '<td class="number" data-value="-1">–</td>'
     return f'<td class="number" data-value="{value!r}">{write(value)}</td>'

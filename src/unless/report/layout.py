@@ -29,18 +29,18 @@ def positions(n: int, edges: Sequence[tuple[int, int]], widths: Sequence[float])
         return np.zeros((0, 2))
     linked = sorted({end for edge in edges for end in edge})
     alone = [one for one in range(n) if one not in set(linked)]
-    places = np.zeros((n, 2))
+    middles = np.zeros((n, 2))
     scale = WIDTH_PER_ROOT * np.sqrt(max(len(linked), 4))
     if linked:
-        places[linked] = _spread(linked, edges) * (scale, scale * ASPECT)
-        places[linked] = _apart(places[linked], np.array([widths[one] for one in linked]))
-    _line_up(places, alone, widths, places[linked] if linked else None, scale)
-    places -= places.min(axis=0)
-    return np.round(places, 1)
+        middles[linked] = _spread(linked, edges) * (scale, scale * ASPECT)
+        middles[linked] = _separate(middles[linked], np.array([widths[one] for one in linked]))
+    _line_up(middles, alone, widths, middles[linked] if linked else None, scale)
+    middles -= middles.min(axis=0)
+    return np.round(middles, 1)
 
 
 def _spread(linked: list[int], edges: Sequence[tuple[int, int]]) -> Floats:
-    """Return places between 0 and 1 by the method of Kamada and Kawai."""
+    """Return middles between 0 and 1 by the method of Kamada and Kawai."""
     import networkx
 
     if len(linked) == 1:
@@ -50,7 +50,7 @@ def _spread(linked: list[int], edges: Sequence[tuple[int, int]]) -> Floats:
     graph.add_edges_from(edges)
     lengths = dict(networkx.all_pairs_shortest_path_length(graph))
     longest = max(max(row.values()) for row in lengths.values())
-    # Parts without a link between them stand next to each other, not worlds apart.
+    # Parts without a link between them stand next to each other, not far away.
     distances = {one: {other: lengths[one].get(other, longest + 1.5) for other in linked} for one in linked}
     start = networkx.circular_layout(graph)
     placed = networkx.kamada_kawai_layout(graph, dist=distances, pos=start)
@@ -61,10 +61,10 @@ def _spread(linked: list[int], edges: Sequence[tuple[int, int]]) -> Floats:
     return np.asarray((found - found.min(axis=0)) / np.where(span > 1e-9, span, 1.0))
 
 
-def _apart(places: Floats, widths: Floats) -> Floats:
+def _separate(middles: Floats, widths: Floats) -> Floats:
     """Push boxes that overlap apart, in fixed order, until none do or it has been tried long enough."""
-    moved = places.copy()
-    reach = np.stack([np.add.outer(widths, widths) / 2 + GAP, np.full((len(places),) * 2, HEIGHT + GAP)])
+    moved = middles.copy()
+    reach = np.stack([np.add.outer(widths, widths) / 2 + GAP, np.full((len(middles),) * 2, HEIGHT + GAP)])
     for _ in range(_ROUNDS):
         still = True
         for one in range(len(moved)):
@@ -83,7 +83,7 @@ def _apart(places: Floats, widths: Floats) -> Floats:
 
 
 def _line_up(
-    places: Floats, alone: list[int], widths: Sequence[float], others: Floats | None, scale: float
+    middles: Floats, alone: list[int], widths: Sequence[float], others: Floats | None, scale: float
 ) -> None:
     """Put boxes without links in rows below the others."""
     left = 0.0 if others is None else float(others[:, 0].min())
@@ -92,5 +92,5 @@ def _line_up(
     for one in alone:
         if x > left and x + widths[one] > right:
             x, y = left, y + HEIGHT + GAP
-        places[one] = x + widths[one] / 2, y
+        middles[one] = x + widths[one] / 2, y
         x += widths[one] + GAP

@@ -25,7 +25,7 @@ class Bars(msgspec.Struct, frozen=True):
 
     `where` are levels that all rows here have, in words. `given` are the columns that are mixed alike at each
     level of the other column; where there are none the shares are plain, and `counts` are theirs. `a` and `b`
-    are the levels shown, by position; rare ones may be left out. Counts that are too small to be told are
+    are the levels shown, by position; rare ones may be left out. Counts that are too small to be shown are
     None, and so are the shares that rest on them.
     """
 

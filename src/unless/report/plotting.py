@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
+from unless.data.domain import Domain
 from unless.data.showing import visible
 from unless.errors import MissingExtra, SettingError
 from unless.inference.model import LogLinearModel
@@ -40,16 +41,10 @@ class Picture:
     """Names, where they stand, how strong each link is (0 to 1), its kind, and which variables switch it."""
 
     labels: list[str]
-    places: npt.NDArray[np.float64]
+    middles: npt.NDArray[np.float64]
     widths: dict[Pair, float]
     gates: dict[Pair, list[int]] = field(default_factory=dict)
     kinds: dict[Pair, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Subject:
-    data: Dataset
-    statements: Statements
 
 
 def plot_links(
@@ -71,10 +66,10 @@ def plot_links(
     'Dept = B'
     """
     pyplot = _pyplot()
-    subject = _subject(learned, data)
-    picture = _picture(subject)
+    table, statements = _findings_of(learned, data)
+    picture = _picture(table.domain, statements)
     # What is refused leaves no empty figure behind.
-    here = _here(subject, context)
+    here = _here(table, statements, context)
     axes = pyplot.subplots(figsize=(7, 4.6))[1] if ax is None else ax
     draw(axes, picture, here)
     axes.set_title(_title(context))
@@ -84,8 +79,8 @@ def plot_links(
 def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = None) -> Any:
     """Draw what the findings say at each level of a variable, side by side on one layout."""
     pyplot = _pyplot()
-    subject = _subject(learned, data)
-    levels = subject.data.domain[by].levels
+    table, statements = _findings_of(learned, data)
+    levels = table.domain[by].levels
     if len(levels) > MOST_PANELS:
         raise SettingError(
             f"{by!r} has {len(levels):,} levels, more than {MOST_PANELS} pictures; merge some."
@@ -94,13 +89,13 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
         columns = min(3, len(levels))
         shape = -(-len(levels) // columns), columns
         axes = pyplot.subplots(*shape, figsize=(4.2 * columns, 3 * shape[0]), squeeze=False)[1]
-    picture, flat = _picture(subject), np.asarray(axes).ravel()
+    picture, flat = _picture(table.domain, statements), np.asarray(axes).ravel()
     if len(flat) < len(levels):
         raise SettingError(f"{by!r} has {len(levels)} levels; give as many axes.")
     for level, one in zip(levels, flat, strict=False):
         context = {by: level}
-        seen = subject.data.rows[:, subject.data.domain.index(by)] == subject.data.domain[by].code(level)
-        draw(one, picture, _here(subject, context) if seen.any() else {})
+        seen = table.rows[:, table.domain.index(by)] == table.domain[by].code(level)
+        draw(one, picture, _here(table, statements, context) if seen.any() else {})
         one.set_title(_title(context) if seen.any() else f"{_title(context)}: no rows")
     for spare in flat[len(levels) :]:
         spare.set_axis_off()
@@ -110,18 +105,20 @@ def plot_contexts(learned: Any, data: object = None, *, by: str, axes: Any = Non
 def plot_evidence(learned: Any, data: object = None, *, ax: Any = None) -> Any:
     """Draw how strong each pair is: Cramér's V of each test, and the largest V not ruled out, by kind."""
     pyplot = _pyplot()
-    shown = _subject(learned, data).statements[:MOST_STATEMENTS]
+    shown = _findings_of(learned, data)[1][:MOST_STATEMENTS]
     tests = [
-        (one, side, evidence)
+        (one, where, evidence)
         for one in shown
-        for side, evidence in zip(("", "elsewhere"), one.evidence, strict=False)
+        for where, evidence in zip(("", "elsewhere"), one.evidence, strict=False)
     ]
     axes = pyplot.subplots(figsize=(7, 1 + 0.3 * len(tests)))[1] if ax is None else ax
-    for place, (one, _, evidence) in enumerate(tests):
+    for position, (one, _, evidence) in enumerate(tests):
         colour = COLOURS[one.kind]
-        axes.plot([evidence.cramers_v, evidence.cramers_v_limit], [place, place], color=colour, alpha=0.5)
-        axes.plot(evidence.cramers_v, place, MARKS.get(one.kind, "o"), color=colour, mfc=_fill(one.kind))
-    axes.set_yticks(range(len(tests)), [_label(one, side) for one, side, _ in tests], parse_math=False)
+        axes.plot(
+            [evidence.cramers_v, evidence.cramers_v_limit], [position, position], color=colour, alpha=0.5
+        )
+        axes.plot(evidence.cramers_v, position, MARKS.get(one.kind, "o"), color=colour, mfc=_fill(one.kind))
+    axes.set_yticks(range(len(tests)), [_label(one, where) for one, where, _ in tests], parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("Cramér's V, and its upper limit")
@@ -144,8 +141,8 @@ def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
     index = network.domain.index
     for feature, weight in zip(network.features, np.abs(network.weights).tolist(), strict=True):
         ends = sorted(index(name) for name in feature.scope)
-        for place, a in enumerate(ends):
-            for b in ends[place + 1 :]:
+        for position, a in enumerate(ends):
+            for b in ends[position + 1 :]:
                 strongest[a, b] = max(strongest.get((a, b), 0.0), min(weight, 10.0))
     linked = {pair: weight for pair, weight in strongest.items() if weight}
     top = max(linked.values(), default=1.0)
@@ -155,30 +152,30 @@ def plot_network(network: LogLinearModel, *, ax: Any = None) -> Any:
     return axes
 
 
-def _subject(learned: Any, data: object) -> _Subject:
+def _findings_of(learned: Any, data: object) -> tuple[Dataset, Statements]:
     """Take an estimator with what it remembers, or a structure with a table."""
     structure = getattr(learned, "structure_", learned)
     if data is None:
         if not hasattr(learned, "data_"):
             raise SettingError("Give the table as well: a structure keeps no rows.")
-        return _Subject(read_rows(as_structure(structure).domain, learned.data_), learned.statements_)
+        return read_rows(as_structure(structure).domain, learned.data_), learned.statements_
     table = read_rows(as_structure(structure).domain, data)
-    return _Subject(table, explain(structure, table))
+    return table, explain(structure, table)
 
 
-def _picture(subject: _Subject) -> Picture:
+def _picture(domain: Domain, statements: Statements) -> Picture:
     widths, gates, kinds = {}, {}, {}
-    for one in subject.statements.findings:
-        pair = _ends(subject, one)
+    for one in statements.findings:
+        pair = _ends(domain, one)
         # Of what is determined there is no test.
         widths[pair] = one.evidence[0].cramers_v if one.evidence else 0.3
-        gates[pair] = [subject.data.domain.index(name) for name in one.gate.names] if one.gate else []
+        gates[pair] = list(map(domain.index, one.gate.names)) if one.gate else []
         kinds[pair] = str(one.kind)
-    return _placed(subject.data.names, widths, gates, kinds)
+    return _placed(domain.names, widths, gates, kinds)
 
 
-def _ends(subject: _Subject, one: Statement) -> Pair:
-    a, b = sorted(subject.data.domain.index(name) for name in one.pair)
+def _ends(domain: Domain, one: Statement) -> Pair:
+    a, b = sorted(map(domain.index, one.pair))
     return a, b
 
 
@@ -193,22 +190,22 @@ def _placed(
     return Picture(labels, layout.positions(len(labels), list(widths), boxes), widths, gates, kinds)
 
 
-def _here(subject: _Subject, context: Mapping[str, object] | None) -> dict[Pair, State]:
+def _here(table: Dataset, statements: Statements, context: Mapping[str, object] | None) -> dict[Pair, State]:
     """Return what each finding says in a context; refuse one that no row shows."""
-    held = subject.data.domain.encode(context)
-    if not agreeing(subject.data.rows, held).any():
-        raise SettingError(f"No row has {subject.data.domain.decode(held)}; choose a context the data shows.")
-    labels = dict(subject.data.domain.decode(held))
-    return {_ends(subject, one): one.state_in(labels) for one in subject.statements.findings}
+    codes = table.domain.encode(context)
+    labels = table.domain.decode(codes)
+    if not agreeing(table.rows, codes).any():
+        raise SettingError(f"No row has {labels}; choose a context the data shows.")
+    return {_ends(table.domain, one): one.state_in(dict(labels)) for one in statements.findings}
 
 
 def _title(context: Mapping[str, object] | None) -> str:
     return ", ".join(f"{visible(name)} = {visible(str(label))}" for name, label in (context or {}).items())
 
 
-def _label(one: Statement, side: str) -> str:
+def _label(one: Statement, where: str) -> str:
     pair = " – ".join(visible(name)[: layout.MOST_LETTERS] for name in one.pair)
-    return f"{pair}, {side}" if side and one.gate else pair
+    return f"{pair}, {where}" if where and one.gate else pair
 
 
 def _pyplot() -> Any:
@@ -223,7 +220,7 @@ def _pyplot() -> Any:
 
 def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
     """Draw the links by their kinds and by what they say here; what is drawn first lies below."""
-    places = picture.places
+    middles = picture.middles
     for pair, strength in sorted(picture.widths.items()):
         state = states.get(pair, "fixed")
         if state == "fixed":
@@ -234,10 +231,10 @@ def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
         colour = COLOURS[kind] if there else GONE
         width = 1.2 + 5 * min(1.0, strength) if there else 1.2
         axes.plot(
-            places[[a, b], 0], places[[a, b], 1], color=colour, lw=width, ls=DASHES[state],
+            middles[[a, b], 0], middles[[a, b], 1], color=colour, lw=width, ls=DASHES[state],
             solid_capstyle="round", zorder=1,
         )  # fmt: skip
-        middle = places[[a, b]].mean(axis=0)
+        middle = middles[[a, b]].mean(axis=0)
         if kind in MARKS:
             axes.plot(
                 *middle,
@@ -249,9 +246,9 @@ def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
             )
         for switch in picture.gates.get(pair, []):
             arrow = {"arrowstyle": "-|>", "ls": ":", "color": colour, "shrinkB": 5, "lw": 1.1}
-            axes.annotate("", xy=middle, xytext=places[switch], arrowprops=arrow, zorder=2)
+            axes.annotate("", xy=middle, xytext=middles[switch], arrowprops=arrow, zorder=2)
     box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": INK}
-    for label, (x, y) in zip(picture.labels, places.tolist(), strict=True):
+    for label, (x, y) in zip(picture.labels, middles.tolist(), strict=True):
         # A dollar sign in a name is no formula.
         axes.text(x, y, label, ha="center", va="center", bbox=box, color=INK, zorder=4, parse_math=False)
     axes.margins(0.15)

@@ -22,12 +22,11 @@ from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
 from unless.knowledge.sentences import joined, regions_text
-from unless.knowledge.statements import Statement, Statements
-from unless.referee.verdicts import Kind
+from unless.knowledge.statements import FINDINGS, Statement, Statements
 from unless.report import layout
 from unless.report.charts import charts_of_all
 from unless.report.disclosure import Disclosure
-from unless.report.html import count, render
+from unless.report.html import KINDS, count, render
 from unless.report.page import Box, Contexts, Given, Line, Page, WhatIf
 from unless.runtime.files import replacing
 from unless.structures.structure import as_structure
@@ -41,10 +40,6 @@ MOST_STATEMENTS = 2_000
 MOST_BYTES = 3_600_000
 # A setting may be a list of all columns.
 MOST_LETTERS = 300
-
-# The kinds in the order of the page: findings, then what is no finding.
-FOUND: tuple[Kind, ...] = ("gated", "linked", "differs", "partly", "determined")
-OTHERS: tuple[Kind, ...] = ("associated", "open", "unlinked")
 
 TITLE = "What depends on what, and when"
 
@@ -227,8 +222,10 @@ def headline(statements: Statements) -> str:
     if not len(statements):
         return statements.note or "There is nothing to say."
     counts = statements.counts()
-    found = [f"{counts[kind]:,} {kind}" for kind in FOUND if counts[kind]]
-    others = [f"{counts[kind]:,} {kind}" for kind in OTHERS if counts[kind]]
+    found, others = (
+        [f"{n:,} {kind}" for kind in KINDS if (n := counts[kind]) and (kind in FINDINGS) is is_finding]
+        for is_finding in (True, False)
+    )
     n_found = len(statements.findings)
     first = f"{count(n_found, 'finding')}: {joined(found)}." if n_found else "No findings."
     if not others:
@@ -241,13 +238,13 @@ def _survey(data: Dataset, source: Provenance, statements: Statements, disclosur
     if not any(note.startswith(SURVEY) for note in source.notes or ()):
         return ""
     n_rows = disclosure.shown(statements[0].n_rows if statements else data.n_rows) or 0
-    kept = disclosure.shown(data.n_rows) or 0
+    n_saved = disclosure.shown(data.n_rows) or 0
     first = f"{count(n_rows, 'row')} of a survey and {count(data.n_variables, 'column')} were looked at"
-    if kept == n_rows and not any(note.startswith(SURVEY[0]) for note in source.notes or ()):
+    if n_saved == n_rows and not any(note.startswith(SURVEY[0]) for note in source.notes or ()):
         return f"{first}."
-    if kept == n_rows:
+    if n_saved == n_rows:
         return f"{first}; numbers of rows are those of the table, and percentages are weighted."
-    alike = f"{kept:,} rows drawn alike, which tell as much"
+    alike = f"{n_saved:,} rows drawn alike, which tell as much"
     return f"{first}; numbers of rows under a chosen context are of {alike}."
 
 
@@ -256,8 +253,8 @@ def _about(
 ) -> list[tuple[str, str]]:
     size = f"{count(disclosure.shown(data.n_rows) or 0, 'row')}, {count(data.n_variables, 'column')}"
     if statements and _survey(data, source, statements, disclosure):
-        n_rows, kept = disclosure.shown(statements[0].n_rows) or 0, disclosure.shown(data.n_rows) or 0
-        alike = "" if kept == n_rows else f" (kept as {kept:,} drawn alike)"
+        n_rows, n_saved = disclosure.shown(statements[0].n_rows) or 0, disclosure.shown(data.n_rows) or 0
+        alike = "" if n_saved == n_rows else f" (kept as {n_saved:,} drawn alike)"
         size = f"{count(n_rows, 'row')} of a survey{alike}, {count(data.n_variables, 'column')}"
     about = [("Table", size if disclosure.min_cell else f"{size}, {count(data.n_distinct, 'different row')}")]
     if data.constant_names:
