@@ -133,7 +133,7 @@ def table_of(
 
 
 def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:
-    """Tell whether all files are Libra's tables of codes; a model of codes or a schema must vouch for it."""
+    """Return whether all files are Libra's tables of codes, by the model or by a schema beside them."""
     from unless.formats.libra import holds_codes, is_described
     from unless.formats.text import ending_of
 

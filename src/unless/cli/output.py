@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unless.structures.pairs import Edge
     from unless.structures.structure import Structure
 
-# Nothing is folded or cut where nobody looks: another program reads the lines.
+# In a pipe nothing is folded or cut: another program reads the lines.
 _PIPE_WIDTH = 1_000_000
 # Line ends of the layout, and joiners, without which names of some scripts fall apart.
 _SHOWN = "\n\u200c\u200d"
@@ -114,7 +114,7 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: Se
 
 @contextmanager
 def busy(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that something is going on, as long as no bar tells more."""
+    """Show on a terminal that something is going on, as long as no bar is shown."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -217,7 +217,7 @@ def document(
 
 
 def cost_of(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what learning cost and chose; what a learner proposed is told by the statements alone."""
+    """Return what learning cost and chose; what a learner proposed is in the statements."""
     return {name: value for name, value in results.items() if name != "claims"}
 
 
