@@ -71,7 +71,7 @@ def command(name: str | None, output: str | None, counts: bool, as_json: bool, *
 
 
 def _load(name: str) -> "Dataset":
-    from unless.datasets import catalogue, load
+    from unless.datasets.tables import catalogue, load
     from unless.errors import UnknownName
 
     if name not in catalogue():
@@ -82,7 +82,7 @@ def _load(name: str) -> "Dataset":
 def _make(variables: int = 6, rows: int = 1000, law: Any = "normal", seed: int = 0) -> "Dataset":
     import numpy as np
 
-    from unless.datasets import make_csi
+    from unless.datasets.synthetic import make_csi
 
     rng = np.random.default_rng(seed)
     return make_csi(variables, law=law, random_state=rng).sample(rows, rng)
@@ -101,7 +101,7 @@ def _write(data: "Dataset", stream: TextIO, counts: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from unless.datasets import catalogue
+    from unless.datasets.tables import catalogue
 
     described = catalogue().values()
     if as_json:

@@ -56,7 +56,7 @@ def command(data: str | None, as_json: bool, report: str | None) -> None:
 
 
 def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
-    from unless.datasets import catalogue
+    from unless.datasets.tables import catalogue
     from unless.learners.learning import learn
 
     described = catalogue()[name]

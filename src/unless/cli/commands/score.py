@@ -64,7 +64,7 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
     MODEL or FILE may be a pipe, or - for standard input.
     """
     from unless.formats.catalogue import read_model
-    from unless.inference.completing import incomplete_rows
+    from unless.inference.tables import incomplete_rows
 
     files = with_database(files, options, required=True)
     measure = _measure(options, by_variable)

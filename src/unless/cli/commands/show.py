@@ -179,7 +179,7 @@ def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
 def _say_all(
     statements: Any, record: Any, rows: tuple[int | None, int | None], context: dict[str, str]
 ) -> None:
-    from unless.data.drawing import SURVEY
+    from unless.data.survey import SURVEY
 
     part, whole = rows
     if context:
