@@ -133,7 +133,7 @@ def table_of(
 
 
 def _is_libra(domain: "Domain", files: Sequence[str], model: str | None) -> bool:
-    """Tell whether all files are Libra's tables of codes; a model of codes or a schema must vouch for it."""
+    """Return whether all files are Libra's tables of codes, by the model or by a schema beside them."""
     from unless.formats.libra import holds_codes, is_described
     from unless.formats.text import ending_of
 
@@ -193,7 +193,7 @@ def open_record(path: "str | PathLike") -> "Record":
 
 
 def check_output(output: str, inputs: Sequence[Path] = (), what: str = "table") -> None:
-    """Refuse, before the work begins, a place where the result cannot go."""
+    """Refuse, before the work begins, a file that the result cannot be written to."""
     from unless.runtime.files import sweep_folders, try_writing
 
     target = Path(output)
@@ -220,6 +220,6 @@ def check_model_output(output: str, tables: Sequence[Path], model: str, endings:
         raise SettingError(f"{output!r} has no ending that tells a format; end it in {either(known)}.")
     # Formats without names keep them in a second file.
     beside = [str(names_path(output))] if ending in NAMELESS else []
-    for place in (output, *beside):
-        check_output(place, tables)
-        check_output(place, [source for source in [Path(model)] if source.exists()], "input")
+    for path in (output, *beside):
+        check_output(path, tables)
+        check_output(path, [source for source in [Path(model)] if source.exists()], "input")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unless.structures.pairs import Edge
     from unless.structures.structure import Structure
 
-# Nothing is folded or cut where nobody looks: another program reads the lines.
+# In a pipe nothing is folded or cut: another program reads the lines.
 _PIPE_WIDTH = 1_000_000
 # Line ends of the layout, and joiners, without which names of some scripts fall apart.
 _SHOWN = "\n\u200c\u200d"
@@ -78,7 +78,7 @@ def say_json(document: object) -> None:
 def _escape(character: str) -> str:
     """Write a character as JSON escapes it: two of them beyond the first plane."""
     units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+    return "".join(f"\\u{units[start]:02x}{units[start + 1]:02x}" for start in range(0, len(units), 2))
 
 
 def number(value: float) -> float | None:
@@ -94,8 +94,8 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: Se
 
     watched = sys.stdout.isatty()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, header in enumerate(headers):
-        number = place in numbers
+    for position, header in enumerate(headers):
+        number = position in numbers
         table.add_column(Text(header), justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
@@ -114,7 +114,7 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: Se
 
 @contextmanager
 def busy(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that something is going on, as long as no bar tells more."""
+    """Show on a terminal that something is going on, as long as no bar is shown."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -174,9 +174,9 @@ def say_states(statements: "Statements", context: Mapping[str, str]) -> None:
         if one.statement.is_finding:
             say(visible(f"{one}."))
     others = [one.state for one in read if not one.statement.is_finding]
-    told = [f"{others.count(state):,} {words}" for state, words in OTHERS.items() if state in others]
-    if told:
-        say(f"Other pairs: {', '.join(told)}.")
+    counts = [f"{others.count(state):,} {words}" for state, words in OTHERS.items() if state in others]
+    if counts:
+        say(f"Other pairs: {', '.join(counts)}.")
     if statements.note:
         say(visible(statements.note))
 
@@ -195,35 +195,34 @@ def document(
     about: tuple[str | None, Mapping[str, Any], Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Make the JSON that `unless show --help` describes; `about` is learner, settings and results."""
-    learner, settings, results = about
-    told = statements.to_dict()
-    for one, read in zip(told["statements"], statements.given(context), strict=True):
+    written = statements.to_dict()
+    for one, read in zip(written["statements"], statements.given(context), strict=True):
         one["state"] = read.state if context else None
     return {
         "format": "unless-statements",
         "version": 2,
-        "learner": learner,
-        "settings": dict(settings),
-        "results": cost_of(results),
-        "variables": variables(domain),
+        **how_learned(domain, *about),
         "context": dict(context),
         "n_rows": n_rows,
-        "made_by": told["settings"],
-        "note": told["note"],
+        "made_by": written["settings"],
+        "note": written["note"],
         "counts": statements.counts(),
-        "statements": told["statements"],
+        "statements": written["statements"],
         **({} if statements.target is None else {"target": statements.target}),
     }
 
 
-def cost_of(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what learning cost and chose; what a learner proposed is told by the statements alone."""
-    return {name: value for name, value in results.items() if name != "claims"}
-
-
-def variables(domain: "Domain") -> list[dict[str, Any]]:
-    """List the variables and their levels, in their order."""
-    return [{"name": variable.name, "levels": list(variable.levels)} for variable in domain]
+def how_learned(
+    domain: "Domain", learner: str | None, settings: Mapping[str, Any], results: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what documents begin with: the learner, what learning cost and chose, and the variables."""
+    return {
+        "learner": learner,
+        "settings": dict(settings),
+        # What a learner proposed is in the statements.
+        "results": {name: value for name, value in results.items() if name != "claims"},
+        "variables": [{"name": variable.name, "levels": list(variable.levels)} for variable in domain],
+    }
 
 
 def size_of(structure: "Structure") -> dict[str, Any]:

@@ -69,7 +69,6 @@ def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def _say_learned(learned: list[tuple[Any, Any, dict[str, Any]]]) -> None:
-
     for described, learner, _ in learned:
         say(f"{described.name}: {described.about}")
         say(f"{described.source}; {count(learner.data_.n_rows, 'row')}\n")

@@ -246,7 +246,6 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
 
 
 def _prior_document(prior: "Prior") -> dict[str, float | None]:
-
     return {"sd": number(prior.sd), "l1": number(prior.l1)}
 
 

@@ -309,7 +309,6 @@ def _document(learner: "Estimator") -> dict[str, Any]:
 
 
 def _say_learned(learner: "Estimator") -> None:
-
     data, structure = learner.data_, learner.structure_
     columns = count(data.n_variables, "column")
     table = f"{count(data.n_rows, 'row')} of {columns}"

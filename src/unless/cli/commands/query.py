@@ -139,7 +139,7 @@ def _tell_cells(answer: "Distribution") -> None:
     shown = np.arange(len(answer))
     if len(answer) > MOST_ROWS:
         shown = np.argsort(-answer.probabilities, axis=None, kind="stable")[:MOST_ROWS]
-    wanted = {int(cell): place for place, cell in enumerate(shown)}
+    wanted = {int(cell): row for row, cell in enumerate(shown)}
     rows: list[tuple[str, ...]] = [()] * len(shown)
     for cell, labels in enumerate(product(*answer.labels)):
         if cell in wanted:

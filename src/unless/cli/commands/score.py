@@ -126,7 +126,6 @@ def _score(
 
 
 def _say_score(value: float, shares: dict[str, float], measure: str, n_rows: int) -> None:
-
     say(f"{MEASURES[measure]} per row: {value:.6f} ({count(n_rows, 'row')})")
     if value == float("-inf"):
         note("The model gives some of the rows probability zero.")

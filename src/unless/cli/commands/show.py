@@ -78,10 +78,10 @@ from unless.cli.options import context_option, epilog_of, gathered, matching_opt
 from unless.cli.output import (
     LEGEND,
     context_text,
-    cost_of,
     count,
     document,
     edge_text,
+    how_learned,
     of,
     say,
     say_json,
@@ -91,7 +91,6 @@ from unless.cli.output import (
     say_table,
     size_of,
     size_text,
-    variables,
 )
 from unless.data.showing import visible
 from unless.errors import FileFormatError, UnlessError
@@ -150,7 +149,7 @@ def command(
 def _show_statements(record: Any, statements: Any, data: Any, context: dict[str, str], as_json: bool) -> None:
     from unless.structures.structure import observed
 
-    held = record.domain.encode(context)
+    codes = record.domain.encode(context)
     if record.structure.kind == "contexts":
         # Refuses, with the nearest one that is there, a context that it does not know.
         record.structure.given(context)
@@ -159,7 +158,7 @@ def _show_statements(record: Any, statements: Any, data: Any, context: dict[str,
         n_rows = int(data.counts[observed(data, data.domain.encode(context))].sum())
     elif statements and not context:
         n_rows = statements[0].n_rows
-    labels = dict(record.domain.decode(held))
+    labels = dict(record.domain.decode(codes))
     if as_json:
         about = record.learner, record.settings, record.results
         say_json(document(statements, record.domain, n_rows, labels, about))
@@ -170,8 +169,7 @@ def _show_statements(record: Any, statements: Any, data: Any, context: dict[str,
 
 def _show_plain(record: Any, context: dict[str, str], as_json: bool) -> None:
     if as_json:
-        about = record.learner, record.settings, record.results
-        say_json(_structure_document(record.structure, context, *about))
+        say_json(_structure_document(record, context))
         return
     _say_structure(record.structure, context, f"Learned by {record.learner}." if record.learner else "")
 
@@ -201,7 +199,6 @@ def _say_all(
 
 
 def _size(structure: Any) -> str:
-
     if structure.kind == "links":
         # Its links are proposals; what is said of them follows.
         return count(len(structure.domain), "column")
@@ -254,22 +251,12 @@ def _say_structure(structure: Any, context: Mapping[str, str], title: str = "") 
         say_table(headers, rows, numbers=() if structure.kind == "links" else (1,))
 
 
-def _structure_document(
-    structure: Any,
-    context: Mapping[str, str],
-    learner: str | None,
-    settings: Mapping[str, Any],
-    results: Mapping[str, Any],
-) -> dict[str, Any]:
+def _structure_document(record: Any, context: Mapping[str, str]) -> dict[str, Any]:
     """Make the JSON that `unless show --help` describes for structures without contexts."""
+    structure = record.structure
     links = _links(structure, context)
-    common = {
-        "version": 1,
-        "learner": learner,
-        "settings": dict(settings),
-        "results": cost_of(results),
-        "variables": variables(structure.domain),
-    }
+    common = how_learned(record.domain, record.learner, record.settings, record.results)
+    common["version"] = 1
     if structure.kind == "graph":
         return {"format": "unless-graph", **common, "links": [{"pair": list(edge)} for edge in sorted(links)]}
     if structure.kind == "links":

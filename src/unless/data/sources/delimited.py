@@ -122,7 +122,7 @@ def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
     except csv.Error:
         widths = []
     width = widths[0] if widths else 1
-    # Words in a sentence are no columns: a blank or a colon must split every line alike to be believed.
+    # Words in a sentence are no columns: a blank or a colon must split every line alike to be taken.
     strict = delimiter in " :"
     same = len(set(widths)) == 1
     return width > 1 and same, width > 1 and not strict, width if same or not strict else 0

@@ -9,7 +9,7 @@ memory that such a sheet needs. The child imports this file, so nothing is impor
 import csv
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -91,11 +91,11 @@ def write_sheet(
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise needs_calamine(title) from None
-    with checked_book(Path(source), suffix, title) as checked:
+    with checked_book(Path(source), suffix, title) as allow:
         try:
             with CalamineWorkbook.from_path(source) as book:
                 names = [str(name) for name in book.sheet_names]
-                index = _write_some(book, _candidates(book, names, wanted, title), target, checked)
+                index = _write_some(book, _candidates(book, names, wanted, title), target, allow)
         except DataError:
             raise
         except (CalamineError, ValueError) as error:
@@ -130,24 +130,24 @@ def _candidates(book: Any, names: list[str], wanted: str | int | None, title: st
     raise DataError(f"{title} has no sheet {wanted!r}; its sheets are {listed_names}{more}.")
 
 
-def _write_some(book: Any, candidates: list[int], target: str, checked: "_Checked") -> int | None:
+def _write_some(book: Any, candidates: list[int], target: str, allow: Callable[[int], None]) -> int | None:
     """Write the first of these sheets that has a table, else the first that is not empty; return which."""
     filled: int | None = None
     for index in candidates:
-        n_rows, n_lines = _write_one(book, index, target, checked)
+        n_rows, n_lines = _write_one(book, index, target, allow)
         if n_lines >= 2 or (n_rows and len(candidates) == 1):
             return index
         if n_rows and filled is None:
             filled = index
     if filled is not None:
-        _write_one(book, filled, target, checked)
+        _write_one(book, filled, target, allow)
     return filled
 
 
-def _write_one(book: Any, index: int, target: str, checked: "_Checked") -> tuple[int, int]:
+def _write_one(book: Any, index: int, target: str, allow: Callable[[int], None]) -> tuple[int, int]:
     """Write a sheet; return how many rows are not empty, and how many have two cells or more."""
     n_rows = n_lines = 0
-    checked.allow(index)
+    allow(index)
     with Path(target).open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         for row in book.get_sheet_by_index(index).iter_rows():
@@ -173,8 +173,11 @@ def damaged(title: str, error: object) -> DataError:
 
 
 @contextmanager
-def checked_book(source: Path, suffix: str, title: str) -> "Iterator[_Checked]":
-    """Look through what all sheets share, and allow the memory that it needs, or refuse the spreadsheet."""
+def checked_book(source: Path, suffix: str, title: str) -> Iterator[Callable[[int], None]]:
+    """Look through what all sheets share, and allow the memory that it needs, or refuse the spreadsheet.
+
+    Gives what does the same for a single sheet, by its number.
+    """
     with source.open("rb") as packed:
         start = packed.read(8)
     if not start.startswith(b"PK"):
@@ -183,13 +186,13 @@ def checked_book(source: Path, suffix: str, title: str) -> "Iterator[_Checked]":
             raise damaged(title, "it is no archive")
         # The format of Excel 97 has no more than 65,536 rows and 256 columns, and packs nothing.
         allow_memory(2 * _ALONE + 20 * source.stat().st_size)
-        yield _Checked()
+        yield lambda _: None
         return
     try:
         with source.open("rb") as packed:
             check_list(packed, title)
             with zipfile.ZipFile(packed) as archive:
-                yield _CheckedArchive(archive, suffix, title)
+                yield _Workbook(archive, suffix, title).allow
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, KeyError) as error:
         raise damaged(title, error) from None
     except Exception as error:
@@ -198,18 +201,30 @@ def checked_book(source: Path, suffix: str, title: str) -> "Iterator[_Checked]":
         raise
 
 
-class _Checked:
-    """A spreadsheet that needs no further look."""
+class _Workbook:
+    """A spreadsheet in an archive: each sheet is looked through, block by block, before it is read."""
 
-    def allow(self, index: int) -> None:
-        """Allow the memory that a sheet needs, or refuse it."""
-
-
-class _Counted:
-    """Members that are unpacked block by block, and how many bytes that made."""
-
-    def __init__(self, archive: zipfile.ZipFile, title: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, suffix: str, title: str) -> None:
         self.archive, self.title, self.n_bytes = archive, title, 0
+        self._names = set(archive.namelist())
+        self._members: list[list[str]] | None = None
+        if "content.xml" in self._names:
+            # The reader opens all sheets at once.
+            spans = _ods_spans(self.blocks("content.xml"))
+            for index, span in enumerate(spans):
+                span.check(_called(index, title))
+            self._allow(*spans)
+        elif "xl/workbook.bin" in self._names or suffix == ".xlsb":
+            # Binary: its cells are not looked at, and the bound on memory must do.
+            for name in sorted(self._names):
+                if name.endswith(".bin"):
+                    self.count(name)
+            allow_memory(_ALONE + 12 * self.n_bytes)
+        else:
+            for name in sorted(self._names & {"xl/sharedStrings.xml", "xl/styles.xml"}):
+                self.count(name)
+            self._members = self._sheet_members()
+            self._allow()
 
     def count(self, name: str) -> None:
         """Count the bytes of a member."""
@@ -246,35 +261,26 @@ class _Counted:
                 self.n_bytes += len(block)
                 yield block
 
-
-class _CheckedArchive(_Checked):
-    """A spreadsheet in an archive: each sheet is looked through before it is read."""
-
-    def __init__(self, archive: zipfile.ZipFile, suffix: str, title: str) -> None:
-        self.title, self._names = title, set(archive.namelist())
-        self._counted = _Counted(archive, title)
-        self._members: list[list[str]] | None = None
-        if "content.xml" in self._names:
-            # The reader opens all sheets at once.
-            spans = _ods_spans(self._counted.blocks("content.xml"))
-            for index, span in enumerate(spans):
-                span.check(_called(index, title))
-            self._allow(*spans)
-        elif "xl/workbook.bin" in self._names or suffix == ".xlsb":
-            # Binary: its cells are not looked at, and the bound on memory must do.
-            for name in sorted(self._names):
-                if name.endswith(".bin"):
-                    self._counted.count(name)
-            allow_memory(_ALONE + 12 * self._counted.n_bytes)
-        else:
-            for name in sorted(self._names & {"xl/sharedStrings.xml", "xl/styles.xml"}):
-                self._counted.count(name)
-            self._members = _sheet_members(self._names, self._counted)
-            self._allow()
-
     def _allow(self, *spans: "_Span") -> None:
         n_cells, area = (sum(getattr(span, name) for span in spans) for name in ("n_cells", "area"))
-        allow_memory(_ALONE + _PER_CELL * n_cells + _PER_SPANNED * area + _PER_BYTE * self._counted.n_bytes)
+        allow_memory(_ALONE + _PER_CELL * n_cells + _PER_SPANNED * area + _PER_BYTE * self.n_bytes)
+
+    def _sheet_members(self) -> list[list[str]]:
+        """Return the member that holds each sheet; all that may, where that is not plain."""
+        members = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
+        book, rels = (b"".join(self.blocks(name)) if name in self._names else b"" for name in members)
+        targets: dict[bytes, str] = {}
+        for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):
+            target = re.search(rb"\bTarget=[\"']([^\"']+)", link)
+            identity = re.search(rb"\bId=[\"']([^\"']+)", link)
+            if target and identity:
+                path = target[1].decode("utf-8", "replace")
+                targets[identity[1]] = (
+                    path.lstrip("/") if path.startswith("/") else str(PurePosixPath("xl") / path)
+                )
+        listed = re.findall(rb"<(?:\w+:)?sheet\s[^>]*?\w+:id=[\"']([^\"']+)", book)
+        found = [targets.get(one, "") for one in listed]
+        return [[one] if one in self._names else _all_sheets(self._names) for one in found]
 
     def allow(self, index: int) -> None:
         """Look through a sheet, and allow the memory that it needs."""
@@ -282,31 +288,13 @@ class _CheckedArchive(_Checked):
             return
         span = _Span()
         for name in self._members[index] if index < len(self._members) else _all_sheets(self._names):
-            _xlsx_span(self._counted.blocks(name), span)
+            _xlsx_span(self.blocks(name), span)
         span.check(_called(index, self.title))
         self._allow(span)
 
 
 def _called(index: int, title: str) -> str:
     return f"The first sheet of {title}" if index == 0 else f"Sheet {index + 1} of {title}"
-
-
-def _sheet_members(names: set[str], counted: _Counted) -> list[list[str]]:
-    """Return the member that holds each sheet; all that may, where that is not plain."""
-    members = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
-    book, rels = (b"".join(counted.blocks(name)) if name in names else b"" for name in members)
-    targets: dict[bytes, str] = {}
-    for link in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", rels):
-        target = re.search(rb"\bTarget=[\"']([^\"']+)", link)
-        identity = re.search(rb"\bId=[\"']([^\"']+)", link)
-        if target and identity:
-            path = target[1].decode("utf-8", "replace")
-            targets[identity[1]] = (
-                path.lstrip("/") if path.startswith("/") else str(PurePosixPath("xl") / path)
-            )
-    listed = re.findall(rb"<(?:\w+:)?sheet\s[^>]*?\w+:id=[\"']([^\"']+)", book)
-    found = [targets.get(one, "") for one in listed]
-    return [[one] if one in names else _all_sheets(names) for one in found]
 
 
 def _all_sheets(names: set[str]) -> list[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 READERS = {".dta": "read_dta", ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por"}
 # What a cell takes as an object of Python, besides the characters of a text.
 _PER_CELL = 64
-# Values without a label that are told apart; with more, a column is one of numbers.
+# Distinct values without a label; with more, a column is one of numbers.
 _MOST_UNLABELLED = 64
 _TYPES = {"integer": "BIGINT", "float": "DOUBLE", "date": "DATE", "moment": "TIMESTAMP", "text": "VARCHAR"}
 # Labels and names; an interview of 10,000 questions has some MiB.
@@ -131,7 +131,7 @@ def write_rows(
     more = {} if is_portable else {"encoding": encoding}
     read = partial(getattr(pyreadstat, READERS[suffix]), source, output_format="dict", **more)
     try:
-        # Which codes are missing is told only to those who ask for them as they are.
+        # pyreadstat lists the missing codes only where they are read as they are.
         about = read(metadataonly=True, **({} if is_portable else {"user_missing": True}))[1]
         names = list(about.column_names)
         columns = [_Labels(name, about) for name in names]
@@ -155,7 +155,7 @@ def _chunks(read: Any, about: Any, memory: int) -> Iterator[dict[str, Sequence[A
         if n_rows:
             yield found
         first += size
-        # Each chunk begins at the beginning of the file, so that none is asked for in vain.
+        # Each chunk begins at the beginning of the file, so that no empty one is read.
         if n_rows < size or (about.number_rows is not None and 0 <= about.number_rows <= first):
             return
 

@@ -178,7 +178,7 @@ Made = TypeVar("Made")
 DATABASE_SHARE = 0.8
 # Seconds a query is given to end after Ctrl-C; nearly all take some milliseconds.
 _GRACE = 0.5
-# DuckDB fetches extensions from the network unless told not to.
+# DuckDB fetches extensions from the network unless a setting forbids it.
 _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -331,7 +331,7 @@ class DuckDBSession:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Refuse files that change while they are read: what was read of them is no table anybody wrote."""
+        """Refuse files that change while they are read: the rows read would be of two tables."""
         try:
             yield
         except (OSError, UnlessError):
@@ -422,7 +422,7 @@ class DuckDBSession:
 
     def _look(self) -> None:
         if not self._is_counted:
-            # Below 0 where the database cannot tell.
+            # Below 0 where the database does not know.
             self.bar.share(self.connection.query_progress() / 100)
 
     @contextmanager
@@ -522,6 +522,6 @@ def _keep_quiet(connection: "DuckDBPyConnection", *, is_watched: bool) -> None:
 
 def _reason(error: Exception) -> str:
     line = str(error).strip().partition("\n")[0]
-    # "Invalid Input Error: ..." tells the class of the error and the path is known, so neither is repeated.
+    # "Invalid Input Error: ..." names the class of the error and the path is known, so neither is repeated.
     head, _, tail = line.partition("Error: ")
     return re.sub(r' (?:in|while reading) file "[^"]*"', "", tail or head).strip(" .")[:200]

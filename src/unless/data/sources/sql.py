@@ -1,4 +1,4 @@
-"""Tables in databases: a query is asked on the user's connection, and its rows are kept in a spool.
+"""Tables in databases: a query is run on the user's connection, and its rows are copied to a spool.
 
 A table is looked at more than once (profile, survey, collapse), and an answer can be fetched only once. So
 the rows go, batch by batch, into a database file in the temporary folder, the spool, and are read from there.
@@ -32,7 +32,6 @@ from unless.data.sources.frames import ArrowStream
 from unless.data.sources.session import (
     DuckDBSession,
     Field,
-    Form,
     Source,
     TableFile,
     aliased,
@@ -58,7 +57,7 @@ _EXAMPLE = 'unless.read("select ...", connection=...)'
 
 @dataclass(frozen=True)
 class Query:
-    """A query and the connection, or the file of a database, that it is asked on."""
+    """A query and the connection, or the file of a database, that it is run on."""
 
     text: Any
     connection: Any
@@ -473,12 +472,13 @@ def _spool_rows(
     In a database that `is_untyped`, numbers may be written as text, as they are after an import of CSV.
     """
     names = _names(columns, how)
-    wanted = {name: place for place, name in enumerate(names) if how.wants(name)}
-    spooled = {name: _Column(f"c{place}", is_untyped) for name, place in wanted.items()}
+    spooled = [
+        _SpooledColumn(name, position, is_untyped) for position, name in enumerate(names) if how.wants(name)
+    ]
     session.attach_spool()
     # Of a transaction that is never ended, nothing is left.
     session.run("begin")
-    first = ", ".join(f"{one.column} VARCHAR" for one in spooled.values()) or "none INTEGER"
+    first = ", ".join(f"{one.column} VARCHAR" for one in spooled) or "none INTEGER"
     session.run(f"create table {_SPOOLED} ({first})")
     size = _batch_size(len(names))
     while True:
@@ -486,34 +486,29 @@ def _spool_rows(
             rows = fetch(size)
         if not rows:
             break
-        _insert(rows, wanted, spooled, session)
+        _insert(rows, spooled, session)
         session.bar.share(-1.0)
     session.run("commit")
     session.lock()
-    return Source(session.title, _SPOOLED, names, tuple(one.field(name) for name, one in spooled.items()))
+    return Source(session.title, _SPOOLED, names, tuple(one.field() for one in spooled))
 
 
 def _insert(
-    rows: Sequence[Sequence[Any]],
-    wanted: Mapping[str, int],
-    spooled: "Mapping[str, _Column]",
-    session: DuckDBSession,
+    rows: Sequence[Sequence[Any]], spooled: "Sequence[_SpooledColumn]", session: DuckDBSession
 ) -> None:
     values = list(zip(*rows, strict=True))
     batch: dict[str, npt.NDArray[Any]] = {}
-    for name, place in wanted.items():
-        one = spooled[name]
+    for one in spooled:
         before = one.type
-        array = one.take(values[place])
+        batch[one.column] = one.take(values[one.position])
         if one.type != before:
             session.run(
                 f"alter table {_SPOOLED} alter {one.column} type {one.type} using ({one.as_before(before)})"
             )
-        batch[one.column] = array
     if not batch:
         batch["none"] = np.zeros(len(rows), dtype=np.int64)
     session.register("batch", batch)
-    casts = ", ".join(f"cast({one.column} as {one.type})" for one in spooled.values()) or "none"
+    casts = ", ".join(f"cast({one.column} as {one.type})" for one in spooled) or "none"
     session.run(f"insert into {_SPOOLED} select {casts} from batch")
 
 
@@ -531,11 +526,11 @@ _NUMBERS = ("integer", "huge", "float")
 _NO_VALUE = MISSING_WORDS | {""}
 
 
-class _Column:
+class _SpooledColumn:
     """A column of the spool: the kind of all values so far, and of text whether numbers came too."""
 
-    def __init__(self, column: str, is_untyped: bool = False) -> None:
-        self.column = column
+    def __init__(self, name: str, position: int, is_untyped: bool) -> None:
+        self.name, self.position, self.column = name, position, f"c{position}"
         self.kind = ""
         self.is_mixed = False
         # Whether all text so far is numbers and words for missing values.
@@ -549,12 +544,14 @@ class _Column:
     def take(self, values: Sequence[Any]) -> npt.NDArray[Any]:
         """Return some values as an array that can be cast to the type of the column, widened if need be."""
         kinds = {_kind_of(one) for one in {type(value) for value in values}} - {""}
-        if "decimal" in kinds:
-            kinds = kinds - {"decimal"} | {_kind_of_decimals(values)}
-        if "moment" in kinds:
-            kinds = kinds - {"moment"} | {_kind_of_moments(values)}
-        if "integer" in kinds:
-            kinds = kinds - {"integer"} | {_kind_of_integers(values)}
+        # Decimals first: they may turn out to be integers.
+        for kind, refine in (
+            ("decimal", _kind_of_decimals),
+            ("moment", _kind_of_moments),
+            ("integer", _kind_of_integers),
+        ):
+            if kind in kinds:
+                kinds = kinds - {kind} | {refine(values)}
         self._widen(kinds)
         if self.may_be_numbers and "text" in kinds:
             texts = {value for value in values if isinstance(value, str)}
@@ -590,16 +587,14 @@ class _Column:
             return f"case when {self.column} then 'True' when not {self.column} then 'False' end"
         return f"{self.column}::VARCHAR"
 
-    def field(self, name: str) -> Field:
+    def field(self) -> Field:
         """Return the field of this column, which now has all its values."""
         if self.kind in ("bytes", "nested"):
-            return Field(name, self.column, "unusable")
+            return Field(self.name, self.column, "unusable")
         if self.is_mixed or (self.kind == "text" and self.may_be_numbers):
             # As in files without types, where NA among numbers stands for a missing one.
-            return Field(name, self.column, "words")
-        form: Form
-        form, kind = form_of(self.type)
-        return Field(name, self.column, form, kind)
+            return Field(self.name, self.column, "words")
+        return Field(self.name, self.column, *form_of(self.type))
 
 
 def _kind_of(kind: type) -> str:
