@@ -121,9 +121,7 @@ def uses_forbidden_word(identifier: str) -> bool:
     return bool({*parts_of(bare)} & _PARTS)
 
 
-_LINES = [
-    line.strip().lower() for line in WORDS.read_text().splitlines() if line.strip()[:1] not in ("", "#")
-]
+_LINES = [line.strip() for line in WORDS.read_text().splitlines() if line.strip()[:1] not in ("", "#")]
 _EXACT = {line[1:] for line in _LINES if line.startswith("=")}
 _PARTS = {line for line in _LINES if not line.startswith("=")}
 

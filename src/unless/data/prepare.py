@@ -127,7 +127,8 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     Freq  category, 2 levels
     """
     how = make_settings({**locals(), "missing": missing or "auto"})
-    source = with_connection(source, connection)
+    if connection is not None:
+        source = with_connection(source, connection)
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (

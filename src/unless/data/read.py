@@ -148,7 +148,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     is_matched = isinstance(levels, Domain)
     unsaid = "error" if strict or is_matched else "auto"
     how = make_settings({**locals(), "missing": missing or unsaid})
-    source = with_connection(source, connection)
+    if connection is not None:
+        source = with_connection(source, connection)
     if isinstance(source, Dataset):
         return _read_again(source, how)
     beside = plan.domain if isinstance(plan, Beside) else None

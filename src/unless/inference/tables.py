@@ -7,7 +7,7 @@ where a row shows nothing.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,11 @@ from unless.data.sources.session import DuckDBSession, Field, nested
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.runtime.progress import BAR_DELAY, progress
+from unless.structures.distinct import distinct_rows
 
 Cells = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 HOLE = -1
 # A level that the domain does not know, where it is not refused.
 UNKNOWN = -2
@@ -282,6 +285,35 @@ def _coded(variable: Variable, column: RawColumn, unknown: Literal["refuse", "ma
 def _code_of_number(variable: Variable, label: str) -> int:
     """Return the level that a number written as text falls into, where the variable was cut."""
     return _code(variable, label) if variable.cuts else UNKNOWN
+
+
+class Incomplete(NamedTuple):
+    """Distinct rows of codes, HOLE where a value is missing; how often each occurs, and what it weighs.
+
+    A row of a survey weighs what its design says, any other 1.
+    """
+
+    cells: Cells
+    counts: Integers
+    weights: Floats
+
+
+def incomplete_rows(data: Dataset) -> Incomplete:
+    """Return the rows of a table that lack a value but show some; those of like codes are put together."""
+    detail = data.detail
+    if detail is None or not detail.missing:
+        none = np.empty((0, data.n_variables), dtype=np.int64)
+        return Incomplete(none, np.empty(0, dtype=np.int64), np.empty(0))
+    cells = detail.rows.astype(np.int64)
+    for name, holes in detail.missing.items():
+        cells[holes, data.domain.index(name)] = HOLE
+    n_holes = (cells == HOLE).sum(axis=1)
+    some = (n_holes > 0) & (n_holes < data.n_variables)
+    distinct, place = distinct_rows(cells[some])
+    counts, weights = np.zeros(len(distinct), dtype=np.int64), np.zeros(len(distinct))
+    np.add.at(counts, place, detail.counts[some])
+    np.add.at(weights, place, (detail.counts if detail.design is None else detail.design.weights)[some])
+    return Incomplete(distinct, counts, weights)
 
 
 def with_levels(table: Any, domain: Domain, changes: Mapping[str, tuple[Cells, Cells]]) -> Any:

@@ -21,7 +21,7 @@ from unless.data.domain import MISSING_LABELS, Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import TooLarge
 from unless.independence.statistics import likelihood_ratio_statistic
-from unless.referee.gates import Side
+from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region
 
 Bools = npt.NDArray[np.bool_]
@@ -228,7 +228,7 @@ class EvidenceBuilder:
     def of(
         self,
         pair: tuple[int, int],
-        link: Side,
+        link: LinkEstimate,
         given: Sequence[int],
         *,
         where: tuple[Region, ...] = (),
@@ -280,7 +280,7 @@ class EvidenceBuilder:
                 inside = known if inside is None else inside & known
         return inside
 
-    def _more_rows(self, link: Side, n_rows: int) -> int | None:
+    def _more_rows(self, link: LinkEstimate, n_rows: int) -> int | None:
         """Estimate how many more rows would bring the limit of V down to the effect worth seeing.
 
         Where the limit is as low already, how many would make a link of what is seen.

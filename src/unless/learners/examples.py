@@ -1,4 +1,4 @@
-"""Rows with labels, as classifiers are given them, and rows whose labels are asked for."""
+"""Rows with labels, as classifiers are given them, and rows whose labels are to be predicted."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -256,8 +256,8 @@ def _checked(table: Any) -> Any:
 def _name_of(y: Any, target: str | None, columns: Mapping[str, Any]) -> str:
     if target is not None:
         return target
-    said = getattr(y, "name", None)
-    return free_column(said if isinstance(said, str) and said else NAME, columns)
+    name = getattr(y, "name", None)
+    return free_column(name if isinstance(name, str) and name else NAME, columns)
 
 
 def _checked_weights(sample_weight: Any, n_rows: int) -> Array:
@@ -359,7 +359,7 @@ def _quantiles(distinct: Numbers, rows: Numbers) -> tuple[float, ...]:
 
 
 def _named(data: Dataset, target: str, classes: Array, cuts: Mapping[str, tuple[float, ...]]) -> Examples:
-    """Name the levels of the target by its labels, and tell cut columns where they were cut."""
+    """Name the levels of the target by its labels, and record where columns were cut."""
     variables = []
     shown = np.unique(data.rows[:, data.domain.index(target)])
     positions = [int(label) for label in data.domain[target].levels]

@@ -14,7 +14,7 @@ from unless.independence.tests import Answer
 from unless.learners.base import Learner, Run
 from unless.learners.grow_shrink.algorithm import Links, Oracle
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
-from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore
+from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, iterate
 from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import check_need
 from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input, shares_memory
@@ -368,29 +368,52 @@ def _learn_together(
     checkpoint: Checkpoint,
     token: CancelToken,
 ) -> Arrays:
-    """Learn one blanket after the other (GSMN*): what one end of a pair found is not asked at the other."""
     oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
-    n = oracle.source.n_variables
-    limit = n if rules.max_blanket is None else rules.max_blanket
-    blankets = np.zeros((n, n), dtype=np.bool_)
-    examined: set[int] = set()
-    saved = checkpoint.read()
-    if saved is not None:
-        blankets = saved["blankets"]
-        examined.update(sequence[: int(saved["n_visits"])])
-        oracle.restore(saved)
-        token.tick(len(examined))
-    for a in sequence[len(examined) :]:
-        required = np.flatnonzero(rules.required[a]).tolist()
-        copied = [b for b in candidates[a] if b in examined and blankets[b, a]]
+    return iterate(BlanketsInTurn(oracle, rules, candidates, sequence), checkpoint)
+
+
+class BlanketsInTurn:
+    """Learn one blanket after the other (GSMN*): what one end of a pair found is not asked at the other."""
+
+    def __init__(
+        self,
+        oracle: CountingOracle,
+        rules: GsmnRules,
+        candidates: list[list[int]],
+        sequence: Sequence[int],
+    ) -> None:
+        n = oracle.source.n_variables
+        self._oracle, self._rules, self._candidates, self._sequence = oracle, rules, candidates, sequence
+        self._limit = n if rules.max_blanket is None else rules.max_blanket
+        self._blankets: Links = np.zeros((n, n), dtype=np.bool_)
+        self._n_done = 0
+
+    def step(self) -> bool:
+        """Learn the blanket of the next variable; False if there is none."""
+        if self._n_done == len(self._sequence):
+            return False
+        a, examined = self._sequence[self._n_done], set(self._sequence[: self._n_done])
+        required = np.flatnonzero(self._rules.required[a]).tolist()
+        copied = [b for b in self._candidates[a] if b in examined and self._blankets[b, a]]
         blanket = list(required)
-        unknown = [b for b in candidates[a] if b not in examined]
-        grow(a, unknown, blanket, oracle, limit, copied)
-        shrink(a, blanket[::-1], blanket, oracle, [*required, *copied])
-        blankets[a, blanket] = True
-        examined.add(a)
-        token.tick()
-        checkpoint.save(
-            lambda: {"blankets": blankets, "n_visits": np.array(len(examined)), **oracle.arrays()}
-        )
-    return {"blankets": blankets, **oracle.arrays()}
+        unknown = [b for b in self._candidates[a] if b not in examined]
+        grow(a, unknown, blanket, self._oracle, self._limit, copied)
+        shrink(a, blanket[::-1], blanket, self._oracle, [*required, *copied])
+        self._blankets[a, blanket] = True
+        self._n_done += 1
+        self._oracle.token.tick()
+        return True
+
+    def to_arrays(self) -> Arrays:
+        """Return the blankets so far, and what was asked."""
+        return {
+            "blankets": self._blankets,
+            "n_visits": np.array(self._n_done),
+            **self._oracle.arrays(),
+        }
+
+    def from_arrays(self, saved: Arrays) -> None:
+        """Go on from blankets that were saved."""
+        self._blankets, self._n_done = saved["blankets"], int(saved["n_visits"])
+        self._oracle.restore(saved)
+        self._oracle.token.tick(self._n_done)

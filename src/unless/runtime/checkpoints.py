@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -329,6 +329,29 @@ class Checkpoint:
         self._store.try_save(self._file, state())
         ended = monotonic()
         self._due = ended + max(SECONDS, _TIMES_LONGER * (ended - began))
+
+
+class Iteration(Protocol):
+    """Work in steps, each of which needs all before it, over a state that can be saved."""
+
+    def step(self) -> bool:
+        """Do one step; False where nothing is left to do."""
+
+    def to_arrays(self) -> Arrays:
+        """Return the state between two steps."""
+
+    def from_arrays(self, saved: Arrays) -> None:
+        """Go to a state that was saved."""
+
+
+def iterate(work: Iteration, checkpoint: Checkpoint) -> Arrays:
+    """Do all steps, from the last saved state on, save states on the way, and return the last one."""
+    saved = checkpoint.read()
+    if saved is not None:
+        work.from_arrays(saved)
+    while work.step():
+        checkpoint.save(work.to_arrays)
+    return work.to_arrays()
 
 
 def once(

@@ -1,6 +1,6 @@
 """Work on files that nobody vouches for, done in a child process with bounds on memory, time and bytes.
 
-The child is a fresh Python that imports little. It is told on standard input what to do, tells on standard
+The child is a fresh Python that imports little. It reads from standard input what to do, writes to standard
 output how it went, and ends when its parent does. Whatever ends it (a bound, a crash of a library), the
 parent goes on and says so in one sentence.
 """
@@ -22,7 +22,7 @@ from unless.errors import SettingError, UnlessError
 
 # A report is some numbers and a sentence; the child has gone astray if it is longer.
 _LONGEST_REPORT = 2**16
-# Seconds between two looks at a working child, and until one that was told to end has ended.
+# Seconds between two looks at a working child, and until one that was asked to end has ended.
 _LOOK, _GRACE = 0.1, 5.0
 # What a library or a program needs to be found; the rest of the environment is no business of the child.
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
@@ -80,7 +80,7 @@ def run_in_child(
         # Threads of glibc would each reserve address space of their own.
         env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         | {"MALLOC_ARENA_MAX": "1"},
-        # Ctrl-C is the parent's to hear.
+        # Ctrl-C goes to the parent alone.
         start_new_session=True,
     )
     try:
@@ -112,19 +112,19 @@ def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], objec
     """Return what the child reports, None if it takes too long."""
     import subprocess
 
-    told: list[bytes] = []
+    received: list[bytes] = []
 
     def listen() -> None:
         try:
             child.stdin.write(request + b"\n")
             # Not closed: that would tell the child that its parent has gone.
             child.stdin.flush()
-            told.append(child.stdout.read(_LONGEST_REPORT))
+            received.append(child.stdout.read(_LONGEST_REPORT))
         except (OSError, ValueError):
-            # The child ended before it heard anything, or the parent was stopped and closed the streams.
-            told.append(b"")
+            # The child ended before it read anything, or the parent was stopped and closed the streams.
+            received.append(b"")
 
-    # Beside the main thread, which goes on hearing Ctrl-C on every system.
+    # In another thread: Ctrl-C interrupts the main thread only while that is not reading.
     listener = Thread(target=listen, daemon=True)
     listener.start()
     end = monotonic() + seconds
@@ -133,11 +133,11 @@ def _attend(child: Any, request: bytes, seconds: float, look: Callable[[], objec
             return None
         listener.join(_LOOK)
         look()
-    report = told[0] if told else b""
+    report = received[0] if received else b""
     if len(report) == _LONGEST_REPORT:
         return b""
     try:
-        # It tells why it ended.
+        # Its exit code says why it ended.
         child.wait(_GRACE)
     except subprocess.TimeoutExpired:
         return None
@@ -150,19 +150,19 @@ def _answer(report: bytes | None, code: int) -> Any:
     if report is None or ended_by & {getattr(signal, "SIGXCPU", 0)}:
         raise ChildFailed("time")
     try:
-        told = json.loads(report)
+        message = json.loads(report)
     except ValueError:
         # Rust aborts where it cannot allocate, and the system kills where memory runs out.
         is_memory = ended_by & {signal.SIGABRT, getattr(signal, "SIGKILL", 0)}
         raise ChildFailed("memory" if is_memory else "nothing") from None
-    if "answer" in told:
-        return told["answer"]
-    if "error" in told:
-        kind = getattr(errors, told["error"], UnlessError)
-        raise kind(told["sentence"])
-    if "errno" in told:
-        raise OSError(told["errno"], os.strerror(told["errno"]))
-    raise ChildFailed(told["want"])
+    if "answer" in message:
+        return message["answer"]
+    if "error" in message:
+        kind = getattr(errors, message["error"], UnlessError)
+        raise kind(message["sentence"])
+    if "errno" in message:
+        raise OSError(message["errno"], os.strerror(message["errno"]))
+    raise ChildFailed(message["want"])
 
 
 # Below: the child.
@@ -219,7 +219,7 @@ def _bind(request: dict[str, Any]) -> None:
         try:
             kind = getattr(resource, name)
             most = resource.getrlimit(kind)[1]
-            # A little more is the last bound: the first one tells what it is for, the last one only kills.
+            # A little more is the last bound: at the first the child can say what happened; the last kills.
             last = bound + 2 if name == "RLIMIT_CPU" else bound
             tighter = [one if most == resource.RLIM_INFINITY else min(one, most) for one in (bound, last)]
             resource.setrlimit(kind, (tighter[0], tighter[1]))
@@ -233,7 +233,7 @@ def _die_with_parent() -> None:
     stack_size(2**18)
     Thread(target=_wait_for_end, daemon=True).start()
     if sys.platform == "linux":
-        # The thread is not heard while a library holds Python's lock; the system is.
+        # The thread does not run while a library holds Python's lock; the system kills all the same.
         import ctypes
 
         pr_set_pdeathsig = 1

@@ -28,7 +28,7 @@ _BYTE = 2**20
 # Longer than any text in a lock file.
 _MOST_TEXT = 400
 _BEGINNING = b"process "
-# What `os.open` must be told so that it neither follows a link nor waits for the other end of a pipe, nor
+# Flags of `os.open` so that it neither follows a link nor waits for the other end of a pipe, nor
 # hands the file to programs that are started. Windows knows some of these only.
 SAFELY = (
     getattr(os, "O_NOFOLLOW", 0)

@@ -28,7 +28,7 @@ MOST_BY_DEFAULT = 4 * 2**30
 BYTES_PER_COLUMN = 64 * 2**10
 # The database aborts the process when a row of the group-by outgrows one of its blocks, at 16,384 columns.
 MOST_COLUMNS = 10_000
-# Where Linux tells the limits of control groups.
+# Where Linux lists the limits of control groups.
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _NO_ROOM = re.compile(r"can't start new thread|cannot allocate memory|failed to map segment", re.IGNORECASE)
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -146,7 +146,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def out_of_memory() -> TooLarge:
-    """Return the error that tells how much this process may take, and what to do."""
+    """Return the error that says how much this process may take, and what to do."""
     limit, by = min(_limits())
     return TooLarge(
         f"There is not enough memory: {by} leaves {show_memory(limit)}; choose fewer columns, lower "
@@ -156,7 +156,7 @@ def out_of_memory() -> TooLarge:
 
 @contextmanager
 def memory_errors_explained() -> Iterator[None]:
-    """Turn whatever the system says when memory runs out into the sentence of an estimate."""
+    """Turn whatever error means that memory ran out into one clear sentence."""
     try:
         yield
     except TooLarge:

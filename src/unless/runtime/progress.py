@@ -19,7 +19,7 @@ _spinners: list[tuple[Callable[[], object], Callable[[], object]]] = []
 _bars: list[Any] = []
 # Work that is to be quiet, and with it all that it calls.
 _silences: list[str] = []
-# Told which share of some work is done.
+# Called with the share of some work that is done.
 Look = Callable[[float], object]
 
 
@@ -53,7 +53,7 @@ class Bar:
     def begin(self, stretch: str, total: int | None, *, counted: bool = True) -> None:
         """Start again for another stretch of the work, which has a time left of its own.
 
-        One that is not `counted` in steps is told its share.
+        One that is not `counted` in steps is moved by `share`.
         """
         self._stretch, self._n_done, self._begun = (stretch, total, counted), 0, monotonic()
         if self._is_drawn():
@@ -65,7 +65,7 @@ class Bar:
             self._drawn.total = total
 
     def share(self, done: float, note: str = "") -> None:
-        """Say which share of the stretch is done, below 0 where nobody knows, and what else is to be told."""
+        """Say which share of the stretch is done, below 0 where nobody knows, and a note beside it."""
         now = monotonic()
         if now - self._looked < _PAUSE or not self._is_drawn():
             return
@@ -137,7 +137,7 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
 
 @contextmanager
 def showing_share(title: str, show: bool | None, stretch: str) -> Iterator[Look]:
-    """Yield what is to be told the share that is done, of work that nobody counts in steps."""
+    """Yield a function to call with the share that is done, for work that is not counted in steps."""
     with progress(title, show, after=BAR_DELAY) as bar:
         bar.begin(stretch, None, counted=False)
         yield bar.share
@@ -148,7 +148,7 @@ def unseen(share: float) -> None:
 
 
 def within(look: Look, begin: float, end: float) -> Look:
-    """Return what a part of the work, from one share of the whole to another, tells its own share."""
+    """Return what a part of the work, from one share of the whole to another, reports its own share to."""
     return unseen if look is unseen else lambda share: look(begin + share * (end - begin))
 
 

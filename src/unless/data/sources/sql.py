@@ -64,10 +64,8 @@ class Query:
     connection: Any
 
 
-def with_connection(source: object, connection: object | None) -> object:
-    """Join a query with its connection, checking both; without a connection, the source is what it is."""
-    if connection is None:
-        return source
+def with_connection(source: object, connection: object) -> Query:
+    """Join a query with its connection, checking both."""
     if isinstance(connection, str) and "://" in connection:
         # Not repeated: an address may hold a password.
         raise SettingError(

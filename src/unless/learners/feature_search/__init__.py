@@ -101,7 +101,7 @@ class FeatureLearner(Learner):
         self.network_ = in_domain(net, data.domain)
         self.structure_ = self.network_.features
         self.chosen_, self.tried_ = chosen, tried
-        # No question is asked of the data here: features are judged by what they predict.
+        # No independence is tested: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
 
     def _learn_named(

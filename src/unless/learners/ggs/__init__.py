@@ -23,13 +23,13 @@ from unless.learners.ggs.claims import (
 )
 from unless.learners.ggs.gates import FEW_GATES, MAX_GATE_LEVELS, grow_gate_trees
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, learned, setting
-from unless.referee.wide import MOST_REGULAR
+from unless.referee.counted import MOST_REGULAR
 from unless.runtime.memory import check_need
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 
 GateNames = Collection[str] | None
-# Blankets larger than this cost more than they tell.
+# Larger blankets cost more than they add.
 MAX_BLANKET = 24
 _BASE = 8 * 2**20
 # Regressions that are remembered for each variable, at most and for each other one; what each takes beside

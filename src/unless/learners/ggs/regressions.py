@@ -18,10 +18,10 @@ from unless.independence.logistic import (
     Columns,
     Effect,
     Fit,
-    chances_of,
     difference,
     fit,
     likelihood_without,
+    probabilities_of,
     size_of,
 )
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
@@ -251,7 +251,15 @@ class NeighbourTests:
         self.n_tests += 1
         key = stratum.conditions, blanket, variable
         if key not in self.known_drops:
-            self.known_drops[key] = self._likelihood_ratio(stratum, blanket, variable)
+            full = self.regression(stratum, blanket)
+            df = int((full.owners == variable).sum()) * (len(full.target_levels) - 1)
+            test = NOTHING
+            if df:
+                # The patterns of the full blanket do as well: some of them are alike without the variable.
+                columns = self._patterns(stratum, blanket).columns
+                without = likelihood_without(columns, full.fitted, variable)
+                test = Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
+            self.known_drops[key] = test
         return self.known_drops[key]
 
     def scores(self, stratum: Stratum, blanket: Blanket) -> dict[int, Statistic]:
@@ -301,14 +309,14 @@ class NeighbourTests:
 
     def split_scores(self, stratum: Stratum, blanket: Blanket, gates: list[int]) -> list[Statistic]:
         """Test, by score, for each gate that the weights of a blanket are the same at all its levels."""
-        from unless.kernels.scores import score_gate
+        from unless.kernels.regression import score_gate
 
         self.n_tests += len(gates)
         fitted = self.regression(stratum, blanket).fitted
         if len(fitted.shown) < 2:
             return [NOTHING] * len(gates)
         which, columns = self._patterns(stratum, blanket)
-        expected, n_shown = chances_of(columns, fitted), len(fitted.shown)
+        expected, n_shown = probabilities_of(columns, fitted), len(fitted.shown)
         # Patterns together with the levels of the target, all but the reference and those not shown first.
         level_of = np.full(self.table.n_levels[self.target], n_shown - 1, dtype=np.int64)
         level_of[fitted.shown[1:]] = np.arange(n_shown - 1)
@@ -379,17 +387,8 @@ class NeighbourTests:
         wider = (conditions[:number] + conditions[number + 1 :] for number in range(len(conditions)))
         return next((self._latest[one] for one in wider if one in self._latest), self._latest.get(()))
 
-    def _likelihood_ratio(self, stratum: Stratum, blanket: Blanket, variable: int) -> Statistic:
-        full = self.regression(stratum, blanket)
-        df = int((full.owners == variable).sum()) * (len(full.target_levels) - 1)
-        if not df:
-            return NOTHING
-        # The patterns of the full blanket do as well: some of them are alike without the variable.
-        without = likelihood_without(self._patterns(stratum, blanket).columns, full.fitted, variable)
-        return Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
-
     def _count_with_target(self, stratum: Stratum, variables: list[int]) -> tuple[Floats, dict[int, Ints]]:
-        """Count the levels of variables by level of the target; say where the free levels of each are."""
+        """Count the levels of variables by level of the target, and find their free levels."""
         table = self.table
         which = table.codes[self.target][stratum.rows].astype(np.int64)
         counts, free = table.count_levels(stratum.rows, which, int(table.n_levels[self.target]), variables)
@@ -402,12 +401,12 @@ class NeighbourTests:
 
         `by_target` are the counts of these levels with each level of the target.
         """
-        from unless.kernels.scores import score_variables
+        from unless.kernels.regression import score_variables
 
         if not variables:
             return []
         fitted, (which, columns) = self.regression(stratum, blanket).fitted, self._patterns(stratum, blanket)
-        expected = chances_of(columns, fitted)
+        expected = probabilities_of(columns, fitted)
         if len(expected) > 1:
             counts, free = self.table.count_levels(stratum.rows, which, len(expected), variables)
             seen = np.ascontiguousarray(counts.T[np.concatenate(free)])
