@@ -453,7 +453,7 @@ def test_a_plan_of_everything_is_kept(tmp_path):
 
 def test_choices_need_a_varying_number_of_answers():
     assert find_choices({"a;b": 50, "b;c": 50, "a;c": 50}) is None
-    assert find_choices({"a;b": 50, "b": 50, "a": 50, "a;c": 50, "c": 9}).kept == ("a", "b", "c")
+    assert find_choices({"a;b": 50, "b": 50, "a": 50, "a;c": 50, "c": 9}).chosen == ("a", "b", "c")
 
 
 def test_survey_files_say_what_is_asked(tmp_path):

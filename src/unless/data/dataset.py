@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import MISSING_LABELS, Code, Domain
+from unless.data.domain import MISSING_LABELS, Code, Domain, level_rows
 from unless.data.showing import html_table
 from unless.errors import DataError, SettingError, UnknownName
 
@@ -314,14 +314,7 @@ class Dataset:
         return f"<Dataset: {self.n_rows:,} rows ({self.n_distinct:,} distinct) x {self.n_variables} columns>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (
-                variable.name,
-                len(variable.levels),
-                ", ".join(variable.levels[:8]) + ", ..." * (len(variable.levels) > 8),
-            )
-            for variable in self.domain.variables
-        ]
+        rows = level_rows(self.domain)
         return html_table(repr(self)[1:-1], ("column", "levels", ""), rows, self.notes)
 
 

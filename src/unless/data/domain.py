@@ -196,11 +196,15 @@ class Domain:
         return Domain(tuple(self[name] for name in names))
 
     def _repr_html_(self) -> str:
-        rows = [
-            (one.name, len(one.levels), ", ".join(one.levels[:8]) + ", ..." * (len(one.levels) > 8))
-            for one in self.variables
-        ]
-        return html_table(f"Domain: {len(self)} variables", ("variable", "levels", ""), rows)
+        return html_table(f"Domain: {len(self)} variables", ("variable", "levels", ""), level_rows(self))
+
+
+def level_rows(domain: Domain) -> list[tuple[str, int, str]]:
+    """Return a row for each variable: its name, how many levels it has, and the first of them."""
+    return [
+        (one.name, len(one.levels), ", ".join(one.levels[:8]) + ", ..." * (len(one.levels) > 8))
+        for one in domain
+    ]
 
 
 def shorten(words: Iterable[str], at_most: int = 8) -> str:

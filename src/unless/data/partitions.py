@@ -21,7 +21,7 @@ class Collapsed:
 
     frame: Any
     times: Integers
-    places: Integers
+    first_rows: Integers
 
     @property
     def n_rows(self) -> int:
@@ -54,11 +54,13 @@ def _join(parts: Sequence[Collapsed], max_bytes: int | None) -> Collapsed:
     filled = [part for part in parts if len(part.times)]
     frame = concat([part.frame for part in filled or parts[:1]])
     times = np.concatenate([part.times for part in parts])
-    places = np.concatenate([part.places + skip for part, skip in zip(parts, before[:-1], strict=True)])
-    return _collapse(frame, times, places, max_bytes)
+    first_rows = np.concatenate(
+        [part.first_rows + skip for part, skip in zip(parts, before[:-1], strict=True)]
+    )
+    return _collapse(frame, times, first_rows, max_bytes)
 
 
-def _collapse(frame: Any, times: Integers, places: Integers, max_bytes: int | None) -> Collapsed:
+def _collapse(frame: Any, times: Integers, first_rows: Integers, max_bytes: int | None) -> Collapsed:
     """Keep the first of equal rows as it is: types, categories and their order stay."""
     import narwhals as nw
 
@@ -76,7 +78,7 @@ def _collapse(frame: Any, times: Integers, places: Integers, max_bytes: int | No
     first[keys[::-1]] = np.arange(len(keys))[::-1]
     totals = np.zeros(n_distinct, dtype=np.int64)
     np.add.at(totals, keys, times)
-    return Collapsed(frame.iloc[first].reset_index(drop=True), totals, places[first])
+    return Collapsed(frame.iloc[first].reset_index(drop=True), totals, first_rows[first])
 
 
 def _codes(series: Any, name: str, factorize: Callable[[Any], tuple[Any, Any]]) -> Integers:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
@@ -361,7 +361,7 @@ def _read(document: object, title: str) -> Plan:
         _check(len(set(names)) == len(names), "a column is named twice")
         for role, done in DONE.items():
             _check(sum(one.role == role for one in lines) <= 1, f"two columns are said to be one that {done}")
-        notes = tuple(_text(one) for one in _listed(document.get("notes", [])))
+        notes = _texts(document.get("notes", []))
         n_rows, missing = _whole(document.get("n_rows", 0)), _text(document.get("missing", ""))
         return Plan(lines, notes, n_rows, missing)
     except _Wrong as error:
@@ -406,37 +406,40 @@ def _line(wire: object) -> PlanLine:
     _check(not unknown, f"a column has the unknown key {unknown[:1]}")
     name, role = _text(given.get("name")), _text(given.get("role"))
     _check(role in ROLES, f"{name!r} has the unknown role {role!r}")
-    source = given.get("source")
     parts = tuple(_date_part(one, name) for one in _listed(given.get("parts", [])))
     levels, cuts = _levels_and_cuts(given, name)
-    choices, columns = _texts(given, "choices"), _texts(given, "columns")
+    choices, columns = _texts(given.get("choices", [])), _texts(given.get("columns", []))
     separator = _text(given.get("separator", ""))
     _check(not choices or separator in SEPARATORS, f"the choices of {name!r} have no known separator")
     _check(
         not columns or len(levels) - (NONE in levels) == len(columns),
         f"the levels of {name!r} are not its columns",
     )
+    if given.get("source") is None:
+        given.pop("source", None)
+    rest = {key: read(given[key]) for key, read in _READERS.items() if key in given}
     return PlanLine(
         name=name,
         role=role,  # type: ignore[arg-type]
-        kept=_flag(given.get("kept", True)),
-        why=_text(given.get("why", "")),
         levels=levels,
         cuts=cuts,
-        rare=_whole(given.get("rare", 0)),
         parts=parts,
-        written=_text(given.get("written", "")),
-        source=None if source is None else _text(source),
-        missing=_flag(given.get("missing", False)),
         choices=choices,
         separator=separator,
         columns=columns,
-        no_answers=_texts(given, "no_answers"),
+        **rest,
     )
 
 
-def _texts(wire: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    return tuple(_text(one) for one in _listed(wire.get(key, [])))
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_text(one) for one in _listed(value))
+
+
+# How the other entries of a line are read.
+_READERS: dict[str, Callable[[object], Any]] = {
+    "kept": _flag, "why": _text, "rare": _whole, "written": _text, "source": _text, "missing": _flag,
+    "no_answers": _texts,
+}  # fmt: skip
 
 
 def _date_part(wire: object, name: str) -> DatePart:
@@ -449,7 +452,7 @@ def _date_part(wire: object, name: str) -> DatePart:
 
 
 def _levels_and_cuts(wire: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    levels = tuple(_text(one) for one in _listed(wire.get("levels", [])))
+    levels = _texts(wire.get("levels", []))
     cuts = _listed(wire.get("cuts", []))
     _check(all(isinstance(one, int | float) and not isinstance(one, bool) for one in cuts), "a cut is none")
     numbers = tuple(float(one) for one in cuts)

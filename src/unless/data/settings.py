@@ -109,10 +109,6 @@ class Settings:
         joined = {member for shape in self.shapes.values() for member in shape.columns}
         return frozenset(asked) | made | joined
 
-    def ordered_levels(self, name: str) -> bool:
-        """Tell whether the order of the levels of a column was said to mean something."""
-        return name in self.ordered
-
     def rare_below(self, name: str) -> int:
         """Return the count below which a level of this column is rare."""
         if isinstance(self.rare, dict):

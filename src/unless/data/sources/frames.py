@@ -264,7 +264,7 @@ def _open_dask(frame: Any, session: DuckDBSession, how: Settings) -> Source:
         )
         for order, position in enumerate(wanted)
     ]
-    beside = {"times": found.times, "row_number": found.places}
+    beside = {"times": found.times, "row_number": found.first_rows}
     return replace(_register(encoded, names, session, beside), times="times", row_number="row_number")
 
 
