@@ -15,8 +15,8 @@ from unless.learners.grow_shrink.cohorts import (
     ContextGraphs,
     Strategy,
     bytes_to_learn,
+    graphs_memory_left,
     learn_by_cohorts,
-    memory_left,
     n_sharing_memory,
 )
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
@@ -85,17 +85,7 @@ class CSGS(Learner):
         # Refused here, before any work is done.
         left = memory_for_answers(data, parse_memory(self.max_memory), self.n_jobs)
         order = resolve_order(data, self.order)
-        rules = kernel_rules(
-            data,
-            order,
-            alpha=self.alpha,
-            effect=self.effect,
-            test=self.test,
-            undecided=self.undecided,
-            max_blanket=self.max_blanket,
-            required=self.required_edges,
-            forbidden=self.forbidden_edges,
-        )
+        rules = kernel_rules(data, order, self.get_params())
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
         store = self._checkpoint_store(data)
         with progress("CSGS", self.show_progress, data.n_variables) as step:
@@ -137,7 +127,7 @@ def memory_for_answers(data: Dataset, max_bytes: int, n_jobs: int | None = None)
     """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
     if fits_cube(data.domain.n_levels):
         return max_bytes
-    return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
+    return graphs_memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
 
 
 def _learn_by_cube(

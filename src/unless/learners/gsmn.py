@@ -9,7 +9,6 @@ import numpy as np
 
 from unless.counting.strata import bytes_to_count, bytes_to_join
 from unless.data.dataset import Dataset
-from unless.errors import TooLarge
 from unless.independence.oracle import Associations, PooledOracle
 from unless.independence.tests import Answer
 from unless.learners.base import Learner
@@ -17,7 +16,7 @@ from unless.learners.grow_shrink.algorithm import Links, Oracle
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import memory_left, parse_memory
 from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input, shares_memory
 from unless.runtime.progress import progress
 from unless.structures.graph import Graph
@@ -117,13 +116,11 @@ class GSMN(Learner):
         # Per pair: associations as they are found and settled, and a few questions by name.
         sharing = workers if shares_memory() else 1
         need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
-        limit = parse_memory(self.max_memory)
-        if need > limit:
-            raise TooLarge(
-                f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows would "
-                f"need about {show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer "
-                "columns or raise max_memory=."
-            )
+        memory_left(
+            f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows",
+            need,
+            parse_memory(self.max_memory),
+        )
         return workers
 
 

@@ -14,14 +14,14 @@ from scipy.sparse.csgraph import connected_components
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
-from unless.errors import SettingError, TooLarge
+from unless.errors import SettingError
 from unless.independence.oracle import DistinctCounter, add_up, scores_beside, scores_of_additions, terms_at
 from unless.learners.base import Learner
 from unless.learners.grow_shrink.algorithm import Links
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import memory_left, parse_memory
 from unless.runtime.parallel import n_workers, shares_memory
 from unless.runtime.progress import Bar, progress
 from unless.structures.graph import Graph
@@ -151,13 +151,11 @@ class IBMAPHC(Learner):
         # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
         # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
         need = bytes_to_count(data, workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
-        limit = parse_memory(self.max_memory)
-        if need > limit:
-            raise TooLarge(
-                f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows would need "
-                f"about {show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer "
-                "columns or raise max_memory=."
-            )
+        memory_left(
+            f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows",
+            need,
+            parse_memory(self.max_memory),
+        )
         return workers
 
 

@@ -167,6 +167,16 @@ def memory_errors_explained() -> Iterator[None]:
         raise out_of_memory() from None
 
 
+def memory_left(
+    what: str, need: int, limit: int, advice: str = "choose fewer columns or raise max_memory="
+) -> int:
+    """Return what a work leaves of the memory allowed, or refuse it with the estimate before it begins."""
+    if need > limit:
+        amounts = f"about {show_memory(need)}, more than the {show_memory(limit)} allowed"
+        raise TooLarge(f"{what} would need {amounts}; {advice}.")
+    return limit - need
+
+
 def show_memory(n_bytes: float) -> str:
     """Write bytes for a person."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):

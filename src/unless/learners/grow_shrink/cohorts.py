@@ -17,7 +17,6 @@ import numpy.typing as npt
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.data.dataset import Dataset
 from unless.data.ordering import code_order
-from unless.errors import TooLarge
 from unless.kernels.answers import Rules
 from unless.kernels.bits import Words, packed_words
 from unless.kernels.grow_shrink import MOST_BUCKETS, Search, begin, grow_shrink, pack_pairs
@@ -26,7 +25,7 @@ from unless.kernels.slices import CrosstabBuffers
 from unless.learners.memo import DeferredAnswers, Memo, make_log, question_keys, widened
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import show_memory
+from unless.runtime.memory import memory_left
 from unless.runtime.parallel import InMemory, OnDisk, Team, n_workers, run_shards, share_input, shares_memory
 from unless.structures.pairs import Packed, packed_width
 
@@ -143,15 +142,9 @@ def n_sharing_memory(data: Dataset, n_jobs: int | None) -> int:
     return min(n_workers(n_jobs), data.n_distinct) if shares_memory() else 1
 
 
-def memory_left(data: Dataset, need: int, max_bytes: int) -> int:
+def graphs_memory_left(data: Dataset, need: int, max_bytes: int) -> int:
     """Return the memory that is left for answers, or refuse with the estimate before any work."""
-    if need > max_bytes:
-        raise TooLarge(
-            f"{data.n_distinct:,} graphs over {data.n_variables:,} variables would need about "
-            f"{show_memory(need)}, more than the {show_memory(max_bytes)} allowed; choose fewer columns or "
-            "raise max_memory=."
-        )
-    return max_bytes - need
+    return memory_left(f"{data.n_distinct:,} graphs over {data.n_variables:,} variables", need, max_bytes)
 
 
 def n_shards(n: int, m: int) -> int:
