@@ -28,9 +28,9 @@ def read_debd(folder: Path, *parts: str) -> unless.Dataset:
 
 def learn(name: str, settings: dict[str, Any], tables: dict[str, unless.Dataset]) -> dict[str, Any]:
     """Learn, weigh, score; each step with its CPU time."""
+    from unless.learners.feature_search import TOLERANCE, FeatureLearner
     from unless.learners.registry import learner_named
-    from unless.learners.selection import TOLERANCE, FeatureLearner
-    from unless.structures.featuring import features_of
+    from unless.structures.structure import features_of
     from unless.weights.priors import parse_prior
 
     if "prior" in settings:

@@ -19,7 +19,7 @@ FAULTS = [
         1,
         "A spreadsheet of 5 KB asks for 550 GB, or unpacks to a text of 1 GB",
         "spreadsheets are opened in a child process with bounds on memory, time, bytes and cells",
-        "tests/data/test_hostile.py -k 'hostile_file or spreadsheet or cell'",
+        "tests/data/sources/test_hostile.py -k 'hostile_file or spreadsheet or cell'",
     ),
     (
         2,
@@ -49,20 +49,20 @@ FAULTS = [
         6,
         "Archives are unpacked without bound",
         "bytes, time and memory of unpacking are bounded",
-        "tests/data/test_hostile.py -k 'archive or unpacks'",
+        "tests/data/sources/test_hostile.py -k 'archive or unpacks'",
     ),
     (
         7,
         "A pipe loses its first rows, a FIFO hangs",
         "what is no ordinary file is spooled once",
-        "tests/data/test_streams.py; tests/cli/test_streams.py",
+        "tests/data/sources/test_streams.py; tests/cli/test_streams.py",
     ),
     (
         8,
         "Wrong reasons: full disk, read-only folder, huge cell, closed streams",
         "each has its own sentence, and closed streams do not stop the work",
-        "tests/cli/test_failures.py -k streams; tests/data/test_hostile.py -k full_disk; "
-        "tests/runtime/test_files.py -k hides_no_reason; tests/data/test_delimited.py -k too_long",
+        "tests/cli/test_failures.py -k streams; tests/data/sources/test_hostile.py -k full_disk; "
+        "tests/runtime/test_files.py -k hides_no_reason; tests/data/sources/test_delimited.py -k too_long",
     ),
     (
         9,
@@ -74,7 +74,7 @@ FAULTS = [
         10,
         "encoding='zip' is a LookupError; a file removed while it is read a FileNotFoundError",
         "one sentence each",
-        "tests/data/test_delimited.py -k encoding; tests/data/test_streams.py -k removed",
+        "tests/data/sources/test_delimited.py -k encoding; tests/data/sources/test_streams.py -k removed",
     ),
     (
         11,
@@ -92,7 +92,7 @@ FAULTS = [
         13,
         "Garbage around an .unless file is accepted; a table cut while it is read is shorter, without a note",
         "both are refused",
-        "tests/formats/test_record.py -k not_its_own; tests/data/test_streams.py -k changes",
+        "tests/formats/test_record.py -k not_its_own; tests/data/sources/test_streams.py -k changes",
     ),
 ]
 Study = Callable[[Path, int, bool, float], str]

@@ -8,8 +8,7 @@ import numpy as np
 from studies.paper.plan import SAMPLE, Site
 from studies.paper.readings import reading_named
 from unless.data.dataset import Dataset, Rows
-from unless.datasets.csi import make_csi
-from unless.datasets.gated import GatedDomain
+from unless.datasets.synthetic import GatedDomain, make_csi
 from unless.inference.engine import sample_codes
 
 # Networks and samples have seeds of their own; a reading that changes neither sees the same tables.

@@ -26,8 +26,8 @@ from studies.truth.judge import wilson
 from studies.truth.laws import Law
 from unless.data.dataset import Dataset, Detail
 from unless.inference.model import LogLinearModel
-from unless.structures.featuring import features_of
 from unless.structures.graph import Graph
+from unless.structures.structure import features_of
 
 Floats = npt.NDArray[np.float64]
 Record = dict[str, Any]

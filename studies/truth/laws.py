@@ -504,7 +504,7 @@ def networks(names: Iterable[str], data: str | Path = DATA) -> dict[str, Law]:
 
 def csi(seed: int, n_columns: int = 6) -> Law:
     """Return the domain of `make_csi`, whose gate W switches all other links, as a law."""
-    from unless.datasets.csi import make_csi
+    from unless.datasets.synthetic import make_csi
 
     made = make_csi(n_columns, random_state=seed)
     return Law(made.domain, factors_of(made))

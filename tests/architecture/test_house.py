@@ -45,7 +45,7 @@ def test_what_threads_could_change_is_left_to_kernels() -> None:
         # Sums of whole numbers are exact in any order.
         "evaluation/comparison.py", "structures/canonical.py", "structures/graph.py",
         # Ten gates at most, too few for threads to share.
-        "datasets/gated.py",
+        "datasets/synthetic.py",
         # Products with sparse matrices are loops of scipy's own, without BLAS and in one thread.
         "weights/conditional.py",
     }  # fmt: skip

@@ -8,8 +8,8 @@ import pytest
 
 import unless
 from unless.errors import DataError, MissingValues, NotFitted, SettingError, UnknownName
+from unless.learners.feature_search import FeatureLearner
 from unless.learners.registry import LEARNERS, learner_named
-from unless.learners.selection import FeatureLearner
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 # One setting of each that is not its default, and that decides quickly.

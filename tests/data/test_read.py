@@ -102,7 +102,7 @@ def test_the_database_is_not_loaded_with_the_library():
 
 
 def test_other_files_are_out_of_reach(tmp_path):
-    from unless.data.duck import DuckDBSession
+    from unless.data.sources.session import DuckDBSession
     from unless.errors import DataError
 
     one, other = write(tmp_path / "1.csv", "a,b\n1,2\n"), write(tmp_path / "2.csv", "a,b\n1,2\n")

@@ -12,7 +12,7 @@ from structures.models import steady
 from unless import CanonicalModel, Dataset, Domain, FeatureSet, Graph, LogLinearModel, Variable
 from unless.datasets import make_csi
 from unless.errors import SettingError, TooLarge, UnknownLevel
-from unless.evaluation import boxes, comparison
+from unless.evaluation import comparison
 from unless.structures.conditions import FeatureArrays
 
 KINDS = ("graph", "features", "model", "canonical")
@@ -157,7 +157,7 @@ def test_partial_contexts_count_what_complete_ones_do(kinds, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(comparison, "MAX_CONTEXTS", 0)
             # From no splitting at all to splitting down to nothing.
-            patched.setattr(boxes, "MAX_CELLS", (1, 6, 2**14)[seed % 3])
+            patched.setattr(comparison, "MAX_CELLS", (1, 6, 2**14)[seed % 3])
             result = unless.compare_structures(a, b)
         assert result == expected
         assert result.pairs == expected.pairs
@@ -297,7 +297,7 @@ def test_too_much_work_is_refused_with_the_way_out(monkeypatch):
     domain = Domain(tuple(Variable(f"V{i}", ("0", "1")) for i in range(30)))
     rows = rng.integers(0, 2, (300, 30))
     long = FeatureSet.from_arrays(domain, FeatureArrays.of_equals(np.tile(np.arange(30), (300, 1)), rows))
-    monkeypatch.setattr(boxes, "MAX_STEPS", 2**14)
+    monkeypatch.setattr(comparison, "MAX_STEPS", 2**14)
     with pytest.raises(TooLarge, match=r"2\^30 contexts needs about .* steps.*contexts="):
         unless.compare_structures(long, long)
     assert unless.compare_structures(long, long, contexts=Dataset.from_codes(domain, rows)).f1 == 1

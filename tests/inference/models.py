@@ -60,7 +60,7 @@ def models(draw, *, max_variables=8, **settings):
 
 def csi_model(n_variables, random_state=0):
     """Return the paper's domain as a model: complete while the last variable is 0, a star while it is 1."""
-    from unless.datasets.csi import make_csi
+    from unless.datasets.synthetic import make_csi
 
     return make_csi(n_variables, random_state=random_state)
 

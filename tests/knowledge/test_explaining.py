@@ -363,7 +363,9 @@ def test_findings_are_ranked_and_come_first():
 
 def test_a_learner_bounds_the_memory_of_its_statements(monkeypatch):
     seen = []
-    monkeypatch.setattr("unless.knowledge.presence.parse_memory", lambda memory: seen.append(memory) or 10**9)
+    monkeypatch.setattr(
+        "unless.structures.structure.parse_memory", lambda memory: seen.append(memory) or 10**9
+    )
     assert unless.CSGS(max_memory="3 GB").fit(BERKELEY).statements_
     assert seen == ["3 GB"]
 

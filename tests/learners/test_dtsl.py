@@ -11,9 +11,9 @@ from twins.naive_trees import as_tuples, naive_features, naive_tree, reordered, 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
-from unless.learners import trees as growing
 from unless.learners.dtsl import DTSL
-from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
+from unless.learners.feature_search import trees as growing
+from unless.learners.feature_search.trees import GrowthRules, features_of_trees, grow_trees
 from unless.structures.graph import Condition, Feature, FeatureSet
 
 ONE = unless.Gaussian(1.0)

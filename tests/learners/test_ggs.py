@@ -14,10 +14,9 @@ import unless
 from unless.errors import SettingError
 from unless.independence.logistic import Effect, common, difference, size_of
 from unless.independence.multiplicity import adapted, adjusted, largest_shift
-from unless.learners import linking
-from unless.learners.claiming import Notary
-from unless.learners.neighbourhoods import Asker
-from unless.learners.parts import Table
+from unless.independence.statistics import Statistic
+from unless.learners.ggs.claims import Hypothesis, PairLinks, select_claims, select_weighed
+from unless.learners.ggs.regressions import NeighbourTests, StratifiedTable
 
 
 @st.composite
@@ -35,10 +34,10 @@ def small_tables(draw):
     return unless.Dataset.from_codes(unless.Domain(tuple(variables)), rows)
 
 
-def asker_of(data, target, **settings):
+def neighbour_tests(data, target, **settings):
     allowed = np.arange(data.n_variables) != target
     chosen = {"alpha": 0.05, "max_blanket": 24, **settings}
-    return Asker(Table(data), target, allowed, np.zeros_like(allowed), **chosen)
+    return NeighbourTests(StratifiedTable(data), target, allowed, np.zeros_like(allowed), **chosen)
 
 
 @settings(max_examples=25, deadline=None)
@@ -46,21 +45,21 @@ def asker_of(data, target, **settings):
 def test_regressions_and_tests_are_the_literal_ones(data):
     rows = naive.expanded(data)
     references = [naive.reference_level(rows, variable) for variable in range(data.n_variables)]
-    asker = asker_of(data, 0)
-    whole = asker.table.whole
+    tests = neighbour_tests(data, 0)
+    whole = tests.table.whole
     blanket = tuple(range(1, data.n_variables - 1))
     last = data.n_variables - 1
-    found = asker.regression(whole, blanket)
+    found = tests.regression(whole, blanket)
     literal = naive.regress(rows, 0, blanket, references)
     assert found.target_levels == literal.levels
     assert found.log_likelihood == pytest.approx(literal.log_likelihood, abs=1e-6)
     assert found.fitted.weights == pytest.approx(literal.weights, abs=1e-3)
-    assert asker.drop(whole, blanket, 1) == pytest.approx(
+    assert tests.drop(whole, blanket, 1) == pytest.approx(
         naive.drop(rows, 0, blanket, 1, references), abs=1e-5
     )
     if len(literal.levels) > 1 and len(set(rows[:, last].tolist())) > 1:
         expected = naive.score(rows, 0, blanket, last, references)
-        assert asker.scores(whole, blanket)[last] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+        assert tests.scores(whole, blanket)[last] == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
@@ -184,13 +183,10 @@ def test_candidates_are_claimed_or_weighed_among_those_of_their_region(chances):
     domain = unless.Domain(tuple(unless.Variable(name, ("0", "1")) for name in "abcdef"))
     gate, places = ((5, (0,)),), list(combinations(range(5), 2))
     pairs = {
-        pair: linking.Pair(
-            (linking.Found(gate if gated else (), linking.Statistic(1.0, 1), 9, corrected, doubt=doubt),)
-        )
+        pair: PairLinks((Hypothesis(gate if gated else (), Statistic(1.0, 1), 9, corrected, doubt=doubt),))
         for pair, (corrected, doubt, gated) in zip(places, chances, strict=False)
     }
-    notary = Notary(domain, 0.05, 0.1, set())
-    claims = notary.claims(pairs, 15)
+    claims = select_claims(domain, pairs, 15, fdr=0.05, negligible=0.1)
     claimed, weighed = set(), set()
     for is_gated in (False, True):
         inside = [(pair, one) for pair, one in zip(places, chances, strict=False) if one[2] == is_gated]
@@ -203,21 +199,21 @@ def test_candidates_are_claimed_or_weighed_among_those_of_their_region(chances):
             names = tuple("abcdef"[place] for place in pair)
             (claimed if is_sure else weighed if is_likely else set()).add(names)
     assert {claim.pair for claim in claims} == claimed
-    assert {pair for pair, _ in notary.weighed(pairs, claims)} == weighed
+    assert {pair for pair, _ in select_weighed(domain, pairs, claims)} == weighed
 
 
 @pytest.mark.parametrize(("n_linked", "n_weighed"), [(6, 0), (7, 3)])
 def test_where_two_of_three_pairs_are_linked_the_others_are_weighed(n_linked, n_weighed):
     domain = unless.Domain(tuple(unless.Variable(name, ("0", "1")) for name in "abcdef"))
-    sure = linking.Pair((linking.Found(((5, (0,)),), linking.Statistic(99.0, 1), 99, 1e-9),))
-    everywhere = linking.Pair((linking.Found((), linking.Statistic(99.0, 1), 99, 1e-9),))
+    sure = PairLinks((Hypothesis(((5, (0,)),), Statistic(99.0, 1), 99, 1e-9),))
+    everywhere = PairLinks((Hypothesis((), Statistic(99.0, 1), 99, 1e-9),))
     pairs = {
-        pair: sure if place < n_linked else linking.Pair()
+        pair: sure if place < n_linked else PairLinks()
         for place, pair in enumerate(combinations(range(5), 2))
     }
     pairs |= {(place, 5): everywhere for place in range(5)}
-    notary = Notary(domain, 0.05, 0.1, set())
-    weighed = list(notary.weighed(pairs, notary.claims(pairs, 10)))
+    claims = select_claims(domain, pairs, 10, fdr=0.05, negligible=0.1)
+    weighed = list(select_weighed(domain, pairs, claims))
     assert [str(region) for _, region in weighed] == ["f = 0"] * n_weighed
     assert all("f" not in pair for pair, _ in weighed)
 

@@ -12,11 +12,10 @@ import unless
 from twins import naive_gates
 from unless.independence.logistic import NO_EFFECT
 from unless.independence.statistics import NOTHING
-from unless.learners import gating, linking, neighbourhoods, score_tests
-from unless.learners.gating import GateSearch, even_shares, gate_ranks, gate_shares, part_rivals
-from unless.learners.linking import Linker
-from unless.learners.neighbourhoods import Asker, differences
-from unless.learners.parts import Part, Table
+from unless.learners.ggs import claims, gates, regressions
+from unless.learners.ggs.claims import Linker
+from unless.learners.ggs.gates import GateSearch, GateTree, even_shares, gate_ranks, gate_shares, part_rivals
+from unless.learners.ggs.regressions import NeighbourTests, StratifiedTable, Stratum, differences
 
 NASTY = ("plain", "constant", "copied", "one row", "separated")
 
@@ -70,10 +69,12 @@ def references_of(rows):
     return [naive.reference_level(rows, variable) for variable in range(rows.shape[1])]
 
 
-def asker_of(table, target, alpha=0.05):
+def neighbour_tests(table, target, alpha=0.05):
     allowed = np.array([len(levels) > 1 for levels in table.used])
     allowed[target] = False
-    return Asker(table, target, allowed & (len(table.used[target]) > 1), np.zeros_like(allowed), alpha, 24)
+    return NeighbourTests(
+        table, target, allowed & (len(table.used[target]) > 1), np.zeros_like(allowed), alpha, 24
+    )
 
 
 def inside(rows, conditions):
@@ -83,17 +84,17 @@ def inside(rows, conditions):
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(nasty_tables(), st.data())
 def test_parts_are_the_rows_that_meet_their_conditions(data, choose):
-    table = Table(data)
+    table = StratifiedTable(data)
     parts = []
     for _ in range(2):
         part = table.whole
         for variable in choose.draw(st.lists(st.integers(0, 3), max_size=3)):
             levels = table.levels_in(part, variable)
             some = choose.draw(st.sets(st.sampled_from(levels), min_size=1)) if levels else {0}
-            part = table.narrowed(part, variable, tuple(sorted(some)))
+            part = table.restrict(part, variable, tuple(sorted(some)))
         parts.append(part)
     one, other = parts
-    both = one.meets(other)
+    both = one.intersection(other)
     met = inside(data.rows, one.conditions) & inside(data.rows, other.conditions)
     for part, expected in ((one, inside(data.rows, one.conditions)), (both, met)):
         assert part.rows.tolist() == np.flatnonzero(expected).tolist()
@@ -106,13 +107,13 @@ def test_parts_are_the_rows_that_meet_their_conditions(data, choose):
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(nasty_tables())
 def test_gates_are_scored_literally(data):
-    rows, table = naive.expanded(data), Table(data)
-    part = table.narrowed(table.whole, 3, tuple(table.used[3][:2]))
-    asker = asker_of(table, 0)
+    rows, table = naive.expanded(data), StratifiedTable(data)
+    part = table.restrict(table.whole, 3, tuple(table.used[3][:2]))
+    tests = neighbour_tests(table, 0)
     kept = rows[inside(rows, part.conditions)]
     for blanket in ((), (1,), (1, 2), (1, 2, 3)):
-        for gate, found in zip((1, 2, 3), asker.split_scores(part, blanket, [1, 2, 3]), strict=True):
-            levels = [level for level in table.used[gate] if level != table.reference[gate]]
+        for gate, found in zip((1, 2, 3), tests.split_scores(part, blanket, [1, 2, 3]), strict=True):
+            levels = [level for level in table.used[gate] if level != table.references[gate]]
             if levels:
                 expected = naive.gate_score(kept, 0, blanket, gate, levels, references_of(rows))
                 assert found == pytest.approx(expected, rel=1e-4, abs=1e-5)
@@ -123,10 +124,10 @@ def test_gates_are_scored_literally(data):
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(nasty_tables())
 def test_sizes_and_differences_of_weights_are_the_literal_ones(data):
-    rows, table, blanket = naive.expanded(data), Table(data), (1, 2)
-    asker = asker_of(table, 0)
-    parts = [table.narrowed(table.whole, 3, (level,)) for level in table.used[3]]
-    strata = [asker.regression(part, blanket) for part in parts]
+    rows, table, blanket = naive.expanded(data), StratifiedTable(data), (1, 2)
+    tests = neighbour_tests(table, 0)
+    parts = [table.restrict(table.whole, 3, (level,)) for level in table.used[3]]
+    strata = [tests.regression(part, blanket) for part in parts]
     told = [
         naive.regress(rows[inside(rows, part.conditions)], 0, blanket, references_of(rows)) for part in parts
     ]
@@ -147,15 +148,15 @@ def test_what_the_blanket_explains_is_left_to_eigenvalues(monkeypatch):
         asked.append(len(slope))
         return known_part(slope, variance, own)
 
-    known_part = score_tests._known_part
-    monkeypatch.setattr(score_tests, "_known_part", listen)
+    known_part = regressions.known_part
+    monkeypatch.setattr(regressions, "known_part", listen)
     # The whole table has the reference of the gate; here it is gone, and its other levels add up to one.
     rows = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1], [0, 1, 2], [1, 0, 2]])
     data = dataset(rows, [2, 2, 3], [900, 800, 300, 200, 250, 350])
-    table = Table(data)
-    part = table.narrowed(table.whole, 2, (1, 2))
-    asker = asker_of(table, 0)
-    (found,) = asker.split_scores(part, (1,), [2])
+    table = StratifiedTable(data)
+    part = table.restrict(table.whole, 2, (1, 2))
+    tests = neighbour_tests(table, 0)
+    (found,) = tests.split_scores(part, (1,), [2])
     assert asked == [4]
     every = naive.expanded(data)
     expected = naive.gate_score(every[every[:, 2] > 0], 0, (1,), 2, [1, 2], references_of(every))
@@ -166,7 +167,7 @@ def test_what_the_blanket_explains_is_left_to_eigenvalues(monkeypatch):
 def told(tree):
     """Write a tree as its twin does."""
     return (
-        tree.part.conditions,
+        tree.stratum.conditions,
         tree.blanket,
         tuple((one.gate, pytest.approx(one.gain, abs=1e-5), pytest.approx(one.p, rel=1e-4), one.union)
               for one in tree.candidates),
@@ -177,10 +178,10 @@ def told(tree):
 
 
 def both_searches(data, target, **settings):
-    rows, asker = naive.expanded(data), asker_of(Table(data), target)
-    allowed = np.flatnonzero(asker.allowed).tolist()
+    rows, tests = naive.expanded(data), neighbour_tests(StratifiedTable(data), target)
+    allowed = np.flatnonzero(tests.allowed).tolist()
     slow = naive_gates.NaiveSearch(rows, target, allowed, allowed, 0.05, 3, **settings)
-    return GateSearch(asker, asker.allowed, 3), slow
+    return GateSearch(tests, tests.allowed, 3), slow
 
 
 TABLES = {
@@ -196,21 +197,21 @@ TABLES = {
 @pytest.mark.parametrize("few_gates", [8, 1])
 @pytest.mark.parametrize("name", TABLES)
 def test_gate_trees_are_the_literal_ones(name, few_gates, monkeypatch):
-    monkeypatch.setattr(gating, "FEW_GATES", few_gates)
-    monkeypatch.setattr(neighbourhoods, "MAX_NEAR", 2 * few_gates)
+    monkeypatch.setattr(gates, "FEW_GATES", few_gates)
+    monkeypatch.setattr(regressions, "MAX_NEAR", 2 * few_gates)
     data = TABLES[name]
     rng = np.random.default_rng(0)
     for target in range(2):
         fast, slow = both_searches(data, target, few_gates=few_gates, max_near=2 * few_gates)
         for shares in (even_shares(data.n_variables), rng.dirichlet(np.ones(data.n_variables + 1))):
             assert told(fast.tree(shares)) == slow.tree(shares)
-        assert fast.asker.near == slow.near
+        assert fast.tests.near == slow.near
 
 
 @pytest.mark.parametrize("max_cells", [8, 2])
 @pytest.mark.parametrize("name", ["gated 0", "three levels", "copied", "separated"])
 def test_accounts_of_pairs_are_the_literal_ones(name, max_cells, monkeypatch):
-    monkeypatch.setattr(linking, "MAX_CELLS", max_cells)
+    monkeypatch.setattr(claims, "MAX_STRATA", max_cells)
     data = TABLES[name]
     n = data.n_variables
     searches = [both_searches(data, target) for target in range(n)]
@@ -219,10 +220,10 @@ def test_accounts_of_pairs_are_the_literal_ones(name, max_cells, monkeypatch):
     literal = [search.tree(even_shares(n)) for search in slow]
     assert gate_shares(trees) == pytest.approx(naive_gates.shares_of(literal))
     assert gate_ranks(trees) == naive_gates.ranks_of(literal)
-    linker = Linker([search.asker for search in fast], trees, 0.05, 2)
+    linker = Linker([search.tests for search in fast], trees, 0.05, 2)
     twin = naive_gates.NaiveLinker(slow, literal, 2, max_cells)
     for a, b in combinations(range(n), 2):
-        if fast[a].asker.allowed[b]:
+        if fast[a].tests.allowed[b]:
             for found, expected in zip(linker.pair(a, b), twin.pair(a, b), strict=True):
                 assert [one.conditions for one in found] == [one[0] for one in expected]
                 assert [one.n_rows for one in found] == [one[2] for one in expected]
@@ -240,12 +241,12 @@ def test_weights_are_no_surer_than_either_test_of_them_says():
         fast, slow = both_searches(data, 0)
         twin = naive_gates.NaiveLinker([slow], [], 2)
         for variable, others in ((1, (2, 3)), (2, (1,)), (3, ())):
-            found = fast.asker.effect(fast.table.whole, others, variable)
+            found = fast.tests.effect(fast.table.whole, others, variable)
             expected = twin.effect(0, (), others, variable)
             assert list(found.cells) == expected.cells
             assert found.weights == pytest.approx(expected.weights, rel=1e-4, abs=1e-6)
             assert found.covariance == pytest.approx(expected.covariance, rel=1e-4, abs=1e-6)
-            plain = fast.asker.regression(fast.table.whole, tuple(sorted((*others, variable))))
+            plain = fast.tests.regression(fast.table.whole, tuple(sorted((*others, variable))))
             scaled += not np.array_equal(plain.effect(variable).covariance, found.covariance)
     assert scaled > 3
 
@@ -255,8 +256,8 @@ def test_two_that_are_each_others_gate_are_both_refused():
     searches = [both_searches(data, target)[0] for target in range(4)]
     whole = searches[0].table.whole
     gates = [1, 0, None, None]
-    leaf = gating.GateTree(whole, ())
-    trees = [leaf if gate is None else gating.GateTree(whole, (), (), gate) for gate in gates]
+    leaf = GateTree(whole, ())
+    trees = [leaf if gate is None else GateTree(whole, (), (), gate) for gate in gates]
     assert part_rivals(searches, trees) == {0, 1}
     assert (searches[0].gates, searches[1].gates) == ([2, 3], [2, 3])
     assert searches[2].gates == [0, 1, 3]
@@ -265,9 +266,9 @@ def test_two_that_are_each_others_gate_are_both_refused():
 def test_a_gate_whose_sides_overlap_is_no_gate():
     nothing = np.zeros(0, dtype=np.int64)
     ways = [[(0, (0,)), (1, (0, 1))], [(0, (1,)), (1, (0,))], [(0, (1,)), (1, (1,))]]
-    cells = [linking.Cell(Part(tuple(way), nothing), NO_EFFECT, 0, NOTHING) for way in ways]
-    assert linking._gates(cells) == [0]
-    assert linking._gates(cells[1:]) == [1]
+    cells = [claims.PairEffect(Stratum(tuple(way), nothing), NO_EFFECT, 0, NOTHING) for way in ways]
+    assert claims._gates(cells) == [0]
+    assert claims._gates(cells[1:]) == [1]
 
 
 def test_regions_of_a_pair_never_overlap():
@@ -275,14 +276,14 @@ def test_regions_of_a_pair_never_overlap():
     table, whole = searches[0].table, searches[0].table.whole
     # At either level of 3 the variable 1 is a gate of 0; the tree of 1 knows neither; 0 is a gate of 2.
     inner = [
-        gating.GateTree(
-            side, (2,), (gating.Candidate(1, 9.0, 1e-9, (2,)),), 1, (2,),
-            tuple(gating.GateTree(table.narrowed(side, 1, (level,)), ()) for level in (0, 1)),
+        GateTree(
+            side, (2,), (gates.GateCandidate(1, 9.0, 1e-9, (2,)),), 1, (2,),
+            tuple(GateTree(table.restrict(side, 1, (level,)), ()) for level in (0, 1)),
         )
-        for side in (table.narrowed(whole, 3, (level,)) for level in (0, 1))
+        for side in (table.restrict(whole, 3, (level,)) for level in (0, 1))
     ]  # fmt: skip
-    outer = gating.GateTree(whole, (1,), (gating.Candidate(3, 9.0, 1e-9, (1,)),), 3, (1,), tuple(inner))
-    leaf = gating.GateTree(whole, (0,))
-    last = gating.GateTree(whole, (), (), 0)
-    linker = Linker([search.asker for search in searches], [outer, leaf, last, leaf], 0.05, 2)
+    outer = GateTree(whole, (1,), (gates.GateCandidate(3, 9.0, 1e-9, (1,)),), 3, (1,), tuple(inner))
+    leaf = GateTree(whole, (0,))
+    last = GateTree(whole, (), (), 0)
+    linker = Linker([search.tests for search in searches], [outer, leaf, last, leaf], 0.05, 2)
     assert [one.conditions for one in linker.pair(0, 1).linked] == [((3, (0,)),), ((3, (1,)),)]

@@ -11,9 +11,9 @@ import pytest
 import unless
 from strategies import chained_columns
 from unless.errors import SettingError, TooLarge, UnlessWarning
-from unless.learners import base, gsmn, ibmap, selection, trees, working_sets
-from unless.learners.halving import Search
-from unless.learners.working_sets import WorkingSets
+from unless.learners import base, feature_search, gsmn, ibmap
+from unless.learners.feature_search import conjunctions, trees
+from unless.learners.feature_search.conjunctions import HalvingSearch, WorkingSets
 from unless.runtime import checkpoints
 from unless.runtime.checkpoints import CheckpointStore, settled_seed
 
@@ -30,9 +30,9 @@ WORK = {
     "GSMN*": [(gsmn, "grow"), (gsmn, "shrink")],
     "IBMAPHC": [(ibmap, "scores_of_additions"), (ibmap, "scores_beside")],
     # Trees grow in several threads; a stop may find another one half done.
-    "DTSL": [(selection, "prior_path")],
-    "GSSL": [(WorkingSets, "log_likelihood"), (working_sets, "minimise")],
-    "GSSL once": [(WorkingSets, "log_likelihood"), (working_sets, "minimise")],
+    "DTSL": [(feature_search, "prior_path")],
+    "GSSL": [(WorkingSets, "log_likelihood"), (conjunctions, "minimise")],
+    "GSSL once": [(WorkingSets, "log_likelihood"), (conjunctions, "minimise")],
 }
 # Steps between which work may be stopped though nothing was kept of the last ones.
 STEPS = {"GSMN*": (gsmn, "grow"), "IBMAPHC": (ibmap, "_run"), "GSSL": (WorkingSets, "fit")}
@@ -45,7 +45,7 @@ def small_steps(monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_TIMES_LONGER", 0)
     monkeypatch.setattr(ibmap, "_AT_ONCE", 1)
-    monkeypatch.setattr(working_sets, "_LOOK_AT_ONCE", 100)
+    monkeypatch.setattr(conjunctions, "_LOOK_AT_ONCE", 100)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(
     stops, table, tmp_path, monkeypatch
 ):
     plain = MAKE["GSSL"]().fit(table)
-    look = Search._try
+    look = HalvingSearch._try
 
     def stop(*_given, **_settings):
         raise KeyboardInterrupt
@@ -189,8 +189,8 @@ def test_what_came_after_a_setting_too_large_is_not_taken_up_where_it_fits(
         return look(search, place, rung) if place < 4 else stop()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Search, "_try", refuse)
-        patch.setattr(working_sets.WorkingSets, "converge", stop)
+        patch.setattr(HalvingSearch, "_try", refuse)
+        patch.setattr(conjunctions.WorkingSets, "converge", stop)
         with pytest.raises(KeyboardInterrupt, match=r"go on with resume=True\."):
             MAKE["GSSL"](work_dir=tmp_path / "work").fit(table)
     again = MAKE["GSSL"](work_dir=tmp_path / "work", resume=True).fit(table)

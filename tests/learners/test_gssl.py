@@ -16,12 +16,17 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.pseudo_likelihood import Conditionals
-from unless.kernels.generating import propose
-from unless.learners import generation, working_sets
-from unless.learners.generation import Generated, generate_features
+from unless.kernels.feature_search import propose
+from unless.learners.feature_search import conjunctions
+from unless.learners.feature_search.conjunctions import (
+    NOTHING,
+    Generated,
+    Weighed,
+    WorkingSets,
+    generate_features,
+    successive_halving,
+)
 from unless.learners.gssl import GSSL, default_draws
-from unless.learners.halving import successive_halving
-from unless.learners.working_sets import NOTHING, Weighed, WorkingSets
 from unless.structures.graph import FeatureSet
 
 PLENTY = 2**30
@@ -88,8 +93,8 @@ def test_the_number_dropped_is_uniform_and_so_are_the_variables(n_variables):
 def test_generated_features_and_their_counts_are_those_of_the_literal_twin(data, seed, n_draws):
     with pytest.MonkeyPatch.context() as patch:
         # Small steps, so that the table grows and kernels are called again.
-        patch.setattr(generation, "_LEAST_CAPACITY", 4)
-        patch.setattr(generation, "_DRAWS_AT_ONCE", 100)
+        patch.setattr(conjunctions, "_LEAST_CAPACITY", 4)
+        patch.setattr(conjunctions, "_DRAWS_AT_ONCE", 100)
         found = generate_features(data, [n_draws], seed, PLENTY)
     twins, counts = naive_gssl(found.data.rows, words_of(seed), n_draws)
     first = data.n_distinct
@@ -169,8 +174,8 @@ def test_residuals_of_a_few_rows_at_a_time_are_the_same_to_the_last_bit(data, at
     here = Weighed(everything, np.random.default_rng(0).normal(size=len(everything)))
     whole = WorkingSets(found).residuals(here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working_sets, "_NUMBERS_AT_ONCE", at_once)
-        patch.setattr(working_sets, "_WORK_AT_ONCE", 1)
+        patch.setattr(conjunctions, "_NUMBERS_AT_ONCE", at_once)
+        patch.setattr(conjunctions, "_WORK_AT_ONCE", 1)
         parts = WorkingSets(found).residuals(here)
     assert [one.tobytes() for one in parts] == [one.tobytes() for one in whole]
 
@@ -184,7 +189,7 @@ def test_working_sets_reach_the_optimum_of_all_features(data, l1):
     features = FeatureSet.from_arrays(found.data.domain, found.spelled(members))
     plain = unless.fit_weights(features, found.data, prior)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unless.learners.working_sets._LEAST_GROWTH", 5)
+        patch.setattr("unless.learners.feature_search.conjunctions._LEAST_GROWTH", 5)
         working = WorkingSets(found)
         here, _ = working.converge(members, prior, working.start(prior), 1e-6, 5000)
     loss = -working.log_likelihood(here, found.data)

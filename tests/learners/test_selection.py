@@ -1,10 +1,14 @@
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 import unless
 from unless.data.splitting import hold_out
 from unless.errors import DataError, SettingError
-from unless.learners.selection import FeatureLearner
+from unless.learners.feature_search import FeatureLearner
+from unless.learners.settings import setting
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
 
@@ -14,26 +18,16 @@ WEAK = unless.Gaussian(1.0)
 class Words(FeatureLearner):
     """The joint states of the first `size` variables: a learner so small that it can be checked by eye."""
 
-    def __init__(
-        self, sizes=(1, 2, 3), *, prior=WEAK, validation=0.3, random_state=0, refit=True,
-        max_memory=None, n_jobs=None, show_progress=None,
-    ):  # fmt: skip
-        self.sizes = sizes
-        self.prior = prior
-        self.validation = validation
-        self.random_state = random_state
-        self.refit = refit
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.show_progress = show_progress
+    sizes: Sequence[int] = setting(default=(1, 2, 3), kw_only=False)
+    prior: Any = setting(default=WEAK)
 
     def _grid(self):
         return [{"size": size} for size in self.sizes]
 
     def _feature_sets(self, data, grid):
-        for setting in grid:
-            rows = np.unique(data.rows[:, : setting["size"]], axis=0)
-            scope = np.tile(np.arange(setting["size"]), (len(rows), 1))
+        for point in grid:
+            rows = np.unique(data.rows[:, : point["size"]], axis=0)
+            scope = np.tile(np.arange(point["size"]), (len(rows), 1))
             yield FeatureSet.from_arrays(data.domain, FeatureArrays.of_equals(scope, rows))
 
 

@@ -134,7 +134,7 @@ def test_ctrl_c_that_a_kernel_hid_is_heard(learner, tmp_path, monkeypatch):
         raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
     monkeypatch.setattr("unless.learners.gsmn.grow", hide)
-    monkeypatch.setattr("unless.learners.gating.GateSearch.tree", hide)
+    monkeypatch.setattr("unless.learners.ggs.gates.GateSearch.tree", hide)
     table = unless.read(np.tile([[0, 1, 0], [1, 0, 1], [1, 1, 0]], (9, 1)))
     with pytest.raises(KeyboardInterrupt) as stopped:
         learner(work_dir=tmp_path).fit(table)

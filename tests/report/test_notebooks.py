@@ -20,7 +20,7 @@ from unless.knowledge.measures import OddsRatio
 from unless.knowledge.statements import Statements
 from unless.knowledge.target import Direction
 from unless.learners.base import Estimator
-from unless.structures.featuring import features_of
+from unless.structures.structure import features_of
 from unless.weights.report import Candidate
 
 NASTY = "</td><script>alert(1)</script>"
@@ -125,7 +125,7 @@ def test_every_kind_is_looked_at(things):
 
 
 # What results are made of, and nobody looks at.
-INNER = {"Detail", "ExactSolver", "FeatureArrays"}
+INNER = {"Detail", "ExactSolver", "FeatureArrays", "StructureView"}
 
 
 def own_classes(hint):

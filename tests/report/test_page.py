@@ -111,7 +111,7 @@ def test_no_test_is_run_and_no_table_counted_for_a_page(kinds, monkeypatch):
 
     monkeypatch.setattr("unless.knowledge.strata._Rows.of", refuse)
     monkeypatch.setattr("unless.knowledge.evidence.weigh", refuse)
-    monkeypatch.setattr("unless.knowledge.presence.Presence.of", refuse)
+    monkeypatch.setattr("unless.structures.structure.link_shares", refuse)
     assert build(*kinds).charts
 
 

@@ -12,12 +12,15 @@ from unless.runtime import child
 from unless.runtime.child import ChildFailed, run_in_child
 
 BOUNDS = {"memory": 2**28, "seconds": 5.0, "n_bytes": 2**20}
-UNPACK = "unless.data.unpacking:unpack"
+UNPACK = "unless.data.sources.unpacking:unpack"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound address space")
 
 
 def test_a_child_gives_its_answer():
-    assert run_in_child("unless.data.unpacking:most_unpacked", {"packed": 1}, **BOUNDS) == 128 * 2**20 + 200
+    assert (
+        run_in_child("unless.data.sources.unpacking:most_unpacked", {"packed": 1}, **BOUNDS)
+        == 128 * 2**20 + 200
+    )
 
 
 def test_an_error_of_the_child_is_raised_in_the_parent(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.big_tables import write_chain
 from data.tables import write
 from unless import read
-from unless.data.duck import DuckDBSession
+from unless.data.sources.session import DuckDBSession
 from unless.errors import TooLarge
 from unless.runtime.memory import _of_control_groups, parse_memory, show_memory
 

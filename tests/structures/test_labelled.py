@@ -5,7 +5,7 @@ import pytest
 
 import unless
 from unless.errors import SettingError
-from unless.structures.featuring import features_of
+from unless.structures.structure import features_of
 
 DOMAIN = unless.Domain(
     (

@@ -13,7 +13,7 @@ import numpy as np
 
 import unless
 from unless.independence.logistic import Effect, common, size_of
-from unless.learners.score_tests import _known_part
+from unless.referee.regressions import known_part
 from unless.structures.conditions import FeatureArrays
 from unless.weights.intervals import weight_intervals
 
@@ -40,7 +40,7 @@ parts = rng.normal(size=(2, 150, 200))
 first, second = (part @ part.T for part in np.round(8 * parts))
 effects = [Effect(tuple((k, k) for k in range(150)), rng.normal(size=150), one) for one in (first, second)]
 tell("effects", size_of(effects[0]).value, common(effects).value)
-tell("scores", _known_part(rng.normal(size=150), first, 1e-3).value)
+tell("scores", known_part(rng.normal(size=150), first, 1e-3).value)
 """
 
 

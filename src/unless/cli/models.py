@@ -11,10 +11,10 @@ from unless.cli.wording import count
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.formats.record import Record
-    from unless.formats.structures import Structure
     from unless.formats.text import PathLike
     from unless.knowledge.statements import Statements
     from unless.structures.graph import FeatureSet
+    from unless.structures.structure import Structure
 
 # Scores in words.
 MEASURES = {
@@ -89,36 +89,19 @@ def statements_of(record: "Record", path: str, data: "Dataset | None" = None) ->
 def features_of(structure: "Structure", kind: str | None) -> "FeatureSet":
     """Return the features of a structure; only a graph for each context leaves a choice of `kind`."""
     from unless.errors import SettingError
-    from unless.inference.model import LogLinearModel
-    from unless.structures import featuring
-    from unless.structures.canonical import CanonicalModel
-    from unless.structures.graph import Graph
 
-    suits = {"pairs": (CanonicalModel,), "cliques": (CanonicalModel, Graph)}
-    if kind and not isinstance(structure, suits[kind]):
+    suits = {"pairs": ("contexts",), "cliques": ("contexts", "graph")}
+    if kind and structure.kind not in suits[kind]:
         raise SettingError(
             f"--features {kind} is for a structure with a graph for each context, as --learner CSGS learns."
         )
-    spoken = structure.features if isinstance(structure, LogLinearModel) else structure
-    return featuring.features_of(spoken, "pairs" if kind == "pairs" else "cliques")
+    return structure.indicators("pairs" if kind == "pairs" else "cliques")
 
 
 def told(structure: "Structure") -> dict[str, Any]:
-    """Tell the kind and the size of a structure."""
-    from unless.inference.model import LogLinearModel
-    from unless.structures.graph import FeatureSet, Graph
-    from unless.structures.labelled import LabelledGraph
-
-    n_variables = len(structure.domain)
-    if isinstance(structure, LogLinearModel):
-        return {"kind": "model", "n_variables": n_variables, "n_features": len(structure.features)}
-    if isinstance(structure, FeatureSet):
-        return {"kind": "features", "n_variables": n_variables, "n_features": len(structure)}
-    if isinstance(structure, Graph):
-        return {"kind": "graph", "n_variables": n_variables, "n_edges": structure.n_edges}
-    if isinstance(structure, LabelledGraph):
-        return {"kind": "links", "n_variables": n_variables, "n_links": len(structure)}
-    return {"kind": "contexts", "n_variables": n_variables, "n_contexts": len(structure)}
+    """Return the kind and the size of a structure."""
+    noun, size = structure.size
+    return {"kind": structure.kind, "n_variables": len(structure.domain), noun: size}
 
 
 def size_text(size: Mapping[str, Any]) -> str:
@@ -136,10 +119,4 @@ def size_text(size: Mapping[str, Any]) -> str:
 
 def rows_of(record: "Record") -> "Dataset | None":
     """Return the rows that a model keeps, if it does."""
-    from unless.data.dataset import Dataset
-    from unless.structures.canonical import CanonicalModel
-
-    structure = record.structure
-    if isinstance(structure, CanonicalModel):
-        return Dataset(structure.domain, structure.rows, structure.counts)
-    return None
+    return record.structure.observed

@@ -155,7 +155,7 @@ def with_database(
     files: tuple[str, ...], options: dict[str, Any], *, required: bool = False
 ) -> tuple[str, ...]:
     """Return the files to read: those named, or that of --database."""
-    from unless.data.files import database_kind
+    from unless.data.sources.sql import database_kind
     from unless.errors import DataError
 
     database = options.get("database")
@@ -177,7 +177,7 @@ def with_database(
 
 def source_of(files: Sequence[str], options: dict[str, Any]) -> Any:
     """Return what is read: files, or what the query of --sql gives of one."""
-    from unless.data.sql import with_connection
+    from unless.data.sources.sql import with_connection
 
     found = found_files(files)
     if options.get("sql") is None:
@@ -313,7 +313,7 @@ def say_notes(data: "Dataset") -> None:
 
 def found_files(patterns: Sequence[str]) -> list[Path]:
     """Return the files meant, refusing any that is missing or named twice."""
-    from unless.data.files import find_files
+    from unless.data.sources.opening import find_files
     from unless.errors import SettingError
 
     found = [path for pattern in patterns for path in find_files(pattern)]

@@ -8,9 +8,9 @@ from itertools import pairwise
 from math import ceil, inf, isfinite, isinf, isnan
 from typing import Any
 
-from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.settings import Bins
+from unless.data.sources.session import DuckDBSession
 from unless.errors import DataError, SettingError
 
 

@@ -12,12 +12,11 @@ from unless.data.cutting import Numbers, find_cuts
 from unless.data.dataset import Counts, Rows
 from unless.data.domain import Kind
 from unless.data.drawing import Drawn
-from unless.data.duck import DuckDBSession
 from unless.data.levels import MERGED, NOTHING
 from unless.data.moments import label_in_sql, moment_sql, part_sql
 from unless.data.profile import number_or_null
 from unless.data.settings import Settings, Shape
-from unless.data.source import Field, Source, nested, quoted
+from unless.data.sources.session import DuckDBSession, Field, Source, nested, quoted
 from unless.data.survey import (
     Survey,
     check_levels,

@@ -9,9 +9,8 @@ import numpy as np
 
 from unless.data.dataset import Counts
 from unless.data.design import Bools, Design, Ints
-from unless.data.duck import DuckDBSession
 from unless.data.settings import Settings
-from unless.data.source import Field, Source
+from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.data.survey import missing_sql, number_sql, text_sql
 from unless.errors import DataError, SettingError
 
@@ -60,8 +59,8 @@ def _largest_weight(source: Source, one: Field, how: Settings, session: DuckDBSe
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
     found = session.rows(
-        f"select place, said from (select {source.place} as place, {text_sql(one)} as said, {bad} as bad "
-        f"from {source.relation}) where bad order by place limit 1"
+        f"select place, said from (select {source.row_number} as place, {text_sql(one)} as said, {bad} as bad"
+        f" from {source.relation}) where bad order by place limit 1"
     )
     if found:
         raise DataError(

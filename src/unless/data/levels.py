@@ -13,7 +13,7 @@ from unless.data.dataset import Counts
 from unless.data.domain import Kind, Variable
 from unless.data.labels import is_number, sort_labels, to_label
 from unless.data.settings import Settings
-from unless.data.source import Field, nested
+from unless.data.sources.session import Field, nested
 from unless.errors import DataError
 
 Codes = npt.NDArray[np.uint16]

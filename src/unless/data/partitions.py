@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.source import nested
+from unless.data.sources.session import nested
 from unless.runtime.memory import check_rows
 
 Integers = npt.NDArray[np.int64]

@@ -10,10 +10,8 @@ from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked,
 from unless.data.cutting import format_cuts, n_groups
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.data.duck import DuckDBSession
 from unless.data.holes import Holes, decide_holes, is_skipped, may_be_skipped, told
 from unless.data.labels import sort_labels
-from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
 from unless.data.profile import Profile, number_or_null, profile
 from unless.data.relations import Relation, find_relations, thresholds
@@ -31,8 +29,9 @@ from unless.data.roles import (
 from unless.data.scales import BUT_FOR, KNOWN_ORDERS, LEAST_ORDERED, find_no_answer_codes
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
 from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
-from unless.data.source import Field, Source
-from unless.data.sql import with_connection
+from unless.data.sources.opening import choose_columns, open_source, row_numbers
+from unless.data.sources.session import DuckDBSession, Field, Source
+from unless.data.sources.sql import with_connection
 from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_explained

@@ -17,11 +17,10 @@ import numpy.typing as npt
 from unless.data.choices import LEAST_SEVERAL, SEPARATORS, Choices, find_choices
 from unless.data.cutting import Numbers
 from unless.data.domain import Kind
-from unless.data.duck import DuckDBSession
 from unless.data.levels import MISSING_WORDS, kind_of_labels, label_values
 from unless.data.moments import FORMATS, formats_of, moment_sql, parse_moment, part_of, part_sql
 from unless.data.settings import DAY_FIRST, Settings
-from unless.data.source import Field, Source, quoted
+from unless.data.sources.session import DuckDBSession, Field, Source, quoted
 from unless.data.survey import missing_sql, number_sql, text_sql
 from unless.data.written import (
     MOST_CELLS,
@@ -404,7 +403,7 @@ def _histograms(
 
 def _held(source: Source, one: Field) -> npt.NDArray[Any] | None:
     """Return the array of numbers of a column, if the table is in memory: the database takes longer."""
-    arrays = source.held[0] if source.held and isinstance(source.held[0], dict) else {}
+    arrays = source.keep_alive[0] if source.keep_alive and isinstance(source.keep_alive[0], dict) else {}
     array = arrays.get(one.column)
     return array if isinstance(array, np.ndarray) and array.dtype.kind in "iufb" else None
 

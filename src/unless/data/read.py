@@ -14,18 +14,17 @@ from unless.data.dataset import Counts, Dataset, Detail, Rows
 from unless.data.design import Design
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.drawing import fetch_design, plan_design
-from unless.data.duck import DuckDBSession
 from unless.data.levels import NOTHING, Codes, Draft, draft_column, make_variable, order_levels
 from unless.data.missing import apply_policy
-from unless.data.opening import choose_columns, open_source, row_numbers
 from unless.data.plan import Plan
 from unless.data.prepare import check_plan, cut_alike, follow, make_plan
 from unless.data.profile import Profile
 from unless.data.rare import merge_rare
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
 from unless.data.shaping import with_shapes
-from unless.data.source import Source
-from unless.data.sql import with_connection
+from unless.data.sources.opening import choose_columns, open_source, row_numbers
+from unless.data.sources.session import DuckDBSession, Source
+from unless.data.sources.sql import with_connection
 from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
 from unless.errors import DataError, SettingError, UnknownLevel
 from unless.runtime.memory import memory_errors_explained

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.cutting import roundest
-from unless.data.duck import DuckDBSession
 from unless.data.labels import sort_labels
 from unless.data.profile import Profile, number_or_null, text_or_null
 from unless.data.settings import Settings
-from unless.data.source import Source
+from unless.data.sources.session import DuckDBSession, Source
 
 Floats = npt.NDArray[np.float64]
 # Rows that refute most pairs, and those that refute nearly all; what is left is checked on every row.

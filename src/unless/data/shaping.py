@@ -24,11 +24,10 @@ from unless.data.choices import (
     means_none,
 )
 from unless.data.domain import Kind
-from unless.data.duck import DuckDBSession
 from unless.data.moments import formats_of, parse_moment, part_label, part_of
 from unless.data.profile import HEAD, text_or_null
 from unless.data.settings import MISSING_LABELS, Settings, Shape, bases_of
-from unless.data.source import Field, Source, quoted
+from unless.data.sources.session import DuckDBSession, Field, Source, quoted
 from unless.data.survey import missing_sql, number_sql, text_sql
 from unless.data.written import find_numerals, number_in_sql, parse_number
 from unless.errors import DataError
@@ -73,19 +72,19 @@ def with_shapes(source: Source, how: Settings, session: DuckDBSession) -> tuple[
 
 def _added(source: Source, made: Field, session: DuckDBSession, array: Any = None) -> Source:
     """Add a column, or put it in the place of the one of its name."""
-    held = source.held
+    held = source.keep_alive
     if array is not None:
-        arrays = {**source.held[0], made.column: array}  # type: ignore[dict-item]
+        arrays = {**source.keep_alive[0], made.column: array}  # type: ignore[dict-item]
         session.register("given", arrays)
         held = (arrays,)
     fields = [one for one in source.fields if one.name != made.name]
     names = source.names if made.name in source.names else (*source.names, made.name)
-    return replace(source, names=names, fields=(*fields, made), held=held)
+    return replace(source, names=names, fields=(*fields, made), keep_alive=held)
 
 
 def _free_column(source: Source) -> str:
     """Return a name for a new array of a table in memory."""
-    arrays: Any = source.held[0]
+    arrays: Any = source.keep_alive[0]
     return f"s{len(arrays)}"
 
 
@@ -112,7 +111,7 @@ def with_numbers(source: Source, one: Field, written: str, how: Settings, sessio
     if one.form == "code":
         numbers = [parse_number(label, written) for label in one.labels]
         lookup = np.array([*(np.nan if number is None else number for number in numbers), np.nan])
-        array = lookup[source.held[0][one.column]]  # type: ignore[index]
+        array = lookup[source.keep_alive[0][one.column]]  # type: ignore[index]
         return _added(source, Field(one.name, _free_column(source), "float", "float"), session, array)
     if one.form not in _TEXTS:
         return source
@@ -163,7 +162,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, session
         lookup = np.array([*ticked, -1], dtype=np.int32)
         if is_none:
             lookup[lookup < 0] = 0
-        array = lookup[source.held[0][base.column]]  # type: ignore[index]
+        array = lookup[source.keep_alive[0][base.column]]  # type: ignore[index]
         made = Field(name, _free_column(source), "code", "category", (NO, YES), (NO, YES))
         return _added(source, made, session, array)
     text = _label_sql(base, how)
@@ -224,7 +223,7 @@ def _check_one_ticked(
 ) -> None:
     total = " + ".join(f"coalesce({tick}, false)::INTEGER" for tick in ticks)
     found = session.rows(
-        f"select place from (select {source.place} as place, {total} as n from {source.relation}) "
+        f"select place from (select {source.row_number} as place, {total} as n from {source.relation}) "
         "where n > 1 order by place limit 1"
     )
     if found:
@@ -252,7 +251,7 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, sessio
         labels = tuple(dict.fromkeys(label for label in named if label is not None))
         places = {label: place for place, label in enumerate(labels)}
         lookup = np.array([*(-1 if label is None else places[label] for label in named), -1], dtype=np.int32)
-        array = lookup[source.held[0][base.column]]  # type: ignore[index]
+        array = lookup[source.keep_alive[0][base.column]]  # type: ignore[index]
         made = replace(base, column=_free_column(source), labels=labels, levels=None, kind="text")
         return _added(source, made, session, array)
     if base.form not in _TEXTS:
@@ -282,7 +281,7 @@ def _recoded(source: Source, made: Field, shape: Shape, column: str) -> tuple[Fi
     labels = tuple(dict.fromkeys([*shape.levels, *groups]))
     places = {label: place for place, label in enumerate(labels)}
     lookup = np.array([*(places[group] for group in groups), -1], dtype=np.int32)
-    codes = source.held[0][made.column]  # type: ignore[index]
+    codes = source.keep_alive[0][made.column]  # type: ignore[index]
     kind: Kind = "integer" if shape.part == "year" and not shape.cuts else "category"
     field = replace(made, column=column, kind=kind, labels=labels, levels=shape.levels or None)
     return field, lookup[codes]

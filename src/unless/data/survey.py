@@ -8,10 +8,9 @@ from typing import NoReturn
 
 from unless.data.dataset import MOST_ROWS
 from unless.data.domain import MAX_LEVELS
-from unless.data.duck import DuckDBSession
 from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
-from unless.data.source import Field, Source, quoted
+from unless.data.sources.session import DuckDBSession, Field, Source, quoted
 from unless.errors import DataError, TooLarge, TooManyLevels
 
 _SPACES = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
@@ -106,7 +105,7 @@ def check_counts(source: Source, count: Field, found: Survey, session: DuckDBSes
 def _first_bad_count(source: Source, count: Field, session: DuckDBSession) -> tuple[int, str | None]:
     number = number_sql(count)
     row = session.row(
-        f"select place, said from (select {source.place} as place, {text_sql(count)} as said, "
+        f"select place, said from (select {source.row_number} as place, {text_sql(count)} as said, "
         f"{_bad_count(number)} as bad from {source.relation}) where bad order by place limit 1"
     )
     return row[0], row[1]
@@ -118,7 +117,7 @@ def check_numbers(source: Source, one: Field, how: Settings, session: DuckDBSess
     bad = f"not {missing} and ({number} is null or isnan({number}) or isinf({number}))"
     text = f"{one.column}::VARCHAR" if one.form not in ("words", "json") else text_sql(one)
     found = session.rows(
-        f"select place, said from (select {source.place} as place, {text} as said, {bad} as bad "
+        f"select place, said from (select {source.row_number} as place, {text} as said, {bad} as bad "
         f"from {source.relation}) where bad order by place limit 1"
     )
     if found:
@@ -134,7 +133,7 @@ def find_row(source: Source, one: Field, raw: Sequence[str], session: DuckDBSess
     """Return the first row whose value is written in one of these ways."""
     listed = ", ".join(quoted(text) for text in raw)
     found = session.rows(
-        f"select place from (select {source.place} as place, {one.column}::VARCHAR as said "
+        f"select place from (select {source.row_number} as place, {one.column}::VARCHAR as said "
         f"from {source.relation}) where said in ({listed}) order by place limit 1"
     )
     return int(found[0][0]) if found else 0

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.arrays import as_array
 from unless.data.dataset import Dataset
 from unless.data.read import read
+from unless.data.sources.frames import as_array
 from unless.errors import DataError
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, nextafter
 
-from unless.data.source import quoted
+from unless.data.sources.session import quoted
 
 # So large a share of the cells must be numbers that are written alike; the others are missing.
 MOST_CELLS = 0.95

@@ -1,12 +1,12 @@
 """Small classical tables and synthetic ones with a known truth. Imports formats and below."""
 
-from unless.datasets.catalogue import Description as Description
-from unless.datasets.catalogue import catalogue as catalogue
-from unless.datasets.catalogue import load as load
-from unless.datasets.csi import CSIDomain as CSIDomain
-from unless.datasets.csi import make_csi as make_csi
-from unless.datasets.titanic import load_titanic as load_titanic
-from unless.datasets.ucb_admissions import load_ucb_admissions as load_ucb_admissions
+from unless.datasets.synthetic import CSIDomain as CSIDomain
+from unless.datasets.synthetic import make_csi as make_csi
+from unless.datasets.tables import Description as Description
+from unless.datasets.tables import catalogue as catalogue
+from unless.datasets.tables import load as load
+from unless.datasets.tables import load_titanic as load_titanic
+from unless.datasets.tables import load_ucb_admissions as load_ucb_admissions
 
 __all__ = [
     "CSIDomain",

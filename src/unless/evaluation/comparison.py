@@ -1,7 +1,13 @@
-"""How far one structure is from another, pair by pair and context by context; weights do not matter."""
+"""How far one structure is from another, pair by pair and context by context; weights do not matter.
 
-from collections.abc import Iterable, Iterator, Mapping
+Contexts are gone through one by one where they are few. Where they are many, a `ContextCounter` counts those
+in unions of partial contexts (boxes), exactly.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isnan, log10, nan, prod
 from typing import Any, NamedTuple
 
@@ -11,13 +17,11 @@ import numpy.typing as npt
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
 from unless.data.showing import MOST_ROWS, html_table
-from unless.errors import SettingError
-from unless.evaluation.boxes import Counting, Work
-from unless.inference.interactions import domain_of, side_of
+from unless.errors import SettingError, TooLarge
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.conditions import Box
-from unless.structures.interactions import Bools, By, ByContexts, Recoding, Side, check_same, row_keys
 from unless.structures.pairs import Edge, n_pairs, pair_names
+from unless.structures.structure import Bools, By, Recoding, StructureView, as_structure, check_same, row_keys
 
 Contexts = Dataset | Iterable[Mapping[str, object]] | None
 # Up to so many contexts are gone through one by one; beyond, the partial contexts of features are counted.
@@ -26,11 +30,16 @@ MAX_CONTEXTS = 2**20
 _ANSWERS = 2**26
 _PRODUCT = 2**20
 _MAX_BLOCK, _MIN_BLOCK = 2**16, 64
-_Sides = tuple[Side, Side]
+_Sides = tuple[StructureView, StructureView]
+# What is left of a pair is counted cell by cell once it has no more cells than this.
+MAX_CELLS = 2**14
+# A step is a condition of a partial context that is looked at: half a minute of them, at most.
+MAX_STEPS = 2**25
+_Boxes = frozenset[Box]
 # Rows, and what each is worth; None: one each.
 _Block = tuple[Rows, Counts | None]
-# For each pair: contexts in which it interacts in the first, in the second, in both.
-_Found = list[tuple[int, int, int]]
+# Contexts in which a pair interacts in the first, in the second, in both.
+_Counts = tuple[int, int, int]
 
 
 class PairCounts(NamedTuple):
@@ -166,9 +175,10 @@ def compare_structures(
     """
     if by not in ("graphs", "features"):
         raise SettingError(f"by={by!r} is not known; use 'graphs' or 'features'.")
-    domain = domain_of(a)
-    check_same(domain, domain_of(b), "structures")
-    sides = side_of(a, by, domain), side_of(b, by, domain)
+    first, second = as_structure(a), as_structure(b)
+    domain = first.domain
+    check_same(domain, second.domain, "structures")
+    sides = first.view(domain, by), second.view(domain, by)
     if contexts is None and weighted:
         raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
     with progress("Comparing", show_progress, after=BAR_DELAY) as bar:
@@ -180,30 +190,30 @@ def compare_structures(
 
 
 def _comparison(
-    by: str, domain: Domain, found: _Found, n_contexts: int, n_left_out: int
+    by: str, domain: Domain, numbers: list[_Counts], n_contexts: int, n_left_out: int
 ) -> StructureComparison:
     counts = [
         PairCounts(both, second - both, first - both, n_contexts - first - second + both)
-        for first, second, both in found
+        for first, second, both in numbers
     ]
-    named = zip(pair_names(domain, np.arange(len(found))), counts, strict=True)
-    tp, fp, fn, tn = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
+    named = zip(pair_names(domain, np.arange(len(numbers))), counts, strict=True)
+    tp, fp, fn, tn = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
     return StructureComparison(by, tp, fp, fn, tn, n_contexts, n_left_out, dict(sorted(named)))
 
 
-def _in_all(domain: Domain, sides: _Sides, bar: Bar) -> tuple[_Found, int, int]:
+def _in_all(domain: Domain, sides: _Sides, bar: Bar) -> tuple[list[_Counts], int, int]:
     n_contexts = prod(domain.n_levels.tolist())
-    known = [side.contexts for side in sides if isinstance(side, ByContexts)]
+    known = [side.contexts for side in sides if side.contexts is not None]
     if known:
         rows = known[0][_answered(known[0], sides)]
         return _in_rows(_blocks(rows), sides, bar, len(rows)), len(rows), n_contexts - len(rows)
     if n_contexts <= MAX_CONTEXTS:
         return _in_rows(_all_blocks(domain, n_contexts), sides, bar, n_contexts), n_contexts, 0
-    first, second = (side.boxes() for side in sides if not isinstance(side, ByContexts))
-    return _in_boxes(domain, first, second, n_contexts, bar), n_contexts, 0
+    first, second = (side.boxes() for side in sides)
+    return _in_boxes(domain, first, second, bar), n_contexts, 0
 
 
-def _in_some(data: Dataset, sides: _Sides, weighted: bool, bar: Bar) -> tuple[_Found, int, int]:
+def _in_some(data: Dataset, sides: _Sides, weighted: bool, bar: Bar) -> tuple[list[_Counts], int, int]:
     kept = _answered(data.rows, sides)
     rows, counts = data.rows[kept], data.counts[kept]
     if not weighted:
@@ -213,30 +223,138 @@ def _in_some(data: Dataset, sides: _Sides, weighted: bool, bar: Bar) -> tuple[_F
 
 
 def _in_boxes(
-    domain: Domain, first: dict[int, list[Box]], second: dict[int, list[Box]], n_contexts: int, bar: Bar
-) -> _Found:
-    work = Work(n_pairs(len(domain)), n_contexts)
-    counting = Counting(domain.n_levels, work)
-    found = []
-    bar.begin("pairs", work.n_pairs)
-    for pair in range(work.n_pairs):
-        found.append(counting.count(first.get(pair, []), second.get(pair, [])))
-        work.n_done += 1
+    domain: Domain, first: dict[int, list[Box]], second: dict[int, list[Box]], bar: Bar
+) -> list[_Counts]:
+    counter, counts = ContextCounter(domain.n_levels.tolist()), []
+    bar.begin("pairs", counter.n_pairs)
+    for pair in range(counter.n_pairs):
+        counts.append(counter.count(first.get(pair, []), second.get(pair, [])))
         bar()
-    return found
+    return counts
 
 
-def _in_rows(blocks: Iterable[_Block], sides: _Sides, bar: Bar, n_rows: int) -> _Found:
+class ContextCounter:
+    """Counts the complete contexts that lie in one union of boxes, in another, and in both, pair by pair.
+
+    It counts its steps too, so that what would take hours is refused and not begun.
+    """
+
+    def __init__(self, n_levels: list[int]) -> None:
+        self.n_levels, self.n_pairs = n_levels, n_pairs(len(n_levels))
+        self._n_contexts = prod(n_levels)
+        self._n_done = self._n_steps = 0
+        self._known: dict[tuple[_Boxes, _Boxes], _Counts] = {}
+
+    def count(self, first: Sequence[Box], second: Sequence[Box]) -> _Counts:
+        """Return, for the next pair, the numbers of contexts in the first, in the second and in both."""
+        unions = _reduced(first), _reduced(second)
+        if unions not in self._known:
+            n_inside, counts = self._count(*unions, {})
+            self._known[unions] = _times(counts, self._n_contexts // n_inside)
+        self._n_done += 1
+        return self._known[unions]
+
+    def _count(
+        self, first: _Boxes, second: _Boxes, seen: dict[tuple[_Boxes, _Boxes], tuple[int, _Counts]]
+    ) -> tuple[int, _Counts]:
+        """Return the number of contexts of the variables in the boxes, and the three counts among them."""
+        if (first, second) in seen:
+            return seen[first, second]
+        mentions = Counter(variable for box in (*first, *second) for variable, _ in box)
+        variables = sorted(mentions)
+        n_inside = prod(self.n_levels[variable] for variable in variables)
+        self._spend(mentions.total() + len(first) + len(second) + 1)
+        if n_inside <= MAX_CELLS:
+            counts = self._by_cells(first, second, variables)
+        else:
+            # What most boxes mention makes them shorter, and is often a gate that ends many of them.
+            split = min(variables, key=lambda variable: (-mentions[variable], variable))
+            counts = (0, 0, 0)
+            for level, n_alike in self._alike(first | second, split):
+                n_part, more = self._count(_given(first, split, level), _given(second, split, level), seen)
+                more = _times(more, n_inside // self.n_levels[split] // n_part * n_alike)
+                counts = counts[0] + more[0], counts[1] + more[1], counts[2] + more[2]
+        seen[first, second] = n_inside, counts
+        return n_inside, counts
+
+    def _spend(self, n_steps: int) -> None:
+        self._n_steps += n_steps
+        if self._n_steps > MAX_STEPS:
+            estimate = self._n_steps * self.n_pairs / (self._n_done + 1)
+            raise TooLarge(
+                f"Comparing in all 2^{self._n_contexts.bit_length() - 1} contexts needs about {estimate:.1g} "
+                f"steps, more than the {MAX_STEPS:.1g} allowed; give contexts=, such as the table."
+            )
+
+    def _alike(self, boxes: _Boxes, variable: int) -> list[tuple[int, int]]:
+        """Return one level of each kind that the boxes tell apart, and how many are of that kind."""
+        masks = sorted({levels for box in boxes for one, levels in box if one == variable})
+        kinds: dict[tuple[int, ...], list[int]] = {}
+        for level in range(self.n_levels[variable]):
+            kinds.setdefault(tuple(mask >> level & 1 for mask in masks), []).append(level)
+        return [(levels[0], len(levels)) for levels in kinds.values()]
+
+    def _by_cells(self, first: _Boxes, second: _Boxes, variables: list[int]) -> _Counts:
+        """Use a bit for each context of the variables, all of them in one number."""
+        sizes = [self.n_levels[variable] for variable in variables]
+        n_cells = prod(sizes)
+        # How many cells lie between one level of a variable and the next.
+        strides = {variable: prod(sizes[axis + 1 :]) for axis, variable in enumerate(variables)}
+        unions = []
+        for boxes in (first, second):
+            union = 0
+            for box in boxes:
+                cells = (1 << n_cells) - 1
+                for variable, levels in box:
+                    cells &= _cells(n_cells, strides[variable], self.n_levels[variable], levels)
+                union |= cells
+            unions.append(union)
+        one, other = unions
+        return one.bit_count(), other.bit_count(), (one & other).bit_count()
+
+
+@lru_cache(maxsize=2**12)
+def _cells(n_cells: int, stride: int, n_levels: int, levels: int) -> int:
+    """Return the cells in which a variable has one of some levels."""
+    run = (1 << stride) - 1
+    bits = sum(run << level * stride for level in range(n_levels) if levels >> level & 1)
+    width = stride * n_levels
+    while width < n_cells:
+        bits |= bits << width
+        width *= 2
+    return bits & ((1 << n_cells) - 1)
+
+
+def _reduced(boxes: Iterable[Box]) -> _Boxes:
+    # Where everything is in, nothing else matters.
+    reduced = frozenset(boxes)
+    return frozenset({()}) if () in reduced else reduced
+
+
+def _given(boxes: _Boxes, variable: int, level: int) -> _Boxes:
+    """Fix a variable: drop what contradicts, and leave the variable out of the rest."""
+    return _reduced(
+        tuple(pair for pair in box if pair[0] != variable)
+        for box in boxes
+        if all(one != variable or levels >> level & 1 for one, levels in box)
+    )
+
+
+def _times(counts: _Counts, factor: int) -> _Counts:
+    return counts[0] * factor, counts[1] * factor, counts[2] * factor
+
+
+def _in_rows(blocks: Iterable[_Block], sides: _Sides, bar: Bar, n_rows: int) -> list[_Counts]:
     """Count in rows that both sides know."""
     bar.begin("contexts", None, counted=False)
-    found: Any = 0
+    total: Any = 0
     n_done = 0
     for rows, counts in blocks:
         first, second = (side.links(rows) for side in sides)
-        found = found + np.stack([_total(links, counts) for links in (first, second, first & second)], axis=1)
+        total = total + np.stack([_total(links, counts) for links in (first, second, first & second)], axis=1)
         n_done += len(rows)
         bar.share(n_done / max(1, n_rows))
-    return [(one, two, both) for one, two, both in found.tolist()]
+    return [(one, two, both) for one, two, both in total.tolist()]
 
 
 def _total(links: Bools, counts: Counts | None) -> npt.NDArray[np.int64]:
@@ -271,7 +389,7 @@ def _block_size(n_variables: int) -> int:
 def _answered(rows: Rows, sides: _Sides) -> Bools:
     answered = np.ones(len(rows), dtype=np.bool_)
     for side in sides:
-        if isinstance(side, ByContexts):
+        if side.contexts is not None:
             known = set(row_keys(side.contexts))
             answered &= np.fromiter((key in known for key in row_keys(rows)), np.bool_, len(rows))
     return answered

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +19,6 @@ from unless.structures.labelled import Region
 Floats = npt.NDArray[np.float64]
 # A resample calls a side of a gate linked if it says so of at least this share of the side's rows.
 MAJORITY = 0.5
-
-
-class Learner(Protocol):
-    """What can learn again: settings in and out, and a structure."""
-
-    structure_: Any
-
-    def fit(self, X: object) -> Any:
-        """Learn from a table."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +112,16 @@ class Stability:
         said = self.estimator_.statements_
         seeds = np.random.SeedSequence(self.random_state).spawn(self.n_resamples)
         run = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        jobs = (delayed(_told)(self.estimator, data, self.sample_fraction, seed, said) for seed in seeds)
-        told = []
+        jobs = (
+            delayed(_shares_linked)(self.estimator, data, self.sample_fraction, seed, said) for seed in seeds
+        )
+        shares = []
         with progress("resamples", self.show_progress, self.n_resamples) as step:
             for one in run(jobs):
-                told.append(one)
+                shares.append(one)
                 step()
         self.supports_ = tuple(
-            _support(numbers, one) for numbers, one in zip(np.stack(told, axis=1), said, strict=True)
+            _support(numbers, one) for numbers, one in zip(np.stack(shares, axis=1), said, strict=True)
         )
         supported = (
             replace(one, support=support.support) for one, support in zip(said, self.supports_, strict=True)
@@ -199,7 +189,7 @@ def _read(X: object, show_progress: bool | None) -> Dataset:
     return data
 
 
-def _again(estimator: Learner) -> Any:
+def _again(estimator: Any) -> Any:
     return type(estimator)(**estimator.get_params())
 
 
@@ -217,8 +207,8 @@ def _sides(one: Statement) -> tuple[_Regions, _Regions]:
     return one.gate.linked, one.gate.unlinked if one.kind == "gated" else None
 
 
-def _told(
-    estimator: Learner,
+def _shares_linked(
+    estimator: Any,
     data: Dataset,
     share: float | None,
     seed: np.random.SeedSequence,

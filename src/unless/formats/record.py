@@ -16,7 +16,6 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError, UnlessError
 from unless.formats.structures import (
-    Structure,
     expect_members,
     read_structure,
     read_table,
@@ -35,7 +34,7 @@ from unless.formats.wire import (
     wire_domain,
 )
 from unless.runtime.files import replacing
-from unless.structures.canonical import CanonicalModel
+from unless.structures.structure import Structure
 
 Members = Mapping[str, bytes]
 # Zip begins to count in 1980; a real date would change the bytes from one second to the next.
@@ -144,9 +143,8 @@ class Record:
     statements: KeptStatements | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.structure, CanonicalModel):
-            contexts = Dataset(self.structure.domain, self.structure.rows, self.structure.counts)
-            object.__setattr__(self, "table", contexts)
+        if self.structure.observed is not None:
+            object.__setattr__(self, "table", self.structure.observed)
         elif self.table is not None and self.table.domain != self.structure.domain:
             raise SettingError("The table has other columns or levels than the structure; save them apart.")
 
@@ -168,7 +166,7 @@ def save_record(record: Record, path: Path, *, follow_links: bool = True) -> Non
     """
     structure, members = structure_members(record.structure)
     table = None
-    if record.table is not None and not isinstance(record.structure, CanonicalModel):
+    if record.table is not None and record.structure.observed is None:
         table, more = table_members(record.table)
         members.update(more)
     if record.statements is not None:

@@ -38,10 +38,10 @@ from unless.structures.distinct import are_distinct, come_in_order, rows_increas
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.labelled import LabelledGraph, Link, Region
 from unless.structures.pairs import is_padded_with_zeros, packed_width
+from unless.structures.structure import Structure
 from unless.weights.priors import parse_prior
 from unless.weights.report import Candidate, Completed, FitReport
 
-Structure = CanonicalModel | Graph | FeatureSet | LogLinearModel | LabelledGraph
 FEATURE_MEMBERS = ("equal.npy", "level.npy", "start.npy", "variable.npy")
 Members = Mapping[str, bytes]
 

@@ -21,7 +21,8 @@ from unless.inference.randomness import RandomState
 from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
 from unless.inference.tables import checked_codes
 from unless.structures.conditions import FeatureArrays
-from unless.structures.graph import FeatureSet
+from unless.structures.graph import FeatureSet, Graph
+from unless.structures.structure import By, ByFeatures, Indicators, Structure, StructureView
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine, ExactSolver
@@ -58,7 +59,7 @@ def eliminate_infinite_weights(
     return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
 
 
-class LogLinearModel:
+class LogLinearModel(Structure):
     """p(x) = exp(sum of the weights of the features that hold in x) / Z.
 
     Immutable. Weight k belongs to feature k in the order of `features`. A weight of -inf makes the states in
@@ -87,18 +88,38 @@ class LogLinearModel:
         # `report` tells how the weights were found, where they were found here.
         self.__dict__.update(features=features, weights=values, fit_report=report)
 
+    kind = "model"
+    _noun = "A model"
+    _inner = ("exact", "plain")
     features: FeatureSet
     weights: Floats
     fit_report: Any
 
-    def __setattr__(self, name: str, value: object) -> None:
-        # What was planned for these weights would answer for others.
-        raise AttributeError("A model does not change; make another one.")
-
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Domain:  # type: ignore[override]
         """The variables the model is about."""
         return self.features.domain
+
+    def indicators(self, kind: Indicators = "cliques") -> FeatureSet:  # noqa: ARG002 (it has its own)
+        """Return its features."""
+        return self.features
+
+    def graph_given(self, context: Evidence = None) -> Graph:
+        """Return the graph of its features."""
+        return self.features.graph_given(context)
+
+    def view(self, domain: Domain, by: By = "graphs") -> StructureView:  # noqa: ARG002 (both are the same)
+        """Answer where features hold; one of weight zero leaves every probability as it is."""
+        return ByFeatures(self.features.arrays.take(self.weights != 0), self.domain, domain)
+
+    def scopes_with(self, target: str) -> list[set[str]]:
+        """Return the scopes of its features."""
+        return self.features.scopes_with(target)
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """The number of features."""
+        return self.features.size
 
     def log_potentials(self, rows: Rows) -> Floats:
         """Return the log of the unnormalised probability of each row of codes."""
@@ -352,11 +373,6 @@ class LogLinearModel:
 
     def _codes(self, evidence: Evidence) -> dict[int, int]:
         return self.domain.encode(evidence) if evidence else {}
-
-    def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
-        inner = ("exact", "plain")
-        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         # The features of the largest weights, whatever their sign.

@@ -12,17 +12,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.arrays import is_missing
 from unless.data.collapse import Plan, fetch_codes, plan_shape
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
-from unless.data.duck import DuckDBSession
 from unless.data.labels import to_label
 from unless.data.levels import NOTHING, Draft, draft_column
-from unless.data.opening import open_source
 from unless.data.settings import Settings, made_up_names, make_settings
 from unless.data.shaping import with_shapes
-from unless.data.source import Field, nested
+from unless.data.sources.frames import is_missing
+from unless.data.sources.opening import open_source
+from unless.data.sources.session import DuckDBSession, Field, nested
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.runtime.progress import BAR_DELAY, progress

@@ -1,11 +1,12 @@
-"""Distinct values of some variables in some rows, and what is counted with each of them."""
+"""Regressions in strata: distinct values of a blanket, what is counted with each, and tests of weights."""
 
 import numpy as np
 
+from unless.kernels.algebra import factorise, substitute
 from unless.kernels.compiling import borrowed, compiled, helper, inlined
 
 # Values are renumbered when there could be more than so many of them for each row.
-_PLACES = 4
+_SLOTS = 4
 
 
 @compiled
@@ -24,14 +25,14 @@ def find_patterns(codes, rows, weights, blanket, sizes, references, target):
         most = max(most, sizes[blanket[place]])
         n_columns += sizes[blanket[place]] - 1
     which = np.empty(n_rows, dtype=np.int64)
-    room = np.empty(max(_PLACES, most) * n_rows + most, dtype=np.int64)
+    room = np.empty(max(_SLOTS, most) * n_rows + most, dtype=np.int64)
     n_patterns = _number(codes, rows, blanket, sizes, which, room)
     owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
     begins, active = np.empty(n_patterns + 1, np.int64), np.empty(n_patterns * (len(blanket) + 1), np.int64)
-    counts, told = np.zeros((n_patterns, sizes[target])), borrowed(codes[target])
+    counts, shown = np.zeros((n_patterns, sizes[target])), borrowed(codes[target])
     example = np.empty(n_patterns, dtype=np.int64)
     for i in range(n_rows):
-        counts[which[i], told[rows[i]]] += weights[rows[i]]
+        counts[which[i], shown[rows[i]]] += weights[rows[i]]
         example[which[i]] = rows[i]
     column_of = np.empty((len(blanket), most), dtype=np.int64)
     n_columns = _lay_out(codes, example, blanket, references, column_of, owners, levels, begins, active)
@@ -130,29 +131,149 @@ def count_levels(by_row, rows, weights, which, variables, begins, counts):
 
 
 @compiled
-def join(which, told, rows, level_of, n_levels, joined):
-    """Give numbers to patterns and levels of a target together, levels without a place last."""
-    which, told, rows = borrowed(which), borrowed(told), borrowed(rows)
-    level_of, joined = borrowed(level_of), borrowed(joined)
-    for i in range(len(rows)):
-        level = level_of[told[rows[i]]]
-        joined[i] = which[i] * n_levels + (level if level >= 0 else n_levels - 1)
+def size_variables(weights, covariance, owners, tests):
+    """Divide the weights (column x level) of each variable by their covariance; return how many there are.
+
+    Of each, `tests` is filled with the variable, the statistic, or -1 where the covariance is too singular,
+    and the df. Owners of columns are in ascending order, with that of column 0 first, which is nobody.
+    """
+    weights, covariance = borrowed(weights), borrowed(covariance)
+    owners, tests = borrowed(owners), borrowed(tests)
+    n_tests, begin = 0, 1
+    while begin < len(owners):
+        width = 1
+        while begin + width < len(owners) and owners[begin + width] == owners[begin]:
+            width += 1
+        effect, factor = _block(weights, covariance, begin, width)
+        solved = np.empty(len(effect))
+        tests[n_tests, 0], tests[n_tests, 1], tests[n_tests, 2] = owners[begin], -1.0, len(effect)
+        if factorise(factor):
+            _substitute_into(factor, effect, solved)
+            value = 0.0
+            for i in range(len(effect)):
+                value += effect[i] * solved[i]
+            tests[n_tests, 1] = value
+        n_tests += 1
+        begin += width
+    return n_tests
 
 
 @compiled
-def narrow(column, rows, wanted, kept):
-    """Keep the rows in which a variable has a wanted level; return how many."""
-    column, rows, wanted, kept = borrowed(column), borrowed(rows), borrowed(wanted), borrowed(kept)
-    n_kept = 0
-    for i in range(len(rows)):
-        kept[n_kept] = rows[i]
-        n_kept += wanted[column[rows[i]]]
-    return n_kept
+def compare_variables(weights, covariances, shapes, owners, levels, targets, variables, n_levels, tests):
+    """Test, for each variable, that its weights are the same in all strata; fill `tests` (statistic, df).
+
+    Strata follow each other in flat arrays: weights (column x level of the target), covariances, owners and
+    levels of the columns, levels of the target but the reference; `shapes` are their numbers of columns and
+    of such levels. `n_levels` is more than any level of a variable or the target. A statistic of -1 says that
+    some covariance is too singular.
+    """
+    weights, covariances, shapes = borrowed(weights), borrowed(covariances), borrowed(shapes)
+    owners, levels, targets = borrowed(owners), borrowed(levels), borrowed(targets)
+    variables, tests = borrowed(variables), borrowed(tests)
+    number_of = np.empty((n_levels, n_levels), dtype=np.int64)
+    for one in range(len(variables)):
+        n_cells, n_weights = _number_cells(shapes, owners, levels, targets, variables[one], number_of)
+        precision, pull = np.zeros((n_cells, n_cells)), np.zeros(n_cells)
+        alone, known = 0.0, True
+        at, at_weight, at_covariance, at_target = 0, 0, 0, 0
+        for stratum in range(len(shapes)):
+            n_columns, n_free = shapes[stratum]
+            size = n_columns * n_free
+            begin, width = _columns_of(owners[at : at + n_columns], variables[one])
+            if width * n_free > 0 and known:
+                effect, factor = _block(
+                    weights[at_weight : at_weight + size].reshape((n_columns, n_free)),
+                    covariances[at_covariance : at_covariance + size * size].reshape((size, size)),
+                    begin,
+                    width,
+                )
+                numbers = np.empty(len(effect), dtype=np.int64)
+                for k in range(n_free):
+                    for c in range(width):
+                        numbers[k * width + c] = number_of[levels[at + begin + c], targets[at_target + k]]
+                known = factorise(factor)
+                if known:
+                    alone += _add(factor, effect, numbers, precision, pull)
+            at += n_columns
+            at_weight += size
+            at_covariance += size * size
+            at_target += n_free
+        tests[one, 0], tests[one, 1] = -1.0, n_weights - n_cells
+        if known and factorise(precision):
+            solved = np.empty(n_cells)
+            _substitute_into(precision, pull, solved)
+            for i in range(n_cells):
+                alone -= pull[i] * solved[i]
+            tests[one, 0] = max(0.0, alone)
 
 
-@compiled
-def find_levels(column, rows, seen):
-    """Mark the levels that a variable shows in some rows."""
-    column, rows, seen = borrowed(column), borrowed(rows), borrowed(seen)
-    for i in range(len(rows)):
-        seen[column[rows[i]]] = True
+@helper
+def _number_cells(shapes, owners, levels, targets, variable, number_of):
+    """Give a number to each pair of levels with a weight in some stratum; return how many, and of weights."""
+    for level in range(len(number_of)):
+        for other in range(len(number_of)):
+            number_of[level, other] = -1
+    n_cells, n_weights, at, at_target = 0, 0, 0, 0
+    for stratum in range(len(shapes)):
+        n_columns, n_free = shapes[stratum]
+        for c in range(at, at + n_columns):
+            if owners[c] == variable:
+                n_weights += n_free
+                for k in range(at_target, at_target + n_free):
+                    if number_of[levels[c], targets[k]] < 0:
+                        number_of[levels[c], targets[k]] = n_cells
+                        n_cells += 1
+        at += n_columns
+        at_target += n_free
+    return n_cells, n_weights
+
+
+@helper
+def _columns_of(owners, variable):
+    """Return where the columns of a variable begin, and how many there are."""
+    begin, width = 0, 0
+    for c in range(len(owners)):
+        if owners[c] == variable:
+            begin, width = c - width, width + 1
+    return begin, width
+
+
+@helper
+def _add(factor, effect, numbers, precision, pull):
+    """Add what a stratum knows, given the factor of its covariance; return the size of its weights."""
+    alone, solved = 0.0, np.empty(len(effect))
+    for j in range(len(effect)):
+        for i in range(len(effect)):
+            solved[i] = 1.0 if i == j else 0.0
+        substitute(factor, solved)
+        for i in range(len(effect)):
+            precision[numbers[i], numbers[j]] += solved[i]
+    _substitute_into(factor, effect, solved)
+    for i in range(len(effect)):
+        pull[numbers[i]] += solved[i]
+        alone += effect[i] * solved[i]
+    return alone
+
+
+@helper
+def _substitute_into(factor, effect, solved):
+    """Solve for a right side that is kept."""
+    for i in range(len(effect)):
+        solved[i] = effect[i]
+    substitute(factor, solved)
+
+
+@helper
+def _block(weights, covariance, begin, width):
+    n_columns, n_free = weights.shape
+    size = n_free * width
+    effect, block = np.empty(size), np.empty((size, size))
+    for k in range(n_free):
+        for c in range(width):
+            effect[k * width + c] = weights[begin + c, k]
+            for other in range(n_free):
+                for d in range(width):
+                    block[k * width + c, other * width + d] = covariance[
+                        k * n_columns + begin + c, other * n_columns + begin + d
+                    ]
+    return effect, block

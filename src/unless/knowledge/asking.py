@@ -12,16 +12,15 @@ from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.tests import check_effect, check_rate
-from unless.inference.interactions import domain_of
 from unless.inference.tables import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
 from unless.knowledge.measures import rounded
-from unless.knowledge.presence import Presence, agreeing, observed
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.knowledge.strata import Counter
 from unless.structures.graph import Graph
 from unless.structures.labelled import spoken
 from unless.structures.pairs import pair_names
+from unless.structures.structure import as_structure, link_shares, observed, pair_numbers
 
 # A link that a structure draws in at least this share of the rows of a context is one of its graph there.
 DRAWN = 0.1
@@ -147,7 +146,7 @@ def ask(
     """Ask data and structure whether a and b are independent given some variables in a context."""
     check_rate("alpha", alpha)
     check_effect(effect)
-    domain = domain_of(structure)
+    domain = as_structure(structure).domain
     table = read_rows(domain, data).select(sorted(domain.names))
     if not isinstance(given, Iterable):
         raise SettingError(f"given={given!r} is no list of names; give one, or () for none.")
@@ -179,14 +178,12 @@ def _drawn(
     structure: Any, table: Dataset, pair: tuple[int, int], given: Sequence[str], held: Mapping[int, int]
 ) -> tuple[bool | None, float | None]:
     """Ask the graph of the links that are drawn in most rows of a context."""
-    presence = Presence.of(structure, table)
-    agrees = agreeing(presence.rows, held)
-    if not agrees.any():
+    shares = link_shares(structure, table, held)
+    if not len(shares):
         return None, None
-    shares = presence.within(agrees).shares
     graph = Graph(table.domain, pair_names(table.domain, np.flatnonzero(shares >= DRAWN)))
     names = table.names[pair[0]], table.names[pair[1]]
-    return graph.is_independent(*names, given), float(shares[presence.numbers[pair]])
+    return graph.is_independent(*names, given), float(shares[pair_numbers(len(table.domain))[pair]])
 
 
 def _refuse_repeats(names: list[str]) -> None:

@@ -12,18 +12,17 @@ from unless.data.domain import Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
 from unless.independence.tests import check_effect
-from unless.inference.interactions import domain_of
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import Grounds, PairEvidence
-from unless.knowledge.presence import Presence
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.confidence import LOCAL, listed
 from unless.referee.determined import Determined, apart, find_determined
 from unless.referee.gates import Side
 from unless.referee.verdicts import Kind, Referee, Verdict, marginal_test
 from unless.runtime.progress import BAR_DELAY, progress
+from unless.structures.structure import as_structure, link_shares, pair_numbers
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
 SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
@@ -75,7 +74,7 @@ def explain(
     [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender')), ('linked', ('Admit', 'Dept'))]
     """
     settings = _settings(fdr, effect)
-    domain = domain_of(structure)
+    domain = as_structure(structure).domain
     # By name: the order of the columns decides nothing, not even the rounding.
     table = read_rows(domain, data, show_progress).select(sorted(domain.names))
     may_gate = _gate_mask(table.domain, gates, forbidden_gates, target)
@@ -115,11 +114,10 @@ def shared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _proposed(structure: Any, table: Dataset, max_memory: int | str | None) -> Any:
     """Return, for each pair of columns, whether the structure links it in any row."""
-    presence = Presence.of(structure, table, max_memory)
-    n = table.n_variables
+    shares, n = link_shares(structure, table, max_memory=max_memory), table.n_variables
     linked = np.zeros((n, n), dtype=np.bool_)
     off = ~np.eye(n, dtype=np.bool_)
-    linked[off] = presence.shares[presence.numbers[off]] > 0
+    linked[off] = shares[pair_numbers(n)[off]] > 0
     return linked
 
 

@@ -85,7 +85,7 @@ class Estimator(HasSettings):
         `CanonicalModel.features` makes. Rows with missing values are used for what they show, by EM;
         `incomplete="drop"` leaves them out.
         """
-        from unless.structures.featuring import features_of
+        from unless.structures.structure import features_of
         from unless.weights.fit import fit_weights
 
         self.check_fitted()

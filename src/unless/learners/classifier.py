@@ -18,9 +18,7 @@ from unless.learners.registry import learner_named
 from unless.learners.settings import check_memory, learned, setting
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, progress
-from unless.structures.canonical import CanonicalModel
-from unless.structures.graph import FeatureSet, Graph
-from unless.structures.labelled import LabelledGraph
+from unless.structures.structure import Structure
 from unless.weights.conditional import HOLE, ConditionalModel, Tried, fit_conditional
 
 if TYPE_CHECKING:
@@ -284,7 +282,7 @@ class UnlessClassifier(Estimator):
         self.network_ = None
         if "network" in results:
             from unless.inference.model import LogLinearModel
-            from unless.structures.featuring import features_of
+            from unless.structures.structure import features_of
 
             self.network_ = LogLinearModel(features_of(self.structure_), results["network"])
 
@@ -311,21 +309,10 @@ def _check_target(target: object) -> None:
         raise SettingError(f"target={target!r} must be the name of a column, or None.")
 
 
-def joined_pairs(structure: Any, target: str) -> set[tuple[str, str]]:
+def joined_pairs(structure: Structure, target: str) -> set[tuple[str, str]]:
     """Return the pairs of columns that a structure joins with a target: in a gate, a clique or a feature."""
-    scopes: list[set[str]] = []
-    if isinstance(structure, LabelledGraph):
-        scopes = [{*link.pair, *link.gates} for link in (*structure.links, *structure.weighed)]
-    elif isinstance(structure, FeatureSet):
-        names, arrays = structure.domain.names, structure.arrays
-        for _, where in arrays.by_size():
-            found = np.unique(arrays.variable[where], axis=0)
-            scopes += [{names[place] for place in scope} for scope in found.tolist()]
-    elif isinstance(structure, CanonicalModel | Graph):
-        graph = structure.given() if isinstance(structure, CanonicalModel) else structure
-        near = {name for pair in graph.edges if target in pair for name in pair} - {target}
-        scopes = [{*pair, target} for pair in graph.edges if set(pair) <= near]
-    return {pair for scope in scopes if target in scope for pair in combinations(sorted(scope - {target}), 2)}
+    scopes = structure.scopes_with(target)
+    return {pair for scope in scopes for pair in combinations(sorted(scope - {target}), 2)}
 
 
 def _plain(label: Any) -> bool | int | float | str:

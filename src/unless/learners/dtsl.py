@@ -7,9 +7,9 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
-from unless.learners.selection import FeatureLearner, Setting
+from unless.learners.feature_search import FeatureLearner, GridPoint
+from unless.learners.feature_search.trees import GrowthRules, features_of_trees, grow_trees
 from unless.learners.settings import at_least, setting
-from unless.learners.trees import GrowthRules, features_of_trees, grow_trees
 from unless.structures.graph import FeatureSet
 from unless.weights.fit import priors_to_try
 from unless.weights.priors import Gaussian, Laplace, Prior
@@ -66,12 +66,12 @@ class DTSL(FeatureLearner):
         default=PRIORS, check=lambda _, value: priors_to_try(value)
     )
 
-    def _grid(self) -> Sequence[Setting]:
+    def _grid(self) -> Sequence[GridPoint]:
         return [{"kappa": kappa} for kappa in _kappas(self.kappa)]
 
-    def _feature_sets(self, data: Dataset, grid: Sequence[Setting]) -> Iterator[FeatureSet]:
+    def _feature_sets(self, data: Dataset, grid: Sequence[GridPoint]) -> Iterator[FeatureSet]:
         # The largest kappa asks least of a split; the trees of the others are the tops of its trees.
-        kappas = [float(setting["kappa"]) for setting in grid]
+        kappas = [float(point["kappa"]) for point in grid]
         rules = GrowthRules(max(kappas), self.min_rows, self.max_depth)
         trees = grow_trees(data, rules, self.max_memory, self.n_jobs, self._store, self._bar)
         for kappa in kappas:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data import cutting
-from unless.data.arrays import is_missing
 from unless.data.choices import stems
 from unless.data.cutting import find_cuts as plan_cuts
 from unless.data.dataset import Dataset, Detail, Rows
@@ -19,6 +18,7 @@ from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES
 from unless.data.settings import bases_of
+from unless.data.sources.frames import is_missing
 from unless.data.weighting import (
     as_table,
     columns_of,
@@ -95,18 +95,24 @@ def read_examples(
         more[count] = weights
     joined = with_columns(table, columns, more, without=[name] if name in columns else [])
     how: dict[str, Any] = {"count_column": count, "missing": "level", "show_progress": show_progress}
+    times = np.ones(len(codes)) if weights is None else weights
     if not _is_nameless(table) and len(codes) >= FEW_ROWS:
-        made = _planned(joined, name, classes, how, features, weights)
+        data, cuts = _read_by_plan(joined, name, how, features, times)
     else:
-        # Columns without names are found by their places, so that all of them are kept.
-        cuts = find_cuts(features, np.ones(len(codes)) if weights is None else weights)
-        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
-        made = _named(read(joined, **how, bins=bins, strict=True), name, classes, cuts)
+        # Columns without names are found by their positions, so that all of them are used.
+        cuts = find_cuts(features, times)
+        data = read(joined, **how, bins=_bins(cuts), strict=True)
+    made = _named(data, name, classes, cuts)
     if unlabelled is None:
         return made
     notes = [one for one in made.data.notes if not one.startswith("Left out rows that are counted 0 times")]
-    told = (*notes, _left_out(int(unlabelled.sum()), name))
-    return made._replace(data=replace(made.data, notes=told))
+    notes.append(_left_out(int(unlabelled.sum()), name))
+    return made._replace(data=replace(made.data, notes=tuple(notes)))
+
+
+def _bins(cuts: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+    """Write cuts as `read` takes them."""
+    return {name: (-np.inf, *edges, np.inf) for name, edges in cuts.items()}
 
 
 def _is_nameless(table: Any) -> bool:
@@ -115,33 +121,25 @@ def _is_nameless(table: Any) -> bool:
     return isinstance(table, Sequence) and not all(isinstance(row, Mapping) for row in table)
 
 
-def _planned(
-    table: Any,
-    target: str,
-    classes: Array,
-    how: Mapping[str, Any],
-    features: Mapping[str, Any],
-    weights: Array | None,
-) -> Examples:
+def _read_by_plan(
+    table: Any, target: str, how: Mapping[str, Any], features: Mapping[str, Any], times: Array
+) -> tuple[Dataset, dict[str, tuple[float, ...]]]:
     """Read a table by its plan; if that leaves nothing to predict from, all of its columns."""
     cuts: dict[str, tuple[float, ...]] = {}
     try:
         plan = prepare(table, roles={target: "category"}, **how)
         numbers = {one.name for one in plan.lines if one.role == "number" and one.name in features}
         if len(numbers) > MANY_NUMBERS:
-            times = np.ones(n_rows_of(features)) if weights is None else weights
             cuts = find_cuts({name: features[name] for name in numbers}, times)
-        bins = {one: (-np.inf, *edges, np.inf) for one, edges in cuts.items()}
-        data = read(table, roles={target: "category"}, bins=bins, **how)
+        return read(table, roles={target: "category"}, bins=_bins(cuts), **how), cuts
     except DataError:
         # Nothing is left, or what is wrong is wrong in any reading.
-        data, cuts = read(table, **how, strict=True), {}
-    return _named(data, target, classes, cuts)
+        return read(table, **how, strict=True), {}
 
 
 def _labelled(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
     """Return labels with any label in place of those that are missing, and where they are, if some are."""
-    values: Array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    values = _array(column)
     if values.ndim != 1 or values.dtype.kind not in "fO":
         return column, None
     gone = np.array([is_missing(one) for one in values.tolist()], dtype=np.bool_)
@@ -271,9 +269,13 @@ def _checked_weights(sample_weight: Any, n_rows: int) -> Array:
     return weights
 
 
+def _array(values: Any) -> Array:
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
 def read_labels(y: Any) -> tuple[Array, npt.NDArray[np.int64]]:
     """Return the different labels, sorted, and the position of each row's among them."""
-    values: Array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = _array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
@@ -442,5 +444,5 @@ def read_true_labels(
         if target not in columns:
             raise DataError(f"The table has no column {target!r} with the true labels; give them as y.")
         y = columns[target]
-    labels: Array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    return X, labels.ravel(), np.ones(labels.size)
+    labels = _array(y).ravel()
+    return X, labels, np.ones(labels.size)

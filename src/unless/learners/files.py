@@ -6,12 +6,11 @@ from pathlib import Path
 from unless.errors import FileFormatError, SettingError, UnlessError
 from unless.formats.catalogue import write_model
 from unless.formats.record import Record, load_record, save_record
-from unless.formats.structures import Structure
 from unless.inference.model import LogLinearModel
 from unless.learners.base import Estimator, make_record, restore
 from unless.learners.classifier import UnlessClassifier
 from unless.learners.registry import LEARNERS, learner_named
-from unless.structures.canonical import CanonicalModel
+from unless.structures.structure import Structure
 
 PathLike = str | os.PathLike[str]
 # A model with weights is written in these formats, too, by the ending of its file.
@@ -58,7 +57,7 @@ def _is_known(learned: Estimator) -> bool:
 
 
 def _check_rows(rows: bool, structure: Structure) -> None:
-    if not rows and isinstance(structure, CanonicalModel):
+    if not rows and getattr(structure, "kind", "") == "contexts":
         raise SettingError(
             "A graph for each context is filed under the rows of the table, so that it cannot be saved "
             "without rows; save its features(), or learn with a learner that keeps no contexts, such as GGS."

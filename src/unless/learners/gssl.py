@@ -11,14 +11,19 @@ from unless.errors import SettingError
 from unless.inference.model import LogLinearModel
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.learners.base import table_digest
-from unless.learners.generation import Integers, fits_memory, generate_features, n_conjunctions
-from unless.learners.halving import Search
-from unless.learners.selection import TOLERANCE, Choice, FeatureLearner, Setting
+from unless.learners.feature_search import TOLERANCE, FeatureChoice, FeatureLearner, GridPoint, in_order
+from unless.learners.feature_search.conjunctions import (
+    HalvingSearch,
+    Integers,
+    Weighed,
+    WorkingSets,
+    fits_memory,
+    generate_features,
+    n_conjunctions,
+)
 from unless.learners.settings import setting
-from unless.learners.working_sets import Weighed, WorkingSets
 from unless.runtime.checkpoints import Checkpoint, settings_digest
 from unless.runtime.memory import parse_memory
-from unless.structures.graph import FeatureSet
 from unless.weights.fit import fit, priors_to_try
 from unless.weights.priors import Gaussian, Laplace, Prior
 
@@ -74,7 +79,7 @@ class GSSL(FeatureLearner):
     )
     prior: Prior | Sequence[Prior] = setting(default=PRIORS, check=lambda _, value: _check_priors(value))
 
-    def _grid(self) -> list[Setting]:
+    def _grid(self) -> list[GridPoint]:
         prunes = _whole_numbers("prune", self.prune)
         return [{"n_draws": n, "prune": p} for n in _draws("n_draws", self.n_draws) for p in prunes]
 
@@ -82,39 +87,44 @@ class GSSL(FeatureLearner):
         self,
         training: Dataset,
         unseen: Dataset,
-        grid: Sequence[Setting],
+        grid: Sequence[GridPoint],
         priors: tuple[Prior, ...],
-    ) -> Choice:
-        told = [_told(training, setting) for setting in grid]
+    ) -> FeatureChoice:
+        points = [_with_draws(training, point) for point in grid]
         limit = parse_memory(self.max_memory)
-        fitting = [setting for setting in told if fits_memory(training, setting["n_draws"], limit)]
-        working = self._working_sets(training, fitting or told)
-        search = Search(working, unseen, fitting, priors, self._bar, self._store)
-        best = search.run()
-        left_out = [setting for setting in told if setting not in fitting]
-        tried = search.records() + [_left_out(one, prior) for one in left_out for prior in priors]
-        setting, prior, members, here = search.at(best)
-        return Choice(
-            setting, prior, tried, lambda: self._converged(training, working, setting, prior, members, here)
+        fitting = [point for point in points if fits_memory(training, point["n_draws"], limit)]
+        working = self._working_sets(training, fitting or points)
+        search = HalvingSearch(working, unseen, fitting, priors, self._bar, self._store)
+        best, prior, members, here = search.run()
+        nothing = {"n_features": None, "pseudo_log_likelihood": None, "rung": -1}
+        left_out = [
+            {**point, "prior": repr(one), **nothing}
+            for point in points
+            if point not in fitting
+            for one in priors
+        ]
+        return FeatureChoice(
+            best,
+            prior,
+            search.tried + left_out,
+            lambda: self._converged(training, working, best, prior, members, here),
         )
 
-    def _learn_with(self, data: Dataset, setting: Setting, prior: Prior) -> LogLinearModel:
-        told = _told(data, setting)
-        working = self._working_sets(data, [told])
-        members = working.generated.chosen(told["n_draws"], told["prune"])
-        return self._converged(data, working, told, prior, members, working.start(prior))
+    def _learn_with(self, data: Dataset, point: GridPoint, prior: Prior) -> LogLinearModel:
+        point = _with_draws(data, point)
+        working = self._working_sets(data, [point])
+        members = working.generated.chosen(point["n_draws"], point["prune"])
+        return self._converged(data, working, point, prior, members, working.start(prior))
 
-    def _working_sets(self, data: Dataset, settings: Sequence[Setting]) -> WorkingSets:
-        limit = parse_memory(self.max_memory)
-        draws = [setting["n_draws"] for setting in settings]
-        generated = generate_features(data, draws, self._seed, limit, self._bar)
-        return WorkingSets(generated, **self._layout())
+    def _working_sets(self, data: Dataset, points: Sequence[GridPoint]) -> WorkingSets:
+        draws, limit = [point["n_draws"] for point in points], parse_memory(self.max_memory)
+        return WorkingSets(generate_features(data, draws, self._seed, limit, self._bar), **self._layout())
 
     def _converged(
         self,
         data: Dataset,
         working: WorkingSets,
-        setting: Setting,
+        point: GridPoint,
         prior: Prior,
         members: Integers,
         start: Weighed,
@@ -124,15 +134,12 @@ class GSSL(FeatureLearner):
         # How many it takes shows only at the end.
         self._bar.begin("rounds of the last fit", None)
         # Features are numbered by the draws, and where the rounds begin says what was chosen from.
-        begins = settings_digest([table_digest(data), setting, prior, *(array.tolist() for array in start)])
+        begins = settings_digest([table_digest(data), point, prior, *(array.tolist() for array in start)])
         checkpoint = Checkpoint(self._store, f"fit-{begins}")
         here, n_iterations = working.converge(
             members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, checkpoint
         )
-        arrays = working.generated.spelled(here.features)
-        features = FeatureSet.from_arrays(data.domain, arrays)
-        weight_of = dict(zip(arrays.literals(), here.weights.tolist(), strict=True))
-        weights = np.array([weight_of[literals] for literals in features.arrays.literals()])
+        features, weights = in_order(data.domain, working.generated.spelled(here.features), here.weights)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
         # No further step: only the report of where these weights are.
         stay: dict[str, Any] = {"tolerance": tolerance, "max_iterations": 0, "step": lambda: None}
@@ -146,12 +153,8 @@ def default_draws(data: Dataset) -> int:
     return max(1, min(by_conjunctions, DRAWS_PER_ROW * data.n_distinct, MOST_DRAWS))
 
 
-def _told(data: Dataset, setting: Setting) -> dict[str, Any]:
-    return {**setting, "n_draws": default_draws(data)} if setting["n_draws"] == "auto" else dict(setting)
-
-
-def _left_out(setting: Setting, prior: Prior) -> dict[str, Any]:
-    return {**setting, "prior": repr(prior), "n_features": None, "pseudo_log_likelihood": None, "rung": -1}
+def _with_draws(data: Dataset, point: GridPoint) -> GridPoint:
+    return {**point, "n_draws": default_draws(data)} if point["n_draws"] == "auto" else point
 
 
 def _check_priors(prior: Any) -> None:

@@ -9,14 +9,13 @@ import numpy as np
 from unless.data.dataset import Dataset
 from unless.data.showing import visible
 from unless.errors import MissingExtra, SettingError
-from unless.inference.interactions import domain_of
 from unless.inference.model import LogLinearModel
 from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
-from unless.knowledge.presence import agreeing
 from unless.knowledge.statements import State, Statement, Statements
 from unless.report import layout
 from unless.report.drawing import COLOURS, MARKS, Pair, Picture, draw
+from unless.structures.structure import agreeing, as_structure
 
 MOST_STATEMENTS = 20
 MOST_PANELS = 12
@@ -137,8 +136,8 @@ def _subject(learned: Any, data: object) -> _Subject:
     if data is None:
         if not hasattr(learned, "data_"):
             raise SettingError("Give the table as well: a structure keeps no rows.")
-        return _Subject(read_rows(domain_of(structure), learned.data_), learned.statements_)
-    table = read_rows(domain_of(structure), data)
+        return _Subject(read_rows(as_structure(structure).domain, learned.data_), learned.statements_)
+    table = read_rows(as_structure(structure).domain, data)
     return _Subject(table, explain(structure, table))
 
 

@@ -4,7 +4,6 @@ import os
 from typing import Any
 
 from unless.errors import SettingError
-from unless.inference.interactions import domain_of
 from unless.inference.model import LogLinearModel
 from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
@@ -12,6 +11,7 @@ from unless.knowledge.statements import Statements
 from unless.report.build import TITLE, Source, build
 from unless.report.disclosure import Disclosure
 from unless.report.document import render
+from unless.structures.structure import as_structure
 
 
 def write_report(  # noqa: PLR0913 (each says one thing about the page; they are independent)
@@ -62,8 +62,8 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
             "Small counts could be computed from the probabilities of network=; leave it out where min_cell= "
             "or rows=False is given."
         )
-    table = read_rows(domain_of(structure), data)
-    if network is None and isinstance(structure, LogLinearModel):
+    table = read_rows(as_structure(structure).domain, data)
+    if network is None and structure.kind == "model":
         network = structure
     source = source or Source(notes=table.notes)
     said = explain(structure, table) if statements is None else statements

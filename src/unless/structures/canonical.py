@@ -10,12 +10,20 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Counts, Rows
+from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Context, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
 from unless.structures.distinct import distinct_bytes, row_order, rows_increase
-from unless.structures.graph import CanonicalGraph, FeatureSet, Graph, Names, ObservedGraph
+from unless.structures.graph import (
+    CanonicalGraph,
+    FeatureSet,
+    Graph,
+    Names,
+    ObservedGraph,
+    clique_features,
+    pair_features,
+)
 from unless.structures.pairs import (
     Edge,
     Packed,
@@ -26,6 +34,7 @@ from unless.structures.pairs import (
     pair_names,
     unpack,
 )
+from unless.structures.structure import By, ByContexts, Structure, StructureView
 
 Assignment = Mapping[str, Any]
 # Contexts are turned into labels, and graphs into numbers, a block at a time, so that memory stays flat.
@@ -36,7 +45,7 @@ GRAPHS_KEPT = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CanonicalModel:
+class CanonicalModel(Structure):
     """A graph for every observed context, equal graphs stored once. Learners make it by `from_edges`.
 
     `rows` and `counts` are the contexts in lexicographic order and how often each was seen; the graph of
@@ -44,6 +53,8 @@ class CanonicalModel:
     them. Iterating gives (context, graph).
     """
 
+    kind = "contexts"
+    _inner = ("graph_index", "packed")
     domain: Domain
     rows: Rows
     counts: Counts
@@ -147,12 +158,32 @@ class CanonicalModel:
         "cliques", as in the paper: the values of each maximal clique in the contexts that have it.
         "pairs": the values of each linked pair, and of each isolated variable.
         """
-        from unless.structures.graph import clique_features, pair_features
-
         kinds = {"cliques": clique_features, "pairs": pair_features}
         if kind not in kinds:
             raise SettingError(f"kind={kind!r} is not known; use 'cliques' or 'pairs'.")
         return kinds[kind](self)
+
+    indicators = features
+
+    def graph_given(self, context: Assignment | None = None) -> Graph:
+        """Return `given(context)`."""
+        return self.given(context)
+
+    def view(self, domain: Domain, by: By = "graphs") -> StructureView:
+        """Answer for its own contexts; by features for all."""
+        if by == "features":
+            return self.features().view(domain)
+        return ByContexts(self.observed, self.packed, self.graph_index, domain)
+
+    @property
+    def observed(self) -> Dataset:
+        """The contexts and how often each was seen."""
+        return Dataset(self.domain, self.rows, self.counts)
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """The number of contexts."""
+        return "n_contexts", len(self)
 
     def to_networkx(self, context: Assignment | None = None) -> Any:
         """Return `given(context)` as a networkx.Graph whose edges carry their `share`."""
@@ -237,11 +268,6 @@ class CanonicalModel:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
-        inner = ("graph_index", "packed")
-        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         shares = sorted(self.given().shares.items(), key=lambda one: (-one[1], one[0])) if len(self) else []

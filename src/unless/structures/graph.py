@@ -22,6 +22,8 @@ from unless.errors import SettingError, TooLarge, UnlessError
 from unless.structures.conditions import FeatureArrays, Literal, normalised, tidy
 from unless.structures.distinct import Positions, distinct_rows, row_set
 from unless.structures.pairs import Edge, Links, Packed, n_pairs, pack_edges, pair_names, pair_nodes, unpack
+from unless.structures.structure import By, ByFeatures, ByGraph, Indicators, Structure, StructureView
+from unless.structures.structure import Context as Assignment
 
 if TYPE_CHECKING:
     from unless.structures.canonical import CanonicalModel
@@ -76,14 +78,16 @@ def _refuse_overlap(overlap: set[str], trouble: str) -> None:
         raise SettingError(f"Variable {min(overlap)!r} {trouble}; name it once.")
 
 
-class Graph:
+class Graph(Structure):
     """Variables and the pairs of them that are linked.
 
     Graphs are equal when they have the same names and the same edges, whatever the order of the columns. An
     edge is a pair of names in sorted order. Iterating gives the edges, sorted.
     """
 
-    domain: Domain
+    kind = "graph"
+    _noun = "A graph"
+    _inner = ("from_packed", "packed")
     packed: Packed
 
     def __init__(self, domain: Domain, edges: Iterable[Edge] = ()) -> None:
@@ -132,6 +136,25 @@ class Graph:
         """Return one indicator per joint assignment of each maximal clique, observed or not."""
         return graph_features(self, at_most)
 
+    def indicators(self, kind: Indicators = "cliques") -> "FeatureSet":
+        """Return those of its cliques."""
+        if kind == "pairs":
+            raise SettingError("A single graph has the features of its cliques; use features='cliques'.")
+        return self.features()
+
+    def graph_given(self, context: Assignment | None = None) -> "Graph":  # noqa: ARG002 (the same in every context)
+        """Return the graph itself."""
+        return self
+
+    def view(self, domain: Domain, by: By = "graphs") -> StructureView:  # noqa: ARG002 (both are the same)
+        """Answer with the edges in every row."""
+        return ByGraph(self.packed, self.domain, domain)
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """The number of edges."""
+        return "n_edges", self.n_edges
+
     def to_networkx(self) -> Any:
         """Return a networkx.Graph with the same nodes and edges."""
         import networkx
@@ -165,9 +188,6 @@ class Graph:
         frozen.flags.writeable = False
         self.__dict__.update(domain=domain, packed=frozen)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("A graph does not change; make another one.")
-
     def __iter__(self) -> Iterator[Edge]:
         return iter(sorted(self.edges))
 
@@ -183,11 +203,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.nodes)} variables, {self.n_edges} edges{self._where()}>"
-
-    def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
-        inner = ("from_packed", "packed")
-        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         return html_table(repr(self)[1:-1], ("linked", ""), list(self))
@@ -315,13 +330,15 @@ class Feature:
         return html_table("Feature", ("variable", "", "level"), rows)
 
 
-class FeatureSet:
+class FeatureSet(Structure):
     """Distinct features over one domain, in a fixed order: by size, by scope, by values.
 
     Features that are true together are one feature: of two levels, "!= a" is "= b".
     """
 
-    domain: Domain
+    kind = "features"
+    _noun = "A set of features"
+    _inner = ("arrays", "from_arrays")
     arrays: FeatureArrays
 
     def __init__(self, domain: Domain, features: Iterable[Feature] = ()) -> None:
@@ -385,6 +402,31 @@ class FeatureSet:
         """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
         return self.given(context).is_independent(a, b, given)
 
+    def indicators(self, kind: Indicators = "cliques") -> "FeatureSet":  # noqa: ARG002 (it has its own)
+        """Return the set itself."""
+        return self
+
+    def graph_given(self, context: Assignment | None = None) -> Graph:
+        """Return `given(context)`, or the graph of all features."""
+        return self.given(context) if context else self.graph()
+
+    def view(self, domain: Domain, by: By = "graphs") -> StructureView:  # noqa: ARG002 (both are the same)
+        """Answer where features hold."""
+        return ByFeatures(self.arrays, self.domain, domain)
+
+    def scopes_with(self, target: str) -> list[set[str]]:
+        """Return the scopes of the features."""
+        names, scopes = self.domain.names, list[set[str]]()
+        for _, where in self.arrays.by_size():
+            distinct = np.unique(self.arrays.variable[where], axis=0)
+            scopes += [{names[position] for position in scope} for scope in distinct.tolist()]
+        return [scope for scope in scopes if target in scope]
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """The number of features."""
+        return "n_features", len(self)
+
     def _compatible(self, codes: Mapping[int, int]) -> npt.NDArray[np.bool_]:
         if not len(self):
             return np.zeros(0, dtype=np.bool_)
@@ -425,9 +467,6 @@ class FeatureSet:
             array.flags.writeable = False
         self.__dict__.update(domain=domain, arrays=frozen)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("A set of features does not change; make another one.")
-
     def __len__(self) -> int:
         return len(self.arrays.start) - 1
 
@@ -461,11 +500,6 @@ class FeatureSet:
 
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), len(self)))
-
-    def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
-        inner = ("arrays", "from_arrays")
-        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         first = [(str(feature),) for feature in islice(self, MOST_ROWS)]

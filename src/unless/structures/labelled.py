@@ -19,10 +19,11 @@ from unless.data.domain import Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
-from unless.structures.conditions import FeatureArrays
+from unless.structures.conditions import Box, FeatureArrays, box_of
 from unless.structures.conditions import Literal as Spoken
 from unless.structures.graph import FeatureSet, Graph, InstantiatedGraph, Names
 from unless.structures.pairs import Edge, n_pairs, pack
+from unless.structures.structure import By, Structure, StructureView, check_same, pair_numbers
 
 # What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
 _MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
@@ -117,7 +118,7 @@ class Link:
         return html_table(" - ".join(map(spoken, self.pair)), ("linked where",), named)
 
 
-class LabelledGraph:
+class LabelledGraph(Structure):
     """A graph for every context, said by its links: each holds everywhere, or in some regions only.
 
     It answers as a `CanonicalModel` does, for contexts that were observed and for those that were not. Its
@@ -126,7 +127,9 @@ class LabelledGraph:
     may matter together.
     """
 
-    domain: Domain
+    kind = "links"
+    _noun = "A labelled graph"
+    _inner = ("interacting", "weighed")
     links: tuple[Link, ...]
     weighed: tuple[Link, ...]
 
@@ -215,6 +218,26 @@ class LabelledGraph:
         spoken = [*self._link_features(), *self._own_features()]
         return FeatureSet.from_arrays(self.domain, FeatureArrays.of(spoken))
 
+    indicators = features
+
+    def graph_given(self, context: Assignment | None = None) -> Graph:
+        """Return `given(context)`."""
+        return self.given(context)
+
+    def view(self, domain: Domain, by: By = "graphs") -> StructureView:
+        """Answer in which regions each pair is linked, or where features hold."""
+        return self.features().view(domain) if by == "features" else _ByLabels(self, domain)
+
+    def scopes_with(self, target: str) -> list[set[str]]:
+        """Return the links with their gates, those that are only weighed too."""
+        scopes = [{*link.pair, *link.gates} for link in (*self.links, *self.weighed)]
+        return [scope for scope in scopes if target in scope]
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """The number of links."""
+        return "n_links", len(self)
+
     def to_networkx(self, context: Assignment | None = None) -> Any:
         """Return `given(context)` as a networkx.Graph."""
         return self.given(context).to_networkx()
@@ -254,9 +277,6 @@ class LabelledGraph:
             return [(place, variable.code(labels[0]), True)]
         return [(place, code, False) for code, label in enumerate(variable.levels) if label not in labels]
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("A labelled graph does not change; make another one.")
-
     def __len__(self) -> int:
         return len(self.links)
 
@@ -271,11 +291,6 @@ class LabelledGraph:
 
     def __hash__(self) -> int:
         return hash((frozenset(self.domain.names), self.links, self.weighed))
-
-    def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
-        inner = ("interacting", "weighed")
-        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
     def _repr_html_(self) -> str:
         rows = [(*link.pair, " or ".join(map(str, link.regions)) or "everywhere") for link in self.links]
@@ -319,3 +334,36 @@ def _agrees(region: Region, known: Mapping[str, str]) -> bool:
 def _overlap(one: Region, other: Region) -> bool:
     known = dict(other.conditions)
     return all(set(labels) & set(known.get(name, labels)) for name, labels in one.conditions)
+
+
+class _ByLabels(StructureView):
+    """A labelled graph: each pair in the regions of its link."""
+
+    def __init__(self, graph: LabelledGraph, domain: Domain) -> None:
+        check_same(domain, graph.domain, "structures")
+        # Regions speak of names and labels, so they mean the same in any coding.
+        self._graph = LabelledGraph(domain, graph.links)
+
+    def links(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Tell of each row whether it is in a region of each pair's link."""
+        return self._graph.interacting(rows)
+
+    def boxes(self) -> dict[int, list[Box]]:
+        """Give the levels that the regions of each link leave."""
+        domain, number = self._graph.domain, pair_numbers(len(self._graph.domain))
+        return {
+            int(number[tuple(map(domain.index, link.pair))]): [
+                box_of(_excluded(domain, region), domain.n_levels) for region in link.regions
+            ]
+            for link in self._graph.links
+        }
+
+
+def _excluded(domain: Domain, region: Region) -> list[Spoken]:
+    """Say a region by the levels it leaves out."""
+    return [
+        (domain.index(name), code, False)
+        for name, labels in region.conditions
+        for code, label in enumerate(domain[name].levels)
+        if label not in labels
+    ]

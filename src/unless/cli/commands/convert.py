@@ -1,13 +1,12 @@
 """`unless convert`: a model or a graph in another format."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from unless.formats.record import Record
-    from unless.formats.structures import Structure
-    from unless.structures.graph import Graph
+    from unless.structures.structure import Structure
 
 
 @click.command(
@@ -71,47 +70,31 @@ def _shaped(structure: "Structure", source: str, target: str) -> "Structure":
     """Make of a structure what the target can hold, or say why it cannot."""
     from unless.cli.models import ending
     from unless.errors import SettingError
-    from unless.inference.model import LogLinearModel
     from unless.structures.graph import Graph
 
     if ending(target) == ".graphml":
-        return _graph(structure)
-    if ending(target) != ".unless" and not isinstance(structure, LogLinearModel):
+        return structure.graph_given()
+    if ending(target) != ".unless" and structure.kind != "model":
         raise SettingError(
             f"{source!r} holds no weights, so it cannot become {target!r}; find them with `unless fit`."
         )
-    if isinstance(structure, Graph) and not getattr(structure, "context", None):
+    if structure.kind == "graph" and not getattr(structure, "context", None):
         # A graph that is seen from no context is a graph like any other.
-        return Graph.from_packed(structure.domain, structure.packed)
+        return Graph.from_packed(structure.domain, structure.graph_given().packed)
     return structure
 
 
-def _graph(structure: "Structure") -> "Graph":
-    from unless.inference.model import LogLinearModel
-    from unless.structures.canonical import CanonicalModel
-    from unless.structures.graph import Graph
-    from unless.structures.labelled import LabelledGraph
-
-    if isinstance(structure, CanonicalModel | LabelledGraph):
-        return structure.given()
-    if isinstance(structure, Graph):
-        return structure
-    return (structure.features if isinstance(structure, LogLinearModel) else structure).graph()
-
-
-def _write(structure: "Structure", record: "Record", target: str) -> None:
+def _write(structure: Any, record: "Record", target: str) -> None:
     from dataclasses import replace
 
     from unless.cli.models import ending
     from unless.formats.catalogue import write_model
     from unless.formats.graphml import write_graphml
     from unless.formats.record import save_record
-    from unless.inference.model import LogLinearModel
-    from unless.structures.graph import Graph
 
     if ending(target) == ".unless":
         save_record(replace(record, structure=structure), target)
-    elif isinstance(structure, LogLinearModel):
+    elif structure.kind == "model":
         write_model(structure, target)
-    elif isinstance(structure, Graph):
+    elif structure.kind == "graph":
         write_graphml(structure, target)

@@ -269,8 +269,8 @@ def _check_rows(learner: "Estimator") -> None:
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
     from unless.cli.reading import read_like
+    from unless.learners.feature_search import FeatureLearner
     from unless.learners.registry import learner_named
-    from unless.learners.selection import FeatureLearner
 
     if options["validation"] is None:
         return {}
@@ -294,7 +294,6 @@ def _tell(learner: "Estimator") -> None:
     from unless.cli.display import say
     from unless.cli.telling import LEGEND, say_statements, summary
     from unless.cli.wording import count
-    from unless.structures.canonical import CanonicalModel
 
     data, structure = learner.data_, learner.structure_
     columns = count(data.n_variables, "column")
@@ -302,7 +301,7 @@ def _tell(learner: "Estimator") -> None:
     if data.detail is not None and data.detail.missing:
         table = f"{data.n_rows:,} complete rows of {int(data.detail.counts.sum()):,}, {columns}"
     size = ""
-    if isinstance(structure, CanonicalModel):
+    if structure.kind == "contexts":
         size = f": {count(len(structure), 'context')}, {count(structure.n_graphs, 'different graph')}"
     say(f"{type(learner).__name__} learned from {table}{size}.")
     if learner.n_tests_:

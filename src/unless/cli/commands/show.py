@@ -131,11 +131,10 @@ def command(
 def _show_statements(record: Any, statements: Any, data: Any, context: dict[str, str], as_json: bool) -> None:
     from unless.cli.display import say_json
     from unless.cli.telling import document
-    from unless.knowledge.presence import observed
-    from unless.structures.canonical import CanonicalModel
+    from unless.structures.structure import observed
 
     held = record.domain.encode(context)
-    if isinstance(record.structure, CanonicalModel):
+    if record.structure.kind == "contexts":
         # Refuses, with the nearest one that is there, a context that it does not know.
         record.structure.given(context)
     n_rows = None
@@ -191,13 +190,11 @@ def _tell(statements: Any, record: Any, rows: tuple[int | None, int | None], con
 def _size(structure: Any) -> str:
     from unless.cli.models import size_text, told
     from unless.cli.wording import count
-    from unless.structures.canonical import CanonicalModel
-    from unless.structures.labelled import LabelledGraph
 
-    if isinstance(structure, LabelledGraph):
+    if structure.kind == "links":
         # Its links are proposals; what is said of them follows.
         return count(len(structure.domain), "column")
-    if not isinstance(structure, CanonicalModel):
+    if structure.kind != "contexts":
         return size_text(told(structure))
     columns, contexts = count(len(structure.domain), "column"), count(len(structure), "context")
     return f"{columns}, {contexts}, {count(structure.n_graphs, 'different graph')}"

@@ -1,0 +1,348 @@
+"""What every structure answers for itself, and how it answers in the coding of another domain.
+
+`Structure` is the base of graphs, canonical models, labelled graphs, sets of features and models with
+weights: nobody else needs to know which of them it has. `view` makes a structure answer which pairs interact
+in which rows: for each pair, numbered as in `unless.structures.pairs`, and each row of codes, whether the two
+interact. Views that answer for all contexts have `boxes`: for each pair the partial contexts in which it
+interacts.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from unless.data.dataset import Counts, Dataset, Rows
+from unless.data.domain import Code, Domain, shorten
+from unless.data.showing import html_table
+from unless.errors import SettingError, UnknownContext
+from unless.runtime.memory import parse_memory
+from unless.structures.conditions import Box, FeatureArrays, box_of
+from unless.structures.conditions import Literal as Condition
+from unless.structures.pairs import Packed, n_pairs, unpack
+
+if TYPE_CHECKING:
+    from unless.structures.graph import FeatureSet, Graph
+
+By = Literal["graphs", "features"]
+Indicators = Literal["cliques", "pairs"]
+Context = Mapping[str, Any]
+Bools = npt.NDArray[np.bool_]
+Bits = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+# Answers of a structure that are held at once, a byte each.
+_ANSWERS = 2**22
+
+
+class Structure:
+    """What was learned: the base of everything that says which variables interact, and where.
+
+    `kind` names the sort of structure. What only the library uses is left out of what completion shows.
+    """
+
+    domain: Domain
+    kind: ClassVar[Literal["graph", "contexts", "links", "features", "model"]]
+    _noun: ClassVar[str] = "A structure"
+    _inner: ClassVar[tuple[str, ...]] = ()
+
+    def indicators(self, kind: Indicators = "cliques") -> "FeatureSet":
+        """Return the features that the structure stands for; `kind` is that of `CanonicalModel.features`."""
+        raise NotImplementedError
+
+    def graph_given(self, context: Context | None = None) -> "Graph":
+        """Return the graph of the pairs that interact in some context that agrees with a partial one."""
+        raise NotImplementedError
+
+    def view(self, domain: Domain, by: By = "graphs") -> "StructureView":
+        """Return what answers which pairs interact in which rows, in the coding of a domain."""
+        raise NotImplementedError
+
+    def scopes_with(self, target: str) -> list[set[str]]:
+        """Return sets of variables that act together on a target: in a gate, a clique or a feature."""
+        graph = self.graph_given()
+        near = {name for pair in graph.edges if target in pair for name in pair} - {target}
+        return [{*pair, target} for pair in graph.edges if set(pair) <= near]
+
+    @property
+    def size(self) -> tuple[str, int]:
+        """What the structure is made of, as "n_edges", and how many there are."""
+        raise NotImplementedError
+
+    @property
+    def observed(self) -> Dataset | None:
+        """The distinct rows that the structure is filed under, if it is."""
+        return None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self._noun} does not change; make another one.")
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], (), ())
+
+    def __dir__(self) -> list[str]:
+        # What other parts of the library use is no help to people.
+        inner = {*_OF_ALL, *self._inner}
+        return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
+
+
+_OF_ALL = ("graph_given", "indicators", "kind", "observed", "scopes_with", "size", "view")
+
+
+def as_structure(structure: Any, *, or_model: bool = True) -> Structure:
+    """Return a structure as it is; refuse what is none."""
+    if isinstance(structure, Structure) and (or_model or structure.kind != "model"):
+        return structure
+    names = "a CanonicalModel, LabelledGraph, Graph, FeatureSet or LogLinearModel"
+    if not or_model:
+        names = "a CanonicalModel, LabelledGraph, Graph or FeatureSet"
+    hint = " (of a learner, its structure_)" if or_model and hasattr(structure, "fit") else ""
+    raise SettingError(f"A {type(structure).__name__} is no structure; give {names}{hint}.")
+
+
+def features_of(structure: Any, kind: Indicators = "cliques") -> "FeatureSet":
+    """Return the features of a canonical model, a labelled graph, a graph or a set of features.
+
+    `kind` is that of `CanonicalModel.features`; a graph has those of its cliques, a labelled graph those of
+    its links, a set of features its own.
+    """
+    if kind not in ("cliques", "pairs"):
+        raise SettingError(f"features={kind!r} is not known; use 'cliques' or 'pairs'.")
+    return as_structure(structure, or_model=False).indicators(kind)
+
+
+class StructureView:
+    """A structure that answers in the coding of one domain.
+
+    `contexts` and `counts` are the rows that it has an answer for, and how often each was seen; None where it
+    answers for all. `is_constant` says that the answer is the same for all rows.
+    """
+
+    contexts: Rows | None = None
+    counts: Counts | None = None
+    is_constant = False
+
+    def links(self, rows: Rows) -> Bools:
+        """Tell, for each pair and row, whether the pair interacts."""
+        raise NotImplementedError
+
+    def boxes(self) -> dict[int, list[Box]]:
+        """Give, for each pair that interacts somewhere, the partial contexts in which it does."""
+        raise NotImplementedError
+
+
+class Recoding:
+    """Where the variables and levels of one domain are in another one that has the same."""
+
+    def __init__(self, origin: Domain, domain: Domain, what: str = "structures") -> None:
+        check_same(domain, origin, what)
+        self.domain = domain
+        self.position = np.array([domain.index(name) for name in origin.names], dtype=np.int64)
+        self.codes = [_codes(variable.levels, domain[variable.name].levels) for variable in origin]
+        self._start = np.append(0, np.cumsum(origin.n_levels))
+        self._flat = np.concatenate([*self.codes, np.zeros(0, dtype=np.int64)])
+
+    def rows(self, rows: Rows) -> Rows:
+        """Say rows of codes in the other domain."""
+        recoded = np.empty(rows.shape, dtype=Code)
+        for column, (position, codes) in enumerate(zip(self.position, self.codes, strict=True)):
+            recoded[:, position] = codes[rows[:, column]]
+        return recoded
+
+    def arrays(self, arrays: FeatureArrays) -> FeatureArrays:
+        """Say features in the other domain, in the order they had."""
+        level = self._flat[self._start[arrays.variable] + arrays.level]
+        variable = self.position[arrays.variable]
+        return arrays._replace(variable=variable.astype(np.int32), level=level.astype(np.uint16))
+
+    def pairs(self) -> Integers:
+        """Return, for each pair of the other domain, its number in the domain of origin."""
+        n_variables = len(self.domain)
+        there = np.empty(n_variables, dtype=np.int64)
+        there[self.position] = np.arange(n_variables)
+        first, second = np.triu_indices(n_variables, 1)
+        return np.asarray(pair_numbers(n_variables)[there[first], there[second]])
+
+
+class ByGraph(StructureView):
+    """A graph: the same pairs in every context."""
+
+    is_constant = True
+
+    def __init__(self, packed: Packed, origin: Domain, domain: Domain) -> None:
+        self.edges = unpack(packed, len(domain))[Recoding(origin, domain).pairs()]
+
+    def links(self, rows: Rows) -> Bools:
+        """Give the edges for each row."""
+        return np.broadcast_to(self.edges[:, None], (len(self.edges), len(rows)))
+
+    def boxes(self) -> dict[int, list[Box]]:
+        """Give one partial context without conditions for each edge."""
+        return {pair: [()] for pair in np.flatnonzero(self.edges).tolist()}
+
+
+class ByContexts(StructureView):
+    """A graph for each of some contexts, and no answer for others."""
+
+    def __init__(
+        self, data: Dataset, packed: Packed, graph_index: npt.NDArray[np.int32], domain: Domain
+    ) -> None:
+        recoding = Recoding(data.domain, domain)
+        self.contexts, self.counts = recoding.rows(data.rows), data.counts
+        self._order = recoding.pairs()
+        self._packed = packed
+        self._graph = dict(zip(row_keys(self.contexts), graph_index.tolist(), strict=True))
+        self._n_variables = len(domain)
+
+    def links(self, rows: Rows) -> Bools:
+        """Unpack the graph of each row, which must be one of `contexts`."""
+        graphs = np.array([self._graph[key] for key in row_keys(rows)], dtype=np.intp)
+        return unpack(self._packed[graphs], self._n_variables)[:, self._order].T
+
+
+class ByFeatures(StructureView):
+    """Features: a pair interacts where some feature that speaks of both holds."""
+
+    def __init__(self, arrays: FeatureArrays, origin: Domain, domain: Domain) -> None:
+        conditions = Recoding(origin, domain).arrays(arrays).literals()
+        scoped = ((tuple(dict.fromkeys(v for v, _, _ in literals)), literals) for literals in conditions)
+        self._features = [(scope, literals) for scope, literals in scoped if len(scope) > 1]
+        self._n_levels = domain.n_levels
+        self._number = pair_numbers(len(domain))
+
+    def links(self, rows: Rows) -> Bools:
+        """Hold a bit for each row: features that begin alike share the bits of their beginning."""
+        width = (len(rows) + 7) // 8
+        drawn = np.zeros((n_pairs(rows.shape[1]), width), dtype=np.uint8)
+        union = np.zeros(width, dtype=np.uint8)
+        current: tuple[int, ...] = ()
+        for scope, bits in self._bits(rows):
+            if scope != current:
+                self._draw(drawn, current, union)
+                union, current = np.zeros(width, dtype=np.uint8), scope
+            union |= bits
+        self._draw(drawn, current, union)
+        return np.unpackbits(drawn, axis=1, count=len(rows)).view(np.bool_)
+
+    def _bits(self, rows: Rows) -> Iterator[tuple[tuple[int, ...], Bits]]:
+        """Give the scope of each feature and the rows in which it holds."""
+        columns = np.ascontiguousarray(rows.T)
+        known: dict[Condition, Bits] = {}
+        before: tuple[Condition, ...] = ()
+        prefixes: list[Bits] = []
+        for scope, literals in self._features:
+            del prefixes[_n_shared(before, literals) :]
+            for literal in literals[len(prefixes) :]:
+                bits = known.get(literal)
+                if bits is None:
+                    variable, level, equal = literal
+                    bits = known[literal] = np.packbits((columns[variable] == level) == equal)
+                prefixes.append(prefixes[-1] & bits if prefixes else bits)
+            before = literals
+            yield scope, prefixes[-1]
+
+    def _draw(self, drawn: Bits, scope: tuple[int, ...], bits: Bits) -> None:
+        for a, b in combinations(scope, 2):
+            drawn[self._number[a, b]] |= bits
+
+    def boxes(self) -> dict[int, list[Box]]:
+        """Give the conditions of the features of each pair."""
+        boxes: dict[int, list[Box]] = {}
+        for scope, literals in self._features:
+            box = box_of(literals, self._n_levels)
+            for a, b in combinations(scope, 2):
+                boxes.setdefault(int(self._number[a, b]), []).append(box)
+        return boxes
+
+
+def link_shares(
+    structure: Structure,
+    data: Dataset,
+    held: Mapping[int, int] | None = None,
+    max_memory: int | str | None = None,
+) -> Floats:
+    """Return, for each pair, the share of the rows in a context in which a structure links it.
+
+    A structure that is filed under rows is asked about its own, each with its own count: it has no answer for
+    others. Any other structure is asked about the distinct rows of the table, whose coding is used.
+    Where no row is in the context, there are no shares.
+    """
+    view = structure.view(data.domain)
+    rows = data.rows if view.contexts is None else view.contexts
+    counts = data.counts if view.counts is None else view.counts
+    if held:
+        inside = agreeing(rows, held)
+        if not inside.any():
+            return np.zeros(0)
+        rows, counts = rows[inside], counts[inside]
+    if view.is_constant:
+        return view.links(np.zeros((1, len(data.domain)), dtype=Code))[:, 0].astype(np.float64)
+    answers = min(_ANSWERS, parse_memory(max_memory) // 2)
+    block = max(1, answers // max(1, n_pairs(len(data.domain))))
+    sums = np.zeros(n_pairs(len(data.domain)), dtype=np.int64)
+    for begin in range(0, len(rows), block):
+        sums += (view.links(rows[begin : begin + block]) * counts[begin : begin + block]).sum(axis=1)
+    return np.asarray(sums / max(1, int(counts.sum())))
+
+
+def agreeing(rows: Rows, held: Mapping[int, int]) -> Bools:
+    """Tell, for each row of codes, whether it has these codes at these positions."""
+    agrees = np.ones(len(rows), dtype=np.bool_)
+    for position, code in held.items():
+        agrees &= rows[:, position] == code
+    return agrees
+
+
+def observed(data: Dataset, held: Mapping[int, int]) -> Bools:
+    """Tell which rows of a table are in a context; refuse one that no row shows."""
+    inside = agreeing(data.rows, held)
+    if not inside.any():
+        raise UnknownContext(f"No row has {data.domain.decode(held)}; ask about a context the data shows.")
+    return inside
+
+
+def _codes(labels: tuple[str, ...], levels: tuple[str, ...]) -> Integers:
+    """Return the position of each label among the levels."""
+    code_of = {label: code for code, label in enumerate(levels)}
+    return np.array([code_of[label] for label in labels], dtype=np.int64)
+
+
+def check_same(first: Domain, second: Domain, what: str) -> None:
+    """Refuse domains that differ in more than order."""
+    for name in (*first.names, *second.names):
+        if (name in first) != (name in second):
+            raise SettingError(
+                f"Only one of the two {what} has a variable {name!r}; compare {what} of the same variables."
+            )
+        here, there = first[name].levels, second[name].levels
+        if set(here) != set(there):
+            raise SettingError(
+                f"The two {what} disagree on the levels of {name!r}: {shorten(here)} and {shorten(there)}; "
+                f"compare {what} of the same levels."
+            )
+
+
+def pair_numbers(n_variables: int) -> Integers:
+    """Return the number of each pair, whichever of the two comes first."""
+    numbers = np.zeros((n_variables, n_variables), dtype=np.int64)
+    first, second = np.triu_indices(n_variables, 1)
+    numbers[first, second] = numbers[second, first] = np.arange(len(first))
+    return numbers
+
+
+def row_keys(rows: Rows) -> list[bytes]:
+    """Return something hashable for each row."""
+    width = rows.shape[1] * rows.dtype.itemsize
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, width))).ravel().tolist()
+    return cast(list[bytes], keys)
+
+
+def _n_shared(one: tuple[Condition, ...], other: tuple[Condition, ...]) -> int:
+    n_shared = 0
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            break
+        n_shared += 1
+    return n_shared
