@@ -7,7 +7,7 @@ import unless
 from twins.naive_design import naive_design_effect
 from unless.independence.design_effects import Correction
 from unless.independence.statistics import Statistic
-from unless.referee.regressions import Table
+from unless.referee.regressions import RegressionTable
 from unless.referee.verdicts import Referee
 
 
@@ -51,10 +51,10 @@ def test_design_effects_are_those_of_the_rows(seed, design):
     clusters, strata = (
         table[design[one]] if one in design else None for one in ("cluster_column", "strata_column")
     )
-    read_table = Table(data)
+    read_table = RegressionTable(data)
     for a, b in ((0, 1), (0, 2), (1, 2)):
         expected, kish = naive_design_effect(table["abc"[a]], table["abc"[b]], weights, clusters, strata)
-        assert read_table.design_effect(a, b) == pytest.approx(expected)
+        assert read_table.correction(a, b).factor == pytest.approx(expected)
         assert read_table.counts.sum() == pytest.approx(len(weights) / kish)
 
 
@@ -66,7 +66,7 @@ def test_equal_weights_change_nothing_but_the_last_digits():
     )
     assert weighted.design.n_effective == pytest.approx(400)
     # Without clusters a row varies as chance has it, but for one degree of freedom.
-    assert Table(weighted).design_effect(0, 1) == pytest.approx(1, abs=0.02)
+    assert RegressionTable(weighted).correction(0, 1).factor == pytest.approx(1, abs=0.02)
     assert weighted.self_weighting() == plain
 
 
@@ -75,12 +75,12 @@ def test_a_stratum_of_one_cluster_is_left_out():
     table["region"] = np.where(table["psu"] == 5, 1, 0)
     data = read(table, cluster_column="psu", strata_column="region")
     expected, _ = naive_design_effect(table["a"], table["b"], np.ones(400), table["psu"], table["region"])
-    assert Table(data).design_effect(0, 1) == pytest.approx(expected)
+    assert RegressionTable(data).correction(0, 1).factor == pytest.approx(expected)
 
 
 def test_few_clusters_take_the_f_distribution():
-    few = Table(read(survey(2, n_clusters=8), cluster_column="psu"))
-    many = Table(read(survey(2, n_clusters=200), cluster_column="psu"))
+    few = RegressionTable(read(survey(2, n_clusters=8), cluster_column="psu"))
+    many = RegressionTable(read(survey(2, n_clusters=200), cluster_column="psu"))
     found = Statistic(12.0, 2)
     values = [
         table.survey.corrected(found, Correction(1.0, 0.0, table.correction(0, 1).freedom)).value
@@ -95,7 +95,7 @@ def test_few_clusters_take_the_f_distribution():
     "by", [Correction(1.3), Correction(1.3, 0.4), Correction(2.0, 0.4, 17.0), Correction(0.9, 0.0, 50.0)]
 )
 def test_strength_is_that_of_the_divided_statistic(by):
-    effects = Table(read(survey(2), weight_column="w")).survey
+    effects = RegressionTable(read(survey(2), weight_column="w")).survey
     for value, df in ((0.3, 1), (5.0, 2), (40.0, 4), (400.0, 6)):
         corrected = effects.corrected(Statistic(value, df), by)
         assert corrected.value <= value / by.factor * (1 + 1e-9)
@@ -105,9 +105,9 @@ def test_strength_is_that_of_the_divided_statistic(by):
 
 def test_a_few_large_weights_leave_few_rows_to_estimate_from():
     table = survey(5)
-    even = Table(read(table, weight_column="w")).correction(0, 1).freedom
+    even = RegressionTable(read(table, weight_column="w")).correction(0, 1).freedom
     table["w"] = np.where(np.arange(400) < 4, 60.0, 1.0)
-    assert Table(read(table, weight_column="w")).correction(0, 1).freedom < 20 < even
+    assert RegressionTable(read(table, weight_column="w")).correction(0, 1).freedom < 20 < even
 
 
 def rejected(make, level, **design):

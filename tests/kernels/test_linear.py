@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unless.kernels.algebra import add_product, add_spread, dot, factorise, substitute_all
-from unless.kernels.linear import solve, spectrum
+from unless.kernels.algebra import add_product, add_spread, dot, factorise, solve, spectrum, substitute_all
 
 seeds, sizes = st.integers(0, 2**32 - 1), st.integers(0, 70)
 

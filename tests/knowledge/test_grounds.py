@@ -13,7 +13,7 @@ import unless
 from structures.models import steady
 from unless.independence.statistics import Statistic
 from unless.knowledge.grounds import Grounds, standardised_shares
-from unless.referee.gates import Side
+from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region
 
 BERKELEY = unless.datasets.load_ucb_admissions().select(["Admit", "Dept", "Gender"])
@@ -59,7 +59,7 @@ def evidence(statistic=30.0, df=1, given_=(DEPT,), where=(), with_tables=True, e
     rows = BERKELEY.n_rows
     if where:
         rows = sum(BERKELEY.counts[region.holds(BERKELEY.domain, BERKELEY.rows)].sum() for region in where)
-    side = Side(Statistic(statistic, df), float(rows), 1)
+    side = LinkEstimate(Statistic(statistic, df), float(rows), 1)
     return Grounds(BERKELEY, effect).of(
         (ADMIT, GENDER), side, given_, where=where, p=0.01, q=0.02, with_tables=with_tables
     )
@@ -113,14 +113,14 @@ def test_rows_are_asked_for_until_the_limit_is_the_effect():
     assert evidence(statistic=1.0, effect=0.02).more_rows is None
     open_one = evidence(statistic=1.0, effect=0.02, with_tables=False)
     larger = 4526 + open_one.more_rows
-    side = Side(Statistic(1.0, 1), float(larger), 1)
+    side = LinkEstimate(Statistic(1.0, 1), float(larger), 1)
     assert side.largest_v == pytest.approx(0.02, rel=1e-3)
     assert evidence(statistic=1.0, effect=1e-9, with_tables=False).more_rows == 10**9
 
 
 def test_levels_with_few_rows_are_no_contrast():
     few = unless.read({"a": ["x", "y"] * 9, "b": ["u", "v"] * 9})
-    side = Side(Statistic(9.0, 1), 18.0, 1)
+    side = LinkEstimate(Statistic(9.0, 1), 18.0, 1)
     one = Grounds(few, 0.2).of((0, 1), side, (), p=0.1, q=0.1, with_tables=True)
     assert (one.contrast, one.tables.tolist()) == (None, [[[9, 0], [0, 9]]])
     without = Grounds(few, 0.2).of((0, 1), side, (), p=0.1, q=0.1, with_tables=False)

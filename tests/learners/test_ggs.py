@@ -13,8 +13,7 @@ import twins.naive_ggs as naive
 import unless
 from unless.errors import SettingError
 from unless.independence.logistic import Effect, common, difference, size_of
-from unless.independence.multiplicity import adapted, adjusted, largest_shift
-from unless.independence.statistics import Statistic
+from unless.independence.statistics import Statistic, adapted, adjusted, largest_shift
 from unless.learners.ggs.claims import Hypothesis, PairLinks, select_claims, select_weighed
 from unless.learners.ggs.regressions import NeighbourTests, StratifiedTable
 

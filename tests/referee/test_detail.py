@@ -8,8 +8,8 @@ import pytest
 import unless
 from unless.data.dataset import Dataset, Detail
 from unless.data.domain import Domain, Variable
-from unless.referee.leftovers import look_again
-from unless.referee.regressions import Table
+from unless.referee.regressions import RegressionTable
+from unless.referee.verdicts import look_again
 
 
 def groups(values, n):
@@ -62,12 +62,14 @@ def test_selecting_columns_keeps_their_detail():
 
 def test_regressions_hold_finer_groups_and_test_levels():
     data = cut_table(followers(1_000, 1), 3, 12)
-    table = Table(data)
+    table = RegressionTable(data)
     found = table.likelihood_ratio(0, [(2,)], [(1,)])
     # The same with a column of nine levels in place of z: three in each level, of four neighbours each.
     domain = Domain((*data.domain.variables[:2], Variable("z", tuple(map(str, range(9))))))
     fine = np.column_stack([data.detail.rows[:, :2], data.detail.finer["z"] // 4])
-    wanted = Table(Dataset.from_codes(domain, fine, data.detail.counts)).likelihood_ratio(0, [(2,)], [(1,)])
+    wanted = RegressionTable(Dataset.from_codes(domain, fine, data.detail.counts)).likelihood_ratio(
+        0, [(2,)], [(1,)]
+    )
     assert found.df == wanted.df == 4
     assert found.value == pytest.approx(wanted.value, rel=1e-3)
 
@@ -91,7 +93,7 @@ def test_a_second_look_bears_out_what_is_linked():
     columns = {"x": z + noise, "y": z + 0.5 * noise + more, "z": z}
     pairs = {one.pair: one for one in unless.learn(columns).statements_.findings}
     assert pairs["x", "y"].given == ("z",)
-    table = Table(unless.read(columns))
+    table = RegressionTable(unless.read(columns))
     assert look_again(table, (0, 1), {0: [(2,)], 1: [(2,)]}, [None]) < 1e-12
     assert look_again(table, (0, 1), {0: [], 1: []}, [None]) is None
 
@@ -100,6 +102,6 @@ def test_without_a_link_a_second_look_is_a_fair_test():
     p_values = []
     for seed in range(60):
         data = unless.read(followers(600, seed, 0.9)).select(["x", "y", "z"])
-        p_values.append(look_again(Table(data), (0, 1), {0: [(2,)], 1: [(2,)]}, [None]))
+        p_values.append(look_again(RegressionTable(data), (0, 1), {0: [(2,)], 1: [(2,)]}, [None]))
     assert sum(p < 0.05 for p in p_values) <= 8
     assert sum(p < 0.5 for p in p_values) >= 10

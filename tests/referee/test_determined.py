@@ -12,7 +12,7 @@ from studies.truth import laws
 from twins.naive_determined import naive_determined, naive_may_break
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.referee.determined import Determined, apart, find_determined, most_broken
+from unless.referee.counted import Determined, determined_pairs, find_determined, most_broken
 
 
 def dataset(columns, counts=None, n_levels=None):
@@ -94,7 +94,7 @@ def test_a_function_tells_one_way_and_a_copy_both():
         Determined(2, 0, 0, is_copy=True),
         Determined(2, 1, 0, is_copy=False),
     )
-    assert apart(find_determined(data), 4).astype(int).tolist() == [
+    assert determined_pairs(find_determined(data), 4).astype(int).tolist() == [
         [0, 1, 1, 0],
         [1, 0, 1, 0],
         [1, 1, 0, 0],

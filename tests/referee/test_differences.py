@@ -9,7 +9,7 @@ from studies.truth import laws
 from twins.naive_differences import naive_difference, naive_q
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.multiplicity import adjusted_whatever_depends
+from unless.independence.statistics import adjusted_whatever_depends
 from unless.referee.differences import _rank as rank_of
 from unless.referee.differences import find_differences
 
@@ -47,7 +47,7 @@ def sample(n, seed, strengths):
 def shown(data, group="g", **more):
     return {
         one.pair: (one.kind, one.groups)
-        for one in find_differences(data, group, **more).found
+        for one in find_differences(data, group, **more).pairs
         if one.is_shown
     }
 
@@ -62,7 +62,7 @@ def test_the_statistic_is_that_of_the_readable_form(seed):
         # A level that one group lacks: cells that cannot have rows.
         counts[0, :, 0] = 0
     value, df, p = naive_difference(counts)
-    (one,) = find_differences(counted(counts), "g").found
+    (one,) = find_differences(counted(counts), "g").pairs
     assert one.statistic.df == df
     if df and min(p, one.p) < 0.1:
         # The ridge of the regressions costs a little; p is the larger of likelihood ratio and score.
@@ -91,27 +91,27 @@ def test_q_is_that_of_the_readable_form():
 )
 def test_the_kinds(strengths, kind):
     found = find_differences(sample(2_000, 1, strengths), "g")
-    first = found.found[0]
+    first = found.pairs[0]
     assert (first.pair, first.kind, first.groups) == (("x", "y"), kind, (("A",), ("B",)))
     assert (found.groups, found.n_rows, found.notes) == (("A", "B"), (2_000, 2_000), ())
-    assert [one.kind for one in found.found[1:]] == ["not shown", "not shown"]
+    assert [one.kind for one in found.pairs[1:]] == ["not shown", "not shown"]
     assert first.more_rows is None
     assert first.sides[0].v == pytest.approx(abs(strengths[0]), abs=0.08)
     assert first.sides[1].v == pytest.approx(abs(strengths[1]), abs=0.08)
 
 
 def test_nothing_is_said_of_one_law_and_few_rows_ask_for_more():
-    large = find_differences(sample(3_000, 2, (0.3, 0.3)), "g").found
+    large = find_differences(sample(3_000, 2, (0.3, 0.3)), "g").pairs
     assert {one.kind for one in large} == {"not shown"}
     assert [one.more_rows for one in large] == [None] * 3
     assert max(one.limit for one in large) < 0.2
-    small = find_differences(sample(100, 2, (0.3, 0.3)), "g").found
+    small = find_differences(sample(100, 2, (0.3, 0.3)), "g").pairs
     assert {one.kind for one in small} == {"not shown"}
     for one in small:
         assert one.limit > 0.2
         # With as many rows more the limit would be the effect.
         assert one.limit * (200 / (200 + one.more_rows)) ** 0.5 == pytest.approx(0.2, rel=0.01)
-        assert find_differences(sample(100, 2, (0.3, 0.3)), "g", effect=0.9).found[0].more_rows is None
+        assert find_differences(sample(100, 2, (0.3, 0.3)), "g", effect=0.9).pairs[0].more_rows is None
 
 
 def test_of_several_groups_the_cut_is_named():
@@ -151,13 +151,13 @@ def test_the_order_of_columns_levels_and_groups_changes_nothing():
     def told(data):
         return [
             (one.pair, one.statistic, one.p, one.q, one.limit, one.given, one.sides and set(one.sides))
-            for one in find_differences(data, "g").found
+            for one in find_differences(data, "g").pairs
         ]
 
     plain = told(made(range(7), turned=False))
     assert plain[0][0] == pair
     assert plain == told(made([3, 6, 0, 5, 1, 4, 2], turned=False)) == told(made(range(7), turned=True))
-    kinds = [find_differences(made(range(7), turned), "g").found[0].kind for turned in (False, True)]
+    kinds = [find_differences(made(range(7), turned), "g").pairs[0].kind for turned in (False, True)]
     assert kinds == ["gained", "lost"]
 
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_compared_is_left_out_and_told():
         "More than 12 levels, left out: many.",
         "No level in two of the groups, left out: here.",
     )
-    (one,) = found.found
+    (one,) = found.pairs
     # One group has a single level of it: no number of rows would tell.
     assert (one.pair, one.kind, one.statistic.df, one.p, one.more_rows) == (
         ("half", "x"),
@@ -191,7 +191,7 @@ def test_what_cannot_be_compared_is_left_out_and_told():
     )
     crowded = {"x": rng.integers(0, 2, 520), "y": rng.integers(0, 2, 520), "g": np.arange(520) % 13}
     found = find_differences(dataset(crowded, "abcdefghijklm"), "g")
-    assert (found.found, found.notes) == ((), ("13 groups are too many to compare; 12 are possible.",))
+    assert (found.pairs, found.notes) == ((), ("13 groups are too many to compare; 12 are possible.",))
 
 
 def test_a_column_that_another_determines_is_no_rival():

@@ -8,7 +8,7 @@ import pytest
 import unless
 from unless.data.dataset import Dataset, Detail
 from unless.data.domain import Domain, Variable
-from unless.referee.regressions import Table
+from unless.referee.regressions import RegressionTable
 
 
 def with_holes(codes, holes, n_levels=3):
@@ -35,10 +35,10 @@ def chain(n_rows, seed, strength=0.5):
 def test_a_regression_takes_the_rows_that_have_its_columns():
     codes = chain(900, 0)
     holes = np.random.default_rng(1).random(codes.shape) < 0.2
-    table = Table(with_holes(codes, holes))
+    table = RegressionTable(with_holes(codes, holes))
     complete = ~holes[:, :3].any(axis=1)
     names = tuple(Variable(f"v{place}", ("0", "1", "2")) for place in range(3))
-    wanted = Table(Dataset.from_codes(Domain(names), codes[complete][:, :3]))
+    wanted = RegressionTable(Dataset.from_codes(Domain(names), codes[complete][:, :3]))
     assert table.n_complete([0, 1, 2]) == complete.sum()
     for target, terms, more in ((0, [(1,)], [(2,)]), (1, [(0,)], [(2,)]), (2, [], [(0,), (1,)])):
         wide = {0, 1, 2} - {target} - {c for term in [*terms, *more] for c in term}

@@ -10,12 +10,11 @@ import twins.naive_regression as naive
 from studies.truth import laws
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.referee.blankets import find_blanket
+from unless.referee.counted import WideTester
 from unless.referee.gates import PairProblem
-from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Table
+from unless.referee.models import Models, find_blanket
+from unless.referee.regressions import RegressionTable, mean_of
 from unless.referee.verdicts import agreed
-from unless.referee.wide import WideTester
 
 # The least gain that Newton's method goes on for is 1e-3.
 LIKELIHOOD, STATISTIC = 1e-3, 0.01
@@ -39,7 +38,7 @@ TERMS = ([], [(1,)], [(1,), (2,)], [(1,), (2,), (1, 2)], [(1,), (2,), (3,), (1, 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_fit_is_that_of_a_general_optimiser(seed):
     data = made(seed)
-    rows, table = naive.expanded(data), Table(data)
+    rows, table = naive.expanded(data), RegressionTable(data)
     for terms in TERMS:
         fitted, slow = table.fit(0, terms), naive.regress(rows, 0, terms)
         assert fitted.log_likelihood == pytest.approx(slow.log_likelihood, abs=LIKELIHOOD)
@@ -53,7 +52,7 @@ def test_a_fit_is_that_of_a_general_optimiser(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_ratios_are_those_of_two_fits(seed):
     data = made(seed)
-    rows, table = naive.expanded(data), Table(data)
+    rows, table = naive.expanded(data), RegressionTable(data)
     for target, terms, more in (
         (0, [], [(1,)]),
         (0, [(1,)], [(2,), (3,)]),
@@ -73,7 +72,7 @@ def test_ratios_are_those_of_two_fits(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_are_slopes_by_their_variance(seed):
     data = made(seed)
-    rows, table = naive.expanded(data), Table(data)
+    rows, table = naive.expanded(data), RegressionTable(data)
     for target, terms, columns in ((0, [], [1, 2, 3]), (0, [(1,)], [2, 3]), (3, [(0,), (2,)], [1])):
         for column, found in zip(
             columns, table.scores(target, table.fit(target, terms), columns), strict=True
@@ -96,10 +95,10 @@ def test_counts_are_rows_and_order_is_no_matter():
     data = made(1)
     doubled = Dataset.from_codes(data.domain, data.rows, 7 * data.counts)
     slow = naive.regress(np.repeat(naive.expanded(data), 7, axis=0), 0, [(1,), (2,)])
-    assert Table(doubled).fit(0, [(1,), (2,)]).log_likelihood == pytest.approx(
+    assert RegressionTable(doubled).fit(0, [(1,), (2,)]).log_likelihood == pytest.approx(
         slow.log_likelihood, abs=LIKELIHOOD
     )
-    one, other = Table(data), Table(data)
+    one, other = RegressionTable(data), RegressionTable(data)
     other.fit(0, [(3,)])
     # A fit that starts from another one's weights ends where it does from none.
     assert one.fit(0, [(1,), (3,)]).log_likelihood == pytest.approx(
@@ -108,7 +107,7 @@ def test_counts_are_rows_and_order_is_no_matter():
 
 
 def test_indicators_and_their_complements():
-    table = Table(made(0))
+    table = RegressionTable(made(0))
     inside = table.indicator([(1, (0, 2)), (2, (1,))])
     wanted = np.isin(table.codes[1], (0, 2)) & (table.codes[2] == 1)
     assert (table.codes[inside] == wanted).all()
@@ -125,7 +124,7 @@ def test_indicators_and_their_complements():
 @pytest.mark.parametrize("seed", range(4))
 def test_a_blanket_is_that_of_the_plain_search(seed):
     data = made(seed, (2, 3, 2, 2), 400)
-    rows, table = naive.expanded(data), Table(data)
+    rows, table = naive.expanded(data), RegressionTable(data)
     for target in range(4):
         others = [c for c in range(4) if c != target]
         assert list(find_blanket(table, target, others, 0.05)) == naive.blanket(rows, target, 0.05)
@@ -133,7 +132,7 @@ def test_a_blanket_is_that_of_the_plain_search(seed):
 
 def problem(data, pair, gate):
     """Put all columns into the regressions of both ends, as the plain form does."""
-    table = Table(data)
+    table = RegressionTable(data)
     n = table.n_columns
     allowed = ~np.eye(n, dtype=bool)
     models = Models(table, allowed, [{c for c in range(n) if c != one} for one in range(n)])
@@ -193,7 +192,7 @@ def test_the_table_of_a_pair_alone():
     from scipy.stats import chi2_contingency
 
     data = made(2)
-    rows, tester = naive.expanded(data), WideTester(Table(data))
+    rows, tester = naive.expanded(data), WideTester(RegressionTable(data))
     for a, b in combinations(range(4), 2):
         counts = np.zeros((3, 3))
         np.add.at(counts, (rows[:, a], rows[:, b]), 1)
@@ -204,6 +203,6 @@ def test_the_table_of_a_pair_alone():
         assert found.df == wanted.dof
         beyond_chance = max(0.0, wanted.statistic - wanted.dof)
         smaller = min(counts.shape) - 1
-        assert tester.side(a, b, found).v == pytest.approx(np.sqrt(beyond_chance / (len(rows) * smaller)))
+        assert tester.estimate(a, b, found).v == pytest.approx(np.sqrt(beyond_chance / (len(rows) * smaller)))
         if found.method == "chi-square":
             assert found.p == pytest.approx(wanted.pvalue, rel=1e-6)

@@ -5,7 +5,7 @@ import pytest
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.referee.regressions import Table
+from unless.referee.regressions import RegressionTable
 from unless.referee.verdicts import Referee
 
 
@@ -29,7 +29,7 @@ def rising(n_rows, strength, seed, n_levels=5):
 
 def test_without_other_columns_a_trend_is_the_squared_correlation():
     codes = rising(800, 0.2, 0, 4)
-    table = Table(table_of(codes, (4, 4)))
+    table = RegressionTable(table_of(codes, (4, 4)))
     ((_, trend),) = table.scores_and_trends(0, table.fit(0, []), [1])
     assert trend.df == 1
     assert trend.value == pytest.approx(800 * np.corrcoef(codes.T)[0, 1] ** 2, rel=1e-3)
@@ -41,7 +41,7 @@ def test_given_a_binary_column_a_trend_is_a_partial_one():
     rng = np.random.default_rng(1)
     group = rng.integers(0, 2, 3_000)
     x, y = (np.clip(rng.binomial(3, 0.3 + 0.3 * group), 0, 3) for _ in range(2))
-    table = Table(table_of(np.column_stack([x, y, group]), (4, 4, 2)))
+    table = RegressionTable(table_of(np.column_stack([x, y, group]), (4, 4, 2)))
     ((_, alone),) = table.scores_and_trends(0, table.fit(0, []), [1])
     ((_, given),) = table.scores_and_trends(0, table.fit(0, [(2,)]), [1])
     assert alone.p < 1e-10
@@ -50,12 +50,12 @@ def test_given_a_binary_column_a_trend_is_a_partial_one():
 
 def test_columns_without_order_have_no_trend():
     codes = rising(500, 0.3, 2)
-    table = Table(table_of(codes, (5, 5), ordered=False))
+    table = RegressionTable(table_of(codes, (5, 5), ordered=False))
     assert not table.has_trend(0, 1)
     ((_, trend),) = table.scores_and_trends(0, table.fit(0, []), [1])
     assert trend.df == 0
     two = np.minimum(codes, 1)
-    assert not Table(table_of(two, (2, 2))).has_trend(0, 1)
+    assert not RegressionTable(table_of(two, (2, 2))).has_trend(0, 1)
 
 
 def test_a_trend_finds_what_all_levels_together_hide_and_keeps_its_level():

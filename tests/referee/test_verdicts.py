@@ -7,7 +7,7 @@ import pytest
 
 import unless
 from studies.truth import laws
-from unless.referee.confidence import gate_confidence, link_confidences, listed
+from unless.referee.verdicts import gate_confidence, link_confidences, listed
 
 
 def said_of(data, **wanted):

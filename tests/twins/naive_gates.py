@@ -239,10 +239,10 @@ def stops(tree, other):
     return [stop for child in children for stop in stops(child, other)]
 
 
-def chances_of(tree, gate):
+def probabilities_of(tree, gate):
     """List the p of a gate wherever it was chosen."""
     own = [candidate[2] for candidate in tree[2] if candidate[0] == gate == tree[3]]
-    return own + [p for child in tree[5] for p in chances_of(child, gate)]
+    return own + [p for child in tree[5] for p in probabilities_of(child, gate)]
 
 
 class NaiveLinker:
@@ -295,7 +295,7 @@ class NaiveLinker:
         p, gates = min(1.0, n_tried * p_of(test)), {*gates, *dict(conditions)}
         n_looked_at, doubt = len(self.trees) * (self.n_gates + 1), 0.0
         for gate in gates:
-            plainest = min(p for tree in self.trees for p in chances_of(tree, gate))
+            plainest = min(p for tree in self.trees for p in probabilities_of(tree, gate))
             doubt = max(doubt, min(1.0, n_looked_at * plainest))
         claimed = max(p, min(p * self.n_gates ** len(gates), doubt))
         return conditions, test, n_rows, p, None, claimed

@@ -52,7 +52,7 @@ class Fitted(NamedTuple):
     information: np.ndarray
 
 
-def chances_of(weights, columns):
+def probabilities_of(weights, columns):
     """Return what weights expect of each row: the chance of each level but the first."""
     energy = np.column_stack([np.zeros(len(columns)), columns @ weights])
     return np.exp(energy - np.logaddexp.reduce(energy, axis=1)[:, None])[:, 1:]
@@ -89,7 +89,7 @@ def regress(rows, target, blanket, references):
 
     weights, gain = np.zeros(shape), np.inf
     while gain > 1e-11:
-        chances = chances_of(weights, columns)
+        chances = probabilities_of(weights, columns)
         slope = slope_of(chances, columns, rows[:, target], levels) - (ridge[:, None] * weights).T.ravel()
         information = curve_of(chances, columns) + np.diag(np.tile(ridge, shape[1]))
         step = np.linalg.solve(information, slope)
@@ -98,7 +98,7 @@ def regress(rows, target, blanket, references):
         while gain > 1e-11 and value(weights + step) < value(weights):
             step = step / 2
         weights = weights + step
-    chances = chances_of(weights, columns)
+    chances = probabilities_of(weights, columns)
     information = curve_of(chances, columns) + np.diag(np.tile(ridge, shape[1]))
     likelihood = log_likelihood(weights, columns, shown, levels)
     return Fitted(weights, likelihood, owners, levels, columns, chances, information)

@@ -17,9 +17,16 @@ from scipy import special
 from unless.counting.slices import pack_bits, whole_words
 from unless.data.dataset import Dataset
 from unless.kernels.bits import packed_words
-from unless.kernels.evidence import bayesian, bayesian_refined
 from unless.kernels.joint import BLOCK, WORDS, ask_by_bits, ask_by_rows
-from unless.kernels.strata import RowGroups, StrataColumns, StrataWorkspace, chi_square, refine
+from unless.kernels.strata import (
+    RowGroups,
+    StrataColumns,
+    StrataWorkspace,
+    bayesian,
+    bayesian_refined,
+    chi_square,
+    refine,
+)
 from unless.runtime.interrupts import interruptible_kernel
 
 Floats = npt.NDArray[np.float64]

@@ -62,9 +62,9 @@ class DesignEffects:
             stratum_of[design.clusters] = self._strata
             self._stratum_of_cluster = stratum_of
 
-    def of(self, a: Codes, b: Codes, kept: Bools) -> Correction:
+    def of(self, a: Codes, b: Codes, complete: Bools) -> Correction:
         """Return the correction for two columns, from their codes and the rows that have a value in both."""
-        weights = np.where(kept, self.design.weights, 0.0) * self.share
+        weights = np.where(complete, self.design.weights, 0.0) * self.share
         n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
         cells = a.astype(np.int64) * n_b + b
         counted: Floats = np.bincount(cells, weights=weights, minlength=n_a * n_b).astype(np.float64)
@@ -83,20 +83,20 @@ class DesignEffects:
         )
         adds -= (shares.ravel()[:, None] * adds).sum(axis=0)
         adds /= np.sqrt([p[k] * q[m] for k, m in shown])
-        factors = [self._variance(one[cells], weights, kept) / total for one in adds.T]
+        factors = [self._variance(one[cells], weights, complete) / total for one in adds.T]
         uneven = 0.0
         if df > 1 and len(shown) <= _MOST_CELLS:
-            uneven = self._unevenness(adds, df, self._covariance(cells, n_a * n_b, weights, kept))
-        freedom = self._freedom((adds**2).sum(axis=1)[cells], kept)
+            uneven = self._unevenness(adds, df, self._covariance(cells, n_a * n_b, weights, complete))
+        freedom = self._freedom((adds**2).sum(axis=1)[cells], complete)
         # The design effect by weights is in the counts already.
         return Correction(max(sum(factors) / df, self.share), uneven, freedom)
 
-    def of_trend(self, a: Floats, b: Floats, kept: Bools) -> Correction:
+    def of_trend(self, a: Floats, b: Floats, complete: Bools) -> Correction:
         """Return the correction for a trend, from the number that stands for the level of each row.
 
         What lies far out on both columns weighs most in a trend, and may vary more than cells do on average.
         """
-        weights = np.where(kept, self.design.weights, 0.0) * self.share
+        weights = np.where(complete, self.design.weights, 0.0) * self.share
         total = float(weights.sum())
         if not total:
             return Correction()
@@ -106,18 +106,18 @@ class DesignEffects:
             return Correction()
         adds = first * second
         adds = adds - float((weights * adds).sum()) / total
-        factor = self._variance(adds, weights, kept) / spread
-        return Correction(max(factor, self.share), 0.0, self._freedom(adds**2, kept))
+        factor = self._variance(adds, weights, complete) / spread
+        return Correction(max(factor, self.share), 0.0, self._freedom(adds**2, complete))
 
-    def _freedom(self, adds: Floats, kept: Bools) -> float:
+    def _freedom(self, adds: Floats, complete: Bools) -> float:
         """Return how many rows a variance rests on, by what each adds to it; of clusters, their number.
 
         Where a few rows with large weights make the variance, it is as uncertain as one of so few rows.
         """
         if self.design.clusters is not None:
             return self._n_clusters
-        total = float((np.where(kept, self.design.squares, 0.0) * adds).sum())
-        squared = float((np.where(kept, self.design.fourths, 0.0) * adds**2).sum())
+        total = float((np.where(complete, self.design.squares, 0.0) * adds).sum())
+        squared = float((np.where(complete, self.design.fourths, 0.0) * adds**2).sum())
         return max(1.0, total**2 / squared) if squared else inf
 
     @staticmethod
@@ -132,22 +132,26 @@ class DesignEffects:
         mean = float(np.trace(varied))
         return max(0.0, df * float((varied**2).sum()) / mean**2 - 1) if mean > 0 else 0.0
 
-    def _covariance(self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, kept: Bools) -> Floats:
+    def _covariance(
+        self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, complete: Bools
+    ) -> Floats:
         """Return the covariance of the weighted counts of cells over the design, as `_variance` does."""
         n_strata = int(self._strata.max()) + 1
-        found = np.zeros((n_cells, n_cells))
+        covariance = np.zeros((n_cells, n_cells))
         if self.design.clusters is None:
             at = self._strata * n_cells + cells
-            squares = np.where(kept, self.design.squares, 0.0) * self.share**2
+            squares = np.where(complete, self.design.squares, 0.0) * self.share**2
             by_cell, totals = (
                 np.bincount(at, weights=one, minlength=n_strata * n_cells).reshape(n_strata, n_cells)
                 for one in (squares, weights)
             )
-            units = np.bincount(self._strata, weights=np.where(kept, self._n_rows, 0.0), minlength=n_strata)
+            units = np.bincount(
+                self._strata, weights=np.where(complete, self._n_rows, 0.0), minlength=n_strata
+            )
             for n, square, total in zip(units.tolist(), by_cell, totals, strict=True):
                 if n > 1:
-                    found += n / (n - 1) * (np.diag(square) - np.outer(total, total) / n)
-            return found
+                    covariance += n / (n - 1) * (np.diag(square) - np.outer(total, total) / n)
+            return covariance
         n_clusters = int(self.design.clusters.max()) + 1
         at = self.design.clusters * n_cells + cells
         counted = np.bincount(at, weights=weights, minlength=n_clusters * n_cells).reshape(
@@ -158,14 +162,14 @@ class DesignEffects:
             if len(some) > 1:
                 some = some - some.mean(axis=0)
                 for cell in range(n_cells):
-                    found[cell] += len(some) / (len(some) - 1) * (some * some[:, cell, None]).sum(axis=0)
-        return found
+                    covariance[cell] += len(some) / (len(some) - 1) * (some * some[:, cell, None]).sum(axis=0)
+        return covariance
 
-    def _variance(self, adds: Floats, weights: Floats, kept: Bools) -> float:
+    def _variance(self, adds: Floats, weights: Floats, complete: Bools) -> float:
         """Return the variance of a weighted sum over the design: between clusters, or rows, of a stratum."""
         if self.design.clusters is None:
-            units, strata = np.where(kept, self._n_rows, 0.0), self._strata
-            squared = np.where(kept, self.design.squares, 0.0) * self.share**2 * adds**2
+            units, strata = np.where(complete, self._n_rows, 0.0), self._strata
+            squared = np.where(complete, self.design.squares, 0.0) * self.share**2 * adds**2
             sums = weights * adds
         else:
             sums = np.bincount(self.design.clusters, weights=weights * adds).astype(np.float64)
@@ -177,34 +181,42 @@ class DesignEffects:
         n, square, total = n[several], square[several], total[several]
         return float((n / (n - 1) * (square - total**2 / n)).sum())
 
-    def corrected(self, found: Statistic, by: Correction) -> Statistic:
+    def corrected(self, statistic: Statistic, by: Correction) -> Statistic:
         """Divide a statistic by its factor, and give it the value of chi-square that is as unlikely.
 
         Uneven factors leave it fewer degrees of freedom, and an uncertain factor makes it an F statistic.
         """
-        if not found.df:
-            return found
-        value = found.value / by.factor
-        # Of a test of few degrees of freedom, factors are uneven by less.
-        df = found.df / (1 + min(by.unevenness, found.df - 1.0))
-        freedom = by.freedom * (df if self._n_clusters else 1.0)
-        p = chdtrc(df, value * df / found.df) if isinf(freedom) else fdtrc(df, freedom, value / found.df)
-        return Statistic(min(value, float(chdtri(found.df, max(float(p), _LEAST_P)))), found.df)
+        if not statistic.df:
+            return statistic
+        value, (df, freedom) = statistic.value / by.factor, self._freedoms(statistic.df, by)
+        if isinf(freedom):
+            p = chdtrc(df, value * df / statistic.df)
+        else:
+            p = fdtrc(df, freedom, value / statistic.df)
+        return Statistic(min(value, float(chdtri(statistic.df, max(float(p), _LEAST_P)))), statistic.df)
 
-    def divided(self, found: Statistic, by: Correction) -> float:
+    def divided(self, statistic: Statistic, by: Correction) -> float:
         """Return the value of a corrected statistic before it became one of chi-square.
 
         How strong a pair is follows from it: only p knows how uncertain the factor is.
         """
-        p = float(chdtrc(found.df, found.value)) if found.df else 1.0
-        if not _LEAST_P < p < 1:
-            return found.value
-        df = found.df / (1 + min(by.unevenness, found.df - 1.0))
-        freedom = by.freedom * (df if self._n_clusters else 1.0)
+        if not _LEAST_P < statistic.p < 1:
+            return statistic.value
+        df, freedom = self._freedoms(statistic.df, by)
         if isinf(freedom):
-            return max(found.value, float(chdtri(df, p)) * found.df / df)
-        part = float(betaincinv(freedom / 2, df / 2, p))
-        return max(found.value, found.df * freedom * (1 - part) / (df * part)) if part else found.value
+            return max(statistic.value, float(chdtri(df, statistic.p)) * statistic.df / df)
+        part = float(betaincinv(freedom / 2, df / 2, statistic.p))
+        if not part:
+            return statistic.value
+        return max(statistic.value, statistic.df * freedom * (1 - part) / (df * part))
+
+    def _freedoms(self, df: int, by: Correction) -> tuple[float, float]:
+        """Return the degrees of freedom of a statistic and of its factor.
+
+        Of a test of few degrees of freedom, factors are uneven by less.
+        """
+        fewer = df / (1 + min(by.unevenness, df - 1.0))
+        return fewer, by.freedom * (fewer if self._n_clusters else 1.0)
 
 
 def drawn_alike(data: Dataset, pair: Sequence[int] | None = None) -> Dataset:
@@ -219,10 +231,10 @@ def drawn_alike(data: Dataset, pair: Sequence[int] | None = None) -> Dataset:
     pairs = [tuple(pair)] if pair is not None else list(pairwise(range(data.n_variables)))[:_MOST_PAIRS]
     factors = []
     for a, b in pairs:
-        kept = np.ones(len(data.detail.rows), dtype=np.bool_)
+        complete = np.ones(len(data.detail.rows), dtype=np.bool_)
         for end in (a, b):
             if data.names[end] in data.detail.missing:
-                kept &= ~data.detail.missing[data.names[end]]
+                complete &= ~data.detail.missing[data.names[end]]
         first, second = (data.detail.rows[:, end].astype(np.int32) for end in (a, b))
-        factors.append(effects.of(first, second, kept).factor)
+        factors.append(effects.of(first, second, complete).factor)
     return data.self_weighting(float(np.mean(factors)) if factors else 1.0)

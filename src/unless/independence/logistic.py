@@ -69,7 +69,7 @@ _NO_FIT = Fit(np.zeros((0, 0)), _NONE, _NONE, _NONE, 0.0, np.zeros((0, 0)))
 
 def fit(columns: Columns, reference: int, start: Fit | None = None) -> Fit:
     """Fit by Newton's method, with a reference level if it is shown; a start that is near saves rounds."""
-    from unless.kernels.logistic import regress
+    from unless.kernels.regression import regress
 
     before = (_NO_FIT if start is None else start)[:4]
     shown, weights, log_likelihood, matrix, is_covariance = regress(*columns, reference, before, *_RULES)
@@ -79,19 +79,19 @@ def fit(columns: Columns, reference: int, start: Fit | None = None) -> Fit:
 
 def likelihood_without(columns: Columns, full: Fit, variable: int) -> float:
     """Fit again without the columns of a variable; return the log-likelihood."""
-    from unless.kernels.logistic import without
+    from unless.kernels.regression import without
 
     begins, active, counts, owners, _ = columns
     return float(without(begins, active, counts, full.shown, owners, variable, full.weights, *_RULES))
 
 
-def chances_of(columns: Columns, fitted: Fit) -> Floats:
+def probabilities_of(columns: Columns, fitted: Fit) -> Floats:
     """Return what a regression expects: pattern x level of the target but the reference."""
-    from unless.kernels.logistic import expect
+    from unless.kernels.regression import expected_probabilities
 
-    chances = np.empty((len(columns.counts), len(fitted.shown) - 1))
-    expect(columns.begins, columns.active, fitted.weights, chances)
-    return chances
+    probabilities = np.empty((len(columns.counts), len(fitted.shown) - 1))
+    expected_probabilities(columns.begins, columns.active, fitted.weights, probabilities)
+    return probabilities
 
 
 def average(one: Effect, other: Effect) -> Effect:
@@ -133,10 +133,10 @@ def common(effects: Sequence[Effect]) -> Statistic:
         pulls = [_pull(known, effect) for known, effect in zip(precisions, effects, strict=True)]
         return _squared(np.sum(pulls, axis=0), np.sum(precisions, axis=0))
     cells = sorted({cell for effect in effects for cell in effect.cells})
-    place = {cell: position for position, cell in enumerate(cells)}
+    position_of = {cell: position for position, cell in enumerate(cells)}
     precision, pull = np.zeros((len(cells), len(cells))), np.zeros(len(cells))
     for effect in effects:
-        where = [place[cell] for cell in effect.cells]
+        where = [position_of[cell] for cell in effect.cells]
         known = inverse(effect.covariance)
         precision[np.ix_(where, where)] += known
         pull[where] += _pull(known, effect)
@@ -155,10 +155,10 @@ def total(statistics: Iterable[Statistic]) -> Statistic:
     return Statistic(sum(one.value for one in listed), sum(one.df for one in listed))
 
 
-def _squared(told: Floats, spread: Floats) -> Statistic:
-    """Square what is told, in units of its spread."""
-    value = (told * _solution(spread, told[:, None])[:, 0]).sum()
-    return Statistic(float(value), len(told))
+def _squared(estimate: Floats, covariance: Floats) -> Statistic:
+    """Square an estimate, in units of its covariance."""
+    value = (estimate * _solution(covariance, estimate[:, None])[:, 0]).sum()
+    return Statistic(float(value), len(estimate))
 
 
 def _pull(precision: Floats, effect: Effect) -> Floats:
@@ -171,7 +171,7 @@ def inverse(matrix: Floats) -> Floats:
 
 
 def _solution(matrix: Floats, rights: Floats) -> Floats:
-    from unless.kernels.linear import solve
+    from unless.kernels.algebra import solve
 
     solution = np.array(rights, order="C")
     if not solve(np.array(matrix, order="C"), solution):

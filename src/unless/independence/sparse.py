@@ -90,7 +90,7 @@ class SparseTest:
     n_draws: int
 
 
-class _Side(NamedTuple):
+class _Margin(NamedTuple):
     """The levels of one column that occur, stratum by stratum."""
 
     sizes: Ints
@@ -98,7 +98,7 @@ class _Side(NamedTuple):
     level_of_row: Ints
 
 
-class _Counted(NamedTuple):
+class _StrataCounts(NamedTuple):
     """Strata in which both columns vary: their margins, and the cells that are not empty."""
 
     margins: "Margins"
@@ -159,7 +159,7 @@ def independence_within_strata(
     return SparseTest(statistic, df, p, method, n_draws)
 
 
-def _judge(counted: _Counted, statistic: float, df: int) -> tuple[float, Method, int]:
+def _judge(counted: _StrataCounts, statistic: float, df: int) -> tuple[float, Method, int]:
     """Return p by moments or by permutations, which of them, and the number of draws."""
     from unless.kernels.permuting import draw_statistics
 
@@ -236,7 +236,7 @@ def _skewness(draws: Floats, mean: float, variance: float) -> float:
 
 
 def _smooth_tail(
-    counted: _Counted, statistic: float, fitted: tuple[float, float, float], draws: Floats
+    counted: _StrataCounts, statistic: float, fitted: tuple[float, float, float], draws: Floats
 ) -> float:
     """Return the type III tail, or what cells make likelier that are too rare for the draws to show."""
     from unless.kernels.permuting import expect_rare_cells
@@ -258,7 +258,7 @@ def _smooth_tail(
     return p
 
 
-def _count(a: Ints, b: Ints, strata: Ints, counts: Ints, n_a: int, n_b: int) -> _Counted | None:
+def _count(a: Ints, b: Ints, strata: Ints, counts: Ints, n_a: int, n_b: int) -> _StrataCounts | None:
     """Count the strata in which both columns vary; none where there are none."""
     present = counts > 0
     a, b, counts = a[present], b[present], counts[present]
@@ -273,7 +273,7 @@ def _count(a: Ints, b: Ints, strata: Ints, counts: Ints, n_a: int, n_b: int) -> 
     a, b, counts = a[kept], b[kept], counts[kept]
     strata = (np.cumsum(varies) - 1)[strata[kept]]
     totals = _sums(strata, counts, int(varies.sum()))
-    sides = _side(a, strata, counts, n_a), _side(b, strata, counts, n_b)
+    sides = _margin(a, strata, counts, n_a), _margin(b, strata, counts, n_b)
     margins, n_steps = _arrange(sides[0], sides[1], totals)
     cells, cell_of_row = np.unique(sides[0].level_of_row * n_b + b, return_inverse=True)
     observed = _sums(cell_of_row, counts, len(cells)).astype(np.float64)
@@ -281,21 +281,21 @@ def _count(a: Ints, b: Ints, strata: Ints, counts: Ints, n_a: int, n_b: int) -> 
     row_of_cell[cell_of_row] = np.arange(len(cell_of_row))
     r, c = (side.sizes[side.level_of_row[row_of_cell]].astype(np.float64) for side in sides)
     n = totals[strata[row_of_cell]].astype(np.float64)
-    return _Counted(margins, n_steps, observed, r * c / n, (n - r) * (n - c) / (n * n))
+    return _StrataCounts(margins, n_steps, observed, r * c / n, (n - r) * (n - c) / (n * n))
 
 
-def _sums(places: Ints, values: Ints, n: int) -> Ints:
+def _sums(index: Ints, values: Ints, n: int) -> Ints:
     sums = np.zeros(n, dtype=np.int64)
-    np.add.at(sums, places, values)
+    np.add.at(sums, index, values)
     return sums
 
 
-def _side(codes: Ints, strata: Ints, counts: Ints, n_levels: int) -> _Side:
+def _margin(codes: Ints, strata: Ints, counts: Ints, n_levels: int) -> _Margin:
     keys, level_of_row = np.unique(strata * n_levels + codes, return_inverse=True)
-    return _Side(_sums(level_of_row, counts, len(keys)), keys // n_levels, level_of_row)
+    return _Margin(_sums(level_of_row, counts, len(keys)), keys // n_levels, level_of_row)
 
 
-def _arrange(a: _Side, b: _Side, totals: Ints) -> tuple["Margins", float]:
+def _arrange(a: _Margin, b: _Margin, totals: Ints) -> tuple["Margins", float]:
     """Lay out the margins for draws, and return with them the steps that a draw takes.
 
     Everything is sorted by the margins themselves, so that the draws depend on nothing else. In each stratum
@@ -304,11 +304,10 @@ def _arrange(a: _Side, b: _Side, totals: Ints) -> tuple["Margins", float]:
     from unless.kernels.permuting import Margins
 
     n_strata = len(totals)
-    largest, prints, n_levels = (np.zeros((2, n_strata), dtype=np.int64) for _ in range(3))
-    for place, side in enumerate((a, b)):
-        np.maximum.at(largest[place], side.strata, side.sizes)
-        np.add.at(prints[place], side.strata, _mixed(side.sizes))
-        np.add.at(n_levels[place], side.strata, 1)
+    largest, prints = (np.zeros((2, n_strata), dtype=np.int64) for _ in range(2))
+    for number, margin in enumerate((a, b)):
+        np.maximum.at(largest[number], margin.strata, margin.sizes)
+        np.add.at(prints[number], margin.strata, _mixed(margin.sizes))
     # Equal fingerprints mean equal margins, but for chance (2^-64), and then the sides are interchangeable.
     is_swapped = (largest[0] > largest[1]) | ((largest[0] == largest[1]) & (prints[0] > prints[1]))
     block, dealt = np.where(is_swapped, 0, 1), np.where(is_swapped, 1, 0)
@@ -335,7 +334,7 @@ def _arrange(a: _Side, b: _Side, totals: Ints) -> tuple["Margins", float]:
 
 
 def _sorted_sizes(
-    first: tuple[_Side, npt.NDArray[np.bool_]], second: tuple[_Side, npt.NDArray[np.bool_]], rank: Ints
+    first: tuple[_Margin, npt.NDArray[np.bool_]], second: tuple[_Margin, npt.NDArray[np.bool_]], rank: Ints
 ) -> tuple[Ints, Ints]:
     """Return the sizes of levels, each stratum's from one of two sides, and where each stratum begins."""
     kept = [(side, use[side.strata]) for side, use in (first, second)]

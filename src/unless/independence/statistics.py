@@ -7,6 +7,7 @@ empty for a chi-square law, p comes from `sparse.py`.
 """
 
 import math
+import numbers
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 from scipy.special import cython_special
 
-from unless.errors import DataError
+from unless.errors import DataError, SettingError
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -108,6 +109,55 @@ def _log_small_tail(shape: Floats, x: Floats) -> Floats:
         if (np.abs(c * d - 1) < 1e-15).all():
             break
     return np.asarray(shape * np.log(x) - x - special.gammaln(shape) + np.log(fraction))
+
+
+def largest_shift(statistic: float, df: int, chance: float = 0.05) -> float:
+    """Return the noncentrality at which a chi-square as small as this one has no more than this chance."""
+    if special.chndtr(statistic, df, 0.0) <= chance:
+        return 0.0
+    low, high = 0.0, max(1.0, statistic)
+    while special.chndtr(statistic, df, high) > chance:
+        low, high = high, 2 * high
+    # Bisection, for its bits are the same everywhere.
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if special.chndtr(statistic, df, middle) > chance else (low, middle)
+    return high
+
+
+# ---------------------------------------------------------------------- many tests at once
+
+
+def adjusted(p_values: npt.ArrayLike, n_hypotheses: int | None = None) -> Floats:
+    """Return q for each p (Benjamini and Hochberg): claims with q <= r have an expected false share of r.
+
+    Hypotheses beyond those given, up to `n_hypotheses`, were looked at and left alone: their p counts as 1.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    n = max(len(p), n_hypotheses or 0)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * n / np.arange(1, len(p) + 1)
+    q = np.empty_like(p)
+    q[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
+    return q
+
+
+def adjusted_whatever_depends(p_values: npt.ArrayLike) -> Floats:
+    """Return q for each p where tests depend on each other in any way (Benjamini and Yekutieli, 2001)."""
+    p = np.asarray(p_values, dtype=np.float64)
+    q: Floats = np.minimum(1.0, adjusted(p) * (1 / np.arange(1, len(p) + 1)).sum())
+    return q
+
+
+def adapted(p_values: npt.ArrayLike, n_hypotheses: int, level: float) -> Floats:
+    """Return q for each p where many hypotheses may be false (Benjamini, Krieger and Yekutieli, 2006).
+
+    What `adjusted` rejects a little below the level tells how many hypotheses can be true at most; only these
+    can make false claims. No q is smaller than its p.
+    """
+    p, q = np.asarray(p_values, dtype=np.float64), adjusted(p_values, n_hypotheses)
+    n_true = max(1, n_hypotheses - int((q <= level / (1 + level)).sum()))
+    return np.clip(q * (1 + level) * n_true / max(1, n_hypotheses), p, 1.0)
 
 
 # ---------------------------------------------------------------------- tables
@@ -209,7 +259,7 @@ def log1mexp(x: float) -> float:
     return math.log(-math.expm1(x)) if x > -math.log(2) else math.log1p(-math.exp(x))
 
 
-class Description(TypedDict):
+class TableDescription(TypedDict):
     """The fields of a verdict that do not depend on the test."""
 
     df: int
@@ -220,7 +270,7 @@ class Description(TypedDict):
     small_expectations: float
 
 
-def describe(strata: Integers) -> Description:
+def describe(strata: Integers) -> TableDescription:
     """Describe strata as every verdict does."""
     n_rows, n_columns = shapes(strata)
     df = degrees_of_freedom(strata)
@@ -230,7 +280,7 @@ def describe(strata: Integers) -> Description:
     expected = expected_counts(informative)
     cells = expected[expected > 0]
     statistic = float(pearson_terms(informative).sum())
-    return Description(
+    return TableDescription(
         df=int(df.sum()),
         n_rows=int(strata.sum()),
         rows_used=int(rows.sum()),
@@ -242,3 +292,22 @@ def describe(strata: Integers) -> Description:
 
 def _root_of_ratio(statistic: float, scale: int) -> float:
     return math.sqrt(statistic / scale) if scale else 0.0
+
+
+# ---------------------------------------------------------------------- settings of tests
+
+
+def check_rate(name: str, value: float) -> None:
+    """Refuse a rate outside (0, 1)."""
+    if not (_is_number(value) and 0 < value < 1):
+        raise SettingError(f"{name} must lie between 0 and 1, not {value!r}.")
+
+
+def check_effect(value: float) -> None:
+    """Refuse an effect that is not a positive number."""
+    if not (_is_number(value) and value > 0 and math.isfinite(value)):
+        raise SettingError(f"effect must be a positive number, not {value!r}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

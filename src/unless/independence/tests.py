@@ -6,7 +6,6 @@ empty cells in `sparse.py`.
 """
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +26,8 @@ from unless.independence.statistics import (
     Floats,
     Integers,
     as_strata,
+    check_effect,
+    check_rate,
     describe,
     likelihood_ratio_statistic,
     log_probabilities,
@@ -260,22 +261,6 @@ def make_test(test: str | IndependenceTest, alpha: float = 0.05, effect: float =
     if test not in TESTS:
         raise SettingError(f"There is no test {test!r}; use one of {', '.join(map(repr, TESTS))}.")
     return TESTS[test](alpha, effect)
-
-
-def check_rate(name: str, value: float) -> None:
-    """Refuse a rate outside (0, 1)."""
-    if not (_is_number(value) and 0 < value < 1):
-        raise SettingError(f"{name} must lie between 0 and 1, not {value!r}.")
-
-
-def check_effect(value: float) -> None:
-    """Refuse an effect that is not a positive number."""
-    if not (_is_number(value) and value > 0 and math.isfinite(value)):
-        raise SettingError(f"effect must be a positive number, not {value!r}.")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def ask(

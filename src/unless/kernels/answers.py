@@ -54,6 +54,14 @@ def _quick_pearson(cells, n_a, n_b, totals, columns, inverses, total):
     return total * (shares - 1.0)
 
 
+@inlined
+def cell_term(observed, expected, is_ratio):
+    """Return what a cell adds to Pearson's statistic, or to the likelihood ratio."""
+    if is_ratio:
+        return 2.0 * observed * math.log(observed / expected) if observed > 0.0 else 0.0
+    return (observed - expected) * (observed - expected) / expected
+
+
 @helper
 def _exact_statistic(cells, n_first, n_second, first_step, second_step, rows, others, total, test):
     statistic = 0.0
@@ -62,10 +70,7 @@ def _exact_statistic(cells, n_first, n_second, first_step, second_step, rows, ot
             expected = float(rows[i]) * float(others[j]) / total
             if expected > 0.0:
                 observed = float(cells[i * first_step + j * second_step])
-                if test == PEARSON:
-                    statistic += (observed - expected) * (observed - expected) / expected
-                elif observed > 0.0:
-                    statistic += 2.0 * observed * math.log(observed / expected)
+                statistic += cell_term(observed, expected, test != PEARSON)
     return statistic
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import compiled, inlined, without_refcount
 
 
 @inlined
@@ -56,7 +56,7 @@ def count_broken(codes, counts, n_levels, is_source, limits, broken):
     the source is none. Codes are (columns, rows) and each row is worth its count. Most pairs are given up
     after few rows, if these come in no order.
     """
-    codes, counts, n_levels = borrowed(codes), borrowed(counts), borrowed(n_levels)
+    codes, counts, n_levels = without_refcount((codes, counts, n_levels))
     n_columns, n_rows = codes.shape
     order = np.empty(n_rows, dtype=np.int64)
     most_levels = 0

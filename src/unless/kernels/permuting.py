@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, helper, inlined
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
 
 _LOW, _HALF, _ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -152,13 +152,9 @@ def draw_statistics(margins, state, statistics):
 
     The state of the generator and the order of the individuals are carried over to the next call.
     """
-    dealt_starts, block_starts = borrowed(margins.dealt_starts), borrowed(margins.block_starts)
-    starts, dealt, blocks = (
-        borrowed(margins.individual_starts),
-        borrowed(margins.dealt),
-        borrowed(margins.blocks),
-    )
-    individuals, totals = borrowed(margins.individuals), borrowed(margins.totals)
+    dealt_starts, block_starts = without_refcount((margins.dealt_starts, margins.block_starts))
+    starts, dealt, blocks = without_refcount((margins.individual_starts, margins.dealt, margins.blocks))
+    individuals, totals = without_refcount((margins.individuals, margins.totals))
     widest = 0
     for stratum in range(totals.shape[0]):
         widest = max(widest, dealt_starts[stratum + 1] - dealt_starts[stratum])
@@ -170,13 +166,13 @@ def draw_statistics(margins, state, statistics):
         statistic = 0.0
         for stratum in range(totals.shape[0]):
             first, last = dealt_starts[stratum], dealt_starts[stratum + 1]
-            levels, shares = borrowed(dealt[first:last]), borrowed(all_shares[first:last])
-            sizes = borrowed(blocks[block_starts[stratum] : block_starts[stratum + 1]])
-            left, counts = borrowed(room[: last - first]), borrowed(zeros[: last - first])
+            levels, shares = without_refcount((dealt[first:last], all_shares[first:last]))
+            sizes = without_refcount(blocks[block_starts[stratum] : block_starts[stratum + 1]])
+            left, counts = without_refcount((room[: last - first], zeros[: last - first]))
             for level in range(last - first):
                 left[level] = levels[level]
             if starts[stratum] < starts[stratum + 1]:
-                here = borrowed(individuals[starts[stratum] : starts[stratum + 1]])
+                here = without_refcount(individuals[starts[stratum] : starts[stratum + 1]])
                 found = _shuffled(state, shares, sizes, here, left, counts)
             else:
                 found = _cell_by_cell(state, shares, sizes, totals[stratum], left)

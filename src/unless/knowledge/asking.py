@@ -11,7 +11,7 @@ from unless.data.domain import Context, Domain
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.tests import check_effect, check_rate
+from unless.independence.statistics import check_effect, check_rate
 from unless.inference.tables import read_rows
 from unless.knowledge.evidence import Evidence, Levels, settle, weigh
 from unless.knowledge.measures import rounded

@@ -11,12 +11,12 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
-from unless.independence.tests import check_effect
+from unless.independence.statistics import check_effect
 from unless.knowledge import sentences as say
 from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.measures import rounded
 from unless.referee.differences import Change, Difference, find_differences
-from unless.referee.gates import Side
+from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
 
@@ -233,7 +233,7 @@ def compare_tables(
     found = find_differences(stacked, group, fdr=fdr, effect=effect)
     writer = _Writer(stacked, group, effect, are_tables=True)
     sides = tuple(zip(names, (one.n_rows for one in tables), strict=True))
-    return Comparison(tuple(map(writer.of, found.found)), sides, (*notes, *found.notes), settings)
+    return Comparison(tuple(map(writer.of, found.pairs)), sides, (*notes, *found.notes), settings)
 
 
 def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 0.2) -> Comparison:
@@ -270,7 +270,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
     notes = (note, *found.notes) if note else found.notes
-    return Comparison(tuple(map(writer.of, found.found)), sides, notes, {**settings, "by": by})
+    return Comparison(tuple(map(writer.of, found.pairs)), sides, notes, {**settings, "by": by})
 
 
 def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:
@@ -320,7 +320,7 @@ class _Writer:
     def _region(self, labels: Sequence[str]) -> Region:
         return Region.of(self.data.domain, {self.group: labels})
 
-    def _evidence(self, one: Difference, side: Side, labels: Sequence[str]) -> PairEvidence:
+    def _evidence(self, one: Difference, side: LinkEstimate, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
         a, b = (index(name) for name in one.pair)
         evidence = self.grounds.of(

@@ -11,16 +11,15 @@ from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
-from unless.independence.tests import check_effect
+from unless.independence.statistics import check_effect
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
 from unless.knowledge.gates import Gate
 from unless.knowledge.grounds import Grounds, PairEvidence
 from unless.knowledge.statements import Statement, Statements
-from unless.referee.confidence import LOCAL, listed
-from unless.referee.determined import Determined, apart, find_determined
-from unless.referee.gates import Side
-from unless.referee.verdicts import Kind, Referee, Verdict, marginal_test
+from unless.referee.counted import Determined, determined_pairs, find_determined
+from unless.referee.regressions import LinkEstimate
+from unless.referee.verdicts import LOCAL, Kind, PairVerdict, Referee, listed, marginal_test
 from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.structure import as_structure, link_shares, pair_numbers
 
@@ -88,7 +87,7 @@ def explain(
         # A learner that has a column and a function of it sees the links of neither.
         for column in {column for pair in functions for column in pair}:
             proposed[column, :] = proposed[:, column] = True
-        referee = Referee(table, apart(determined, table.n_variables), may_gate, functions, bar)
+        referee = Referee(table, determined_pairs(determined, table.n_variables), may_gate, functions, bar)
         # The calendar links parts of one date, whatever the rows.
         dates = _dates(table.domain)
         calendar = {pair for places in dates.values() for pair in permutations(places, 2)}
@@ -136,7 +135,7 @@ class _Writer:
         """The rows of the table, those with missing values included where tests can use them."""
         return int(self.referee.table.row_counts.sum())
 
-    def of_pairs(self, verdicts: list[Verdict], proposed: Any) -> list[Statement]:
+    def of_pairs(self, verdicts: list[PairVerdict], proposed: Any) -> list[Statement]:
         """Say something of each pair."""
         candidates = [one for one in verdicts if one.is_candidate and proposed[one.pair]]
         # q bounds the share of false findings whatever the confidences; they must agree.
@@ -150,7 +149,7 @@ class _Writer:
             for one in verdicts
         ]
 
-    def _modest(self, links: list[Verdict]) -> list[Verdict]:
+    def _modest(self, links: list[PairVerdict]) -> list[PairVerdict]:
         """Keep the surest gates, as long as at most `fdr` of all findings are expected false.
 
         Of links whose gate is less sure, it is left open what is elsewhere.
@@ -171,15 +170,15 @@ class _Writer:
             for one in links
         ]
 
-    def _claim(self, one: Verdict) -> Statement:
+    def _claim(self, one: PairVerdict) -> Statement:
         pair = self._names(one)
         gate = None if one.account is None else Gate.of(self.table.domain, one.account.clauses)
         given = self._given(one)
         n_rows = self.n_rows
         if one.account is None or gate is None:
-            evidence = self._evidence(one, one.side, ())
+            evidence = self._evidence(one, one.link, ())
             v_alone, p_alone = marginal_test(self.referee, one.pair)
-            once = p_alone >= ABSENT and v_alone < one.side.v / 2
+            once = p_alone >= ABSENT and v_alone < one.link.v / 2
             sentence = say.linked_sentence(pair, evidence, given, one.confidence, n_rows, once)
             sentence = self._missing_together(one) or sentence + self._cut(given)
             return self._statement(one, pair, None, (evidence,), sentence, given)
@@ -201,7 +200,7 @@ class _Writer:
         sentence += self._cut([*given, *gate.names])
         return self._statement(one, pair, gate, sides, sentence, given)
 
-    def _missing_together(self, one: Verdict) -> str:
+    def _missing_together(self, one: PairVerdict) -> str:
         """Say of a pair that only its missing values go together that they do; else nothing."""
         read = self.referee.table
         codes, counts = [_missing_code(self.table.domain.variables[c]) for c in one.pair], read.row_counts
@@ -215,7 +214,7 @@ class _Writer:
         test = self.referee.wide.within(*one.pair, one.given, known)
         if test.p < ABSENT:
             return ""
-        limit = self.referee.wide.side(*one.pair, test, float(read.counts[known].sum())).largest_v
+        limit = self.referee.wide.estimate(*one.pair, test, float(read.counts[known].sum())).largest_v
         return say.missing_sentence(self._names(one), n_both, self.n_rows, limit, one.confidence)
 
     def _cut(self, names: Iterable[str]) -> str:
@@ -227,7 +226,9 @@ class _Writer:
         held = [self.table.domain[name] for name in sorted(names) if name not in finer]
         return say.cut_text([(one.name, len(one.cuts) + 1) for one in held if one.cuts])
 
-    def _evidence(self, one: Verdict, side: Side, where: Any, own_p: bool = False) -> PairEvidence:
+    def _evidence(
+        self, one: PairVerdict, side: LinkEstimate, where: Any, own_p: bool = False
+    ) -> PairEvidence:
         p = side.statistic.p if own_p else one.p
         return self.grounds.of(
             one.pair, side, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
@@ -235,7 +236,7 @@ class _Writer:
         )  # fmt: skip
 
     def _statement(
-        self, one: Verdict, pair: Any, gate: Gate | None, sides: Any, sentence: str, given: Iterable[str]
+        self, one: PairVerdict, pair: Any, gate: Gate | None, sides: Any, sentence: str, given: Iterable[str]
     ) -> Statement:
         # Sums of weights round to a little above 1.
         confidence = min(1.0, one.confidence * one.gate_confidence)
@@ -244,10 +245,10 @@ class _Writer:
             n_rows=self.n_rows, sentence=sentence, is_finding=True,
         )  # fmt: skip
 
-    def _no_claim(self, one: Verdict, n_pairs: int, is_proposed: bool) -> Statement:
+    def _no_claim(self, one: PairVerdict, n_pairs: int, is_proposed: bool) -> Statement:
         """Say that a pair goes together through others, is not linked, or cannot be told."""
         pair, given = self._names(one), self._given(one)
-        side = one.side
+        side = one.link
         v_alone, p_alone = marginal_test(self.referee, one.pair)
         is_absent = one.p >= ABSENT and side.largest_v <= self.effect and bool(side.statistic.df)
         kind: Kind = "unlinked" if is_absent else "open"
@@ -290,11 +291,11 @@ class _Writer:
             )  # fmt: skip
         return said
 
-    def _names(self, one: Verdict) -> tuple[str, str]:
+    def _names(self, one: PairVerdict) -> tuple[str, str]:
         names = self.table.domain.names
         return names[one.pair[0]], names[one.pair[1]]
 
-    def _given(self, one: Verdict) -> list[str]:
+    def _given(self, one: PairVerdict) -> list[str]:
         """Name the columns given, those first that the pair goes together with most."""
         strength = {c: min(self.referee.association(c, end) for end in one.pair) for c in one.given}
         ordered = sorted(one.given, key=lambda c: (-round(strength[c], 9), c))

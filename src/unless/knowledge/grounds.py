@@ -15,7 +15,7 @@ from unless.data.domain import Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.knowledge.measures import rounded
 from unless.knowledge.strata import Counter, Strata
-from unless.referee.gates import Side
+from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region
 
 Integers = npt.NDArray[np.int64]
@@ -209,7 +209,7 @@ class Grounds:
     def of(
         self,
         pair: tuple[int, int],
-        side: Side,
+        side: LinkEstimate,
         given: Sequence[int],
         *,
         where: tuple[Region, ...] = (),
@@ -277,7 +277,7 @@ class Grounds:
             for row in counted.codes.tolist()
         )
 
-    def _more_rows(self, side: Side, n_rows: int) -> int | None:
+    def _more_rows(self, side: LinkEstimate, n_rows: int) -> int | None:
         """Say how many more rows would bring the limit of V down to the effect worth seeing, about.
 
         Where the limit is as low already, how many would make a link of what is seen.

@@ -15,13 +15,17 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.independence.multiplicity import adjusted_whatever_depends, largest_shift
-from unless.independence.statistics import NOTHING, Statistic, p_values_of
-from unless.referee.blankets import MOST_NEIGHBOURS, find_blanket
-from unless.referee.determined import apart, find_determined
-from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem, Side
-from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Bools, Floats, Ints, Table, Term
+from unless.independence.statistics import (
+    NOTHING,
+    Statistic,
+    adjusted_whatever_depends,
+    largest_shift,
+    p_values_of,
+)
+from unless.referee.counted import determined_pairs, find_determined
+from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem
+from unless.referee.models import MOST_NEIGHBOURS, Models, find_blanket
+from unless.referee.regressions import Bools, Floats, Ints, LinkEstimate, RegressionTable, Term, mean_of
 from unless.referee.verdicts import ALPHA, SIDE_LINKED, agreed
 
 Change = Literal["gained", "lost", "stronger", "weaker", "other", "not shown"]
@@ -87,7 +91,7 @@ class Difference:
     more_rows: int | None
     given: tuple[str, ...]
     groups: tuple[Labels, Labels] | None = None
-    sides: tuple[Side, Side] | None = None
+    sides: tuple[LinkEstimate, LinkEstimate] | None = None
 
     @property
     def is_shown(self) -> bool:
@@ -102,7 +106,7 @@ class Differences:
     `groups` are the groups compared, `n_rows` the rows of each; `notes` say what was left out.
     """
 
-    found: tuple[Difference, ...]
+    pairs: tuple[Difference, ...]
     groups: Labels
     n_rows: tuple[int, ...]
     notes: tuple[str, ...]
@@ -122,15 +126,13 @@ def find_differences(data: Dataset, group: str, *, fdr: float = 0.05, effect: fl
     effect
         A difference of V that would be worth seeing, for the number of rows that are needed.
     """
-    place = data.domain.index(group)
+    at = data.domain.index(group)
     table, groups, notes = _prepared(data, group)
-    n_rows = tuple(
-        int(data.counts[data.rows[:, place] == data.domain[group].code(one)].sum()) for one in groups
-    )
+    n_rows = tuple(int(data.counts[data.rows[:, at] == data.domain[group].code(one)].sum()) for one in groups)
     if len(groups) < 2 or table.n_variables < 3:
         return Differences((), groups, n_rows, notes)
-    found = _Comparison(table, group, groups, effect).all_pairs(fdr)
-    return Differences(tuple(sorted(found, key=_importance)), groups, n_rows, notes)
+    pairs = _Comparison(table, group, groups, effect).all_pairs(fdr)
+    return Differences(tuple(sorted(pairs, key=_importance)), groups, n_rows, notes)
 
 
 def _importance(one: Difference) -> tuple[bool, float, float, tuple[str, str]]:
@@ -147,13 +149,13 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
     Columns stand in the order of names, levels in that of labels, groups in that of their size and rows:
     which of two tables comes first, and how their levels are ordered, decides nothing, not even the rounding.
     """
-    place, variable = data.domain.index(group), data.domain[group]
-    sizes = np.bincount(data.rows[:, place], weights=data.counts, minlength=len(variable.levels))
+    at, variable = data.domain.index(group), data.domain[group]
+    sizes = np.bincount(data.rows[:, at], weights=data.counts, minlength=len(variable.levels))
     notes = []
     kept = [code for code in range(len(sizes)) if sizes[code] >= LEAST_ROWS]
     small = [variable.levels[code] for code in range(len(sizes)) if 0 < sizes[code] < LEAST_ROWS]
     if small:
-        notes.append(f"Fewer than {LEAST_ROWS} rows, too few to compare: {_listed(small)}.")
+        notes.append(f"Fewer than {LEAST_ROWS} rows, too few to compare: {', '.join(small)}.")
     if len(kept) > MOST_GROUPS:
         notes.append(f"{len(kept):,} groups are too many to compare; {MOST_GROUPS} are possible.")
         kept = []
@@ -161,7 +163,7 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
     nothing = Dataset.from_codes(Domain((variable,)), np.zeros((0, 1)))
     if len(kept) < 2:
         return nothing, groups, tuple(notes)
-    inside = np.isin(data.rows[:, place], kept)
+    inside = np.isin(data.rows[:, at], kept)
     rows, counts = data.rows[inside].astype(np.int64), data.counts[inside]
 
     columns, variables = [], []
@@ -169,22 +171,22 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
     reasons: dict[str, list[str]] = {}
     for name in names:
         codes, labels = _by_label(rows[:, data.domain.index(name)], data.domain[name].levels)
-        reason = _unfit(codes, len(labels), rows[:, place], kept)
+        reason = _unfit(codes, len(labels), rows[:, at], kept)
         if reason:
             reasons.setdefault(reason, []).append(name)
             continue
         columns.append(codes)
         variables.append(Variable(name, labels))
-    notes += [f"{reason}: {_listed(left)}." for reason, left in sorted(reasons.items())]
+    notes += [f"{reason}: {', '.join(left)}." for reason, left in sorted(reasons.items())]
     if not variables:
         return nothing, groups, tuple(notes)
     codes = np.column_stack(columns)
-    parts = [_part(codes, counts, rows[:, place] == code) for code in kept]
+    parts = [_part(codes, counts, rows[:, at] == code) for code in kept]
     order = sorted(range(len(kept)), key=lambda one: parts[one])
     number = np.zeros(len(sizes), dtype=np.int64)
     number[[kept[one] for one in order]] = np.arange(len(kept))
     variables.append(Variable(group, tuple(groups[one] for one in order)))
-    codes = np.column_stack([codes, number[rows[:, place]]])
+    codes = np.column_stack([codes, number[rows[:, at]]])
     by_name = sorted(range(len(variables)), key=lambda one: variables[one].name)
     table = Dataset.from_codes(Domain(tuple(variables[one] for one in by_name)), codes[:, by_name], counts)
     return table, groups, tuple(notes)
@@ -198,9 +200,9 @@ def _by_label(codes: Ints, labels: Labels) -> tuple[Ints, Labels]:
     return number[codes], tuple(label for label, _ in used)
 
 
-def _unfit(codes: Ints, n_levels: int, groups: Ints, kept: Sequence[int]) -> str:
+def _unfit(codes: Ints, n_levels: int, groups: Ints, compared: Sequence[int]) -> str:
     """Say why a column cannot be compared, if it cannot."""
-    seen = [set(np.unique(codes[groups == one]).tolist()) for one in kept]
+    seen = [set(np.unique(codes[groups == one]).tolist()) for one in compared]
     if n_levels > MOST_LEVELS:
         return f"More than {MOST_LEVELS} levels, left out"
     if all(len(one) < 2 for one in seen):
@@ -214,11 +216,6 @@ def _part(codes: Ints, counts: Ints, inside: Bools) -> tuple[int, bytes, bytes]:
     """Return what tells the rows of one group from those of another, whatever it is called."""
     order = np.lexsort(codes[inside].T[::-1])
     return int(counts[inside].sum()), codes[inside][order].tobytes(), counts[inside][order].tobytes()
-
-
-def _listed(names: Sequence[str]) -> str:
-    # All of them: no other place names them.
-    return ", ".join(names)
 
 
 # ---------------------------------------------------------------------- the tests
@@ -235,11 +232,8 @@ class _GroupedPair(PairProblem):
     def _separated(self, end: int, terms: Iterable[Term], room: float) -> frozenset[Term]:
         """Add the products of the group with the columns given, those first that seem to matter."""
         base = set(terms)
-        products: list[Term] = [
-            (min(c, self.group), max(c, self.group))
-            for (c,) in sorted(term for term in base if len(term) == 1)
-            if c != self.group
-        ]
+        singles = sorted(term[0] for term in base if len(term) == 1)
+        products = [_product(c, self.group) for c in singles if c != self.group]
         products = [term for term in products if term not in base]
         n_free = len(self.table.used_levels(end)) - 1
         cost = {term: self.table.n_weights(term) * n_free for term in products}
@@ -255,12 +249,11 @@ class _GroupedPair(PairProblem):
 
     def scores(self) -> list[Statistic]:
         """Test by score, at both ends, that the link is the same in all groups."""
-        found = []
-        for end, other in (self.pair, self.pair[::-1]):
+        tests = []
+        for end, other in self.ends:
             fitted = self.table.fit(end, self.bases[end] | {(other,)})
-            product = (min(other, self.group), max(other, self.group))
-            found += self.table.product_scores(end, fitted, [product])
-        return found
+            tests += self.table.product_scores(end, fitted, [_product(other, self.group)])
+        return tests
 
 
 class _Comparison:
@@ -269,9 +262,9 @@ class _Comparison:
     def __init__(self, data: Dataset, group: str, groups: Labels, effect: float) -> None:
         self.data, self.groups, self.effect = data, groups, effect
         self.group = data.domain.index(group)
-        self.table = Table(data)
+        self.table = RegressionTable(data)
         n = self.table.n_columns
-        together = apart(find_determined(data), n)
+        together = determined_pairs(find_determined(data), n)
         # The group is no column that another one could stand for.
         together[self.group] = together[:, self.group] = False
         self.allowed: Bools = ~together
@@ -302,8 +295,8 @@ class _Comparison:
             rest = [c for c in near if c not in inside]
             while rest and len(inside) < MOST_NEIGHBOURS:
                 # What a column does in one group can cancel what it does in another.
-                terms = {(c,) for c in inside} | {(min(c, group), max(c, group)) for c in inside - {group}}
-                products: list[Term] = [(min(c, group), max(c, group)) for c in rest]
+                terms = {(c,) for c in inside} | {_product(c, group) for c in inside - {group}}
+                products = [_product(c, group) for c in rest]
                 p_values = p_values_of(table.product_scores(target, table.fit(target, terms), products))
                 p, best = min(zip(p_values, rest, strict=True))
                 if p >= ALPHA / len(rest):
@@ -317,21 +310,20 @@ class _Comparison:
         """Test all pairs, correct for their number, and say how those differ that do."""
         models = self.models()
         room = WEIGHTS_PER_ROW * float(self.sizes.min()) * len(self.sizes)
-        problems, found = [], []
+        problems, differences = [], []
         for a, b in combinations(range(self.table.n_columns), 2):
             if self.group in (a, b) or not self.allowed[a, b]:
                 continue
             problem = _GroupedPair(models, a, b, self.group, room)
             problems.append(problem)
-            found.append(self._tested(problem))
-        testable = [place for place, one in enumerate(found) if one.statistic.df]
+            differences.append(self._tested(problem))
+        testable = [number for number, one in enumerate(differences) if one.statistic.df]
         # Pairs that share a column share rows and regressions: what is said of them depends on each other.
-        q_values = adjusted_whatever_depends([found[place].p for place in testable])
-        for place, q in zip(testable, q_values.tolist(), strict=True):
-            found[place] = replace(found[place], q=q)
-            if q <= fdr:
-                found[place] = self._described(problems[place], found[place])
-        return found
+        q_values = adjusted_whatever_depends([differences[number].p for number in testable])
+        for number, q in zip(testable, q_values.tolist(), strict=True):
+            one = replace(differences[number], q=q)
+            differences[number] = self._described(problems[number], one) if q <= fdr else one
+        return differences
 
     def _tested(self, problem: _GroupedPair) -> Difference:
         a, b = problem.pair
@@ -398,7 +390,7 @@ class _Comparison:
             return replace(one, kind="other")
         # Fits begin where the latest ended: in an order of their own, whichever side is called the first.
         order = (0, 1) if cut[0] < cut[1] else (1, 0)
-        tested = [self._side(problem, cut, place) for place in order]
+        tested = [self._estimate(problem, cut, which) for which in order]
         sides = tested[order[0]], tested[order[1]]
         groups = self._labels(cut[0]), self._labels(cut[1])
         return replace(one, kind=self._kind(problem, cut, sides), groups=groups, sides=sides)
@@ -420,43 +412,40 @@ class _Comparison:
         else:
             ranked = problem.ranked(self.group)
             parts = [tuple(ranked[:size]) for size in range(1, len(ranked))]
-        found: list[tuple[float, float, Cut]] = []
+        tested: list[tuple[float, float, Cut]] = []
         for part in parts:
             rest = set(whole) - set(part)
             cut = tuple(sorted(part)), tuple(sorted(rest))
             indicator = self.table.indicator([(self.group, part)])
             df = self._df(problem.pair, self._masks(cut))
             tests = [_at_most(one, df) for one in problem.ratios([(indicator,)], beside=[()])]
-            found.append((agreed(tests), -mean_of(tests).value, cut))
-        p, _, (one, other) = min(found)
+            tested.append((agreed(tests), -mean_of(tests).value, cut))
+        p, _, (one, other) = min(tested)
         if p * (2.0 ** (len(whole) - 1) - 1) >= CUT:
             return None
         return (one, other) if first in one else (other, one)
 
     def _masks(self, cut: Sequence[Sequence[int]]) -> Bools:
-        masks = np.zeros((len(cut), len(self.sizes)), dtype=np.bool_)
-        for place, codes in enumerate(cut):
-            masks[place, list(codes)] = True
-        return masks
+        return np.array([np.isin(np.arange(len(self.sizes)), codes) for codes in cut])
 
-    def _side(self, problem: _GroupedPair, cut: Cut, place: int) -> Side:
+    def _estimate(self, problem: _GroupedPair, cut: Cut, which: int) -> LinkEstimate:
         """Test the link on one side, beside a link of its own on the other."""
-        here, there = (self.table.indicator([(self.group, cut[one])]) for one in (place, 1 - place))
-        codes = list(cut[place])
+        here, there = (self.table.indicator([(self.group, cut[one])]) for one in (which, 1 - which))
+        codes = list(cut[which])
         a, b = (int(self.seen[c][codes].any(axis=0).sum()) for c in problem.pair)
         tests = [_at_most(one, (a - 1) * (b - 1)) for one in problem.ratios([(here,)], beside=[(there,)])]
         # Groups in which one of the two does not vary show nothing, and do not make the link weaker.
-        telling = [code for code in codes if all(self.seen[c][code].sum() > 1 for c in problem.pair)]
-        return Side(mean_of(tests), float(self.sizes[telling].sum()), problem.least_levels)
+        informative = [code for code in codes if all(self.seen[c][code].sum() > 1 for c in problem.pair)]
+        return LinkEstimate(mean_of(tests), float(self.sizes[informative].sum()), problem.least_levels)
 
-    def _kind(self, problem: _GroupedPair, cut: Cut, sides: Sequence[Side]) -> Change:
+    def _kind(self, problem: _GroupedPair, cut: Cut, sides: Sequence[LinkEstimate]) -> Change:
         is_linked = [one.statistic.df > 0 and one.statistic.p < SIDE_LINKED for one in sides]
         kinds: tuple[Change, Change] = ("lost", "gained")
-        for place, kind in enumerate(kinds):
-            here, there = sides[place], sides[1 - place]
+        for which, kind in enumerate(kinds):
+            here, there = sides[which], sides[1 - which]
             is_empty = bool(there.statistic.df) and there.largest_v <= FAR_SHARE * here.v
-            is_open_and_shut = is_linked[place] and not is_linked[1 - place] and is_empty
-            if is_open_and_shut and self._is_empty_alone(problem, cut, 1 - place):
+            is_open_and_shut = is_linked[which] and not is_linked[1 - which] and is_empty
+            if is_open_and_shut and self._is_empty_alone(problem, cut, 1 - which):
                 return kind
         if all(is_linked):
             errors = sqrt(sum(_standard_error(one) ** 2 for one in sides))
@@ -465,14 +454,18 @@ class _Comparison:
                 return "stronger" if gain > 0 else "weaker"
         return "other"
 
-    def _is_empty_alone(self, problem: _GroupedPair, cut: Cut, place: int) -> bool:
+    def _is_empty_alone(self, problem: _GroupedPair, cut: Cut, which: int) -> bool:
         """Tell whether no group of a side shows the link by itself."""
-        if len(cut[place]) < 2:
+        if len(cut[which]) < 2:
             return True
-        other = self.table.indicator([(self.group, cut[1 - place])])
-        alone = [self.table.indicator([(self.group, (code,))]) for code in cut[place]]
+        other = self.table.indicator([(self.group, cut[1 - which])])
+        alone = [self.table.indicator([(self.group, (code,))]) for code in cut[which]]
         p_values = [problem.ratio([(column,)], beside=[(other,)]).p for column in alone]
         return min(p_values) * len(alone) >= FAR_LEVEL
+
+
+def _product(column: int, group: int) -> Term:
+    return (min(column, group), max(column, group))
 
 
 def _at_most(test: Statistic, df: int) -> Statistic:
@@ -498,8 +491,8 @@ def _rank(matrix: Ints) -> int:
     return rank
 
 
-def _standard_error(side: Side) -> float:
+def _standard_error(link: LinkEstimate) -> float:
     """Return about how far V would be off in another sample: its statistic is a noncentral chi-square."""
-    value, df = side.statistic
+    value, df = link.statistic
     spread = sqrt(2 * (df + 2 * max(0.0, value - df)))
-    return spread / (2 * max(1.0, side.n_rows * side.least_levels) * max(side.v, 1e-9))
+    return spread / (2 * max(1.0, link.n_rows * link.least_levels) * max(link.v, 1e-9))

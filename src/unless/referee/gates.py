@@ -7,17 +7,23 @@ the bound on the far side decides whether "only when" may be said.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log, sqrt
+from math import log
 
 import numpy as np
 
-from unless.independence.multiplicity import largest_shift
 from unless.independence.statistics import Statistic
-from unless.referee.interactions import Models, mean_of
-from unless.referee.regressions import Bools, Floats, Table, Term
+from unless.referee.counted import MOST_LEVELS, Clause
+from unless.referee.models import Models
+from unless.referee.regressions import (
+    Bools,
+    Floats,
+    LinkEstimate,
+    Term,
+    estimate_link,
+    least_levels,
+    mean_of,
+)
 
-# A column with more levels is no gate: a list of its levels is no sentence.
-MOST_LEVELS = 8
 # "Only when" is said where the far side, at its upper 95 % limit, has at most this share of V inside.
 FAR_SHARE = 0.5
 # Of a clear effect inside, the far side has at most this share of the information, too, at its upper limit:
@@ -37,48 +43,6 @@ HOPELESS = -10.0
 # Both ends must see that the sides differ: where one alone does, its regression is likely to be wrong.
 ENDS_AGREE = 0.05
 
-# A column and some of its levels.
-Clause = tuple[int, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Side:
-    """A pair inside some rows: the statistic of its link there, and what that says of Cramer's V."""
-
-    statistic: Statistic
-    # Rows drawn alike that tell as much, and how many rows of the table stand for one of them.
-    n_rows: float
-    least_levels: int
-    design_effect: float = 1.0
-    # Of a survey: the statistic divided by the design effect, but not corrected for how uncertain that is.
-    divided: float | None = None
-
-    @property
-    def v(self) -> float:
-        """Cramer's V, without what chance alone gives."""
-        return min(1.0, sqrt(self.beyond_chance / max(1.0, self.n_rows * self.least_levels)))
-
-    @property
-    def beyond_chance(self) -> float:
-        """What the statistic has beyond chance: rows times twice the information, in nats."""
-        return max(0.0, self._value - self.statistic.df)
-
-    @property
-    def _value(self) -> float:
-        return self.statistic.value if self.divided is None else self.divided
-
-    @property
-    def largest_beyond_chance(self) -> float:
-        """The upper 95 % limit of that; a statistic smaller than chance gives counts as that."""
-        return largest_shift(max(self._value, float(self.statistic.df)), self.statistic.df)
-
-    @property
-    def largest_v(self) -> float:
-        """The upper 95 % limit of V."""
-        if not self.statistic.df:
-            return 1.0
-        return min(1.0, sqrt(self.largest_beyond_chance / max(1.0, self.n_rows * self.least_levels)))
-
 
 @dataclass(frozen=True)
 class Account:
@@ -88,8 +52,8 @@ class Account:
     clauses: tuple[Clause, ...]
     score: float
     advantage: float
-    inside: Side
-    outside: Side
+    inside: LinkEstimate
+    outside: LinkEstimate
     # Whether both sides differ, from either end.
     differences: tuple[Statistic, ...]
     far_level_p: float
@@ -122,21 +86,6 @@ class Account:
         return self.outside.largest_beyond_chance <= FAR_INFORMATION * self.inside.beyond_chance
 
 
-def least_levels(table: Table, pair: tuple[int, int]) -> int:
-    """Return the levels of the column of a pair that shows fewer, but one."""
-    return max(1, min(len(table.used_levels(c)) for c in pair) - 1)
-
-
-def side_of(table: Table, pair: tuple[int, int], found: Statistic, n_rows: float) -> Side:
-    """Return what a test says of a pair in rows that count so much."""
-    least = least_levels(table, pair)
-    if table.survey is None:
-        return Side(found, n_rows, least)
-    effect = table.design_effect(*pair)
-    divided = table.survey.divided(found, table.correction(*pair))
-    return Side(found, n_rows / effect, least, effect / table.survey.share, divided)
-
-
 class PairProblem:
     """One pair, the regressions of its two ends without it, and accounts of it."""
 
@@ -151,28 +100,49 @@ class PairProblem:
             end: models.base(end, other, self.gates, with_products) | together
             for end, other in ((a, b), (b, a))
         }
+        self.ends = (self.pair, self.pair[::-1])
         self.least_levels = least_levels(self.table, self.pair)
 
     def ratios(
         self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()
     ) -> list[Statistic]:
         """Test terms, each with the other end put in, at both ends; `beside` are terms already there."""
-        found = []
-        for end, other in (self.pair, self.pair[::-1]):
-            base = self.bases[end] | {_term(part, other) for part in beside}
-            tested = {_term(part, other) for part in terms}
-            found.append(self.table.likelihood_ratio(end, base, tested, other))
-        return found
+        return [
+            self.table.likelihood_ratio(
+                end,
+                self.bases[end] | {_term(part, other) for part in beside},
+                {_term(part, other) for part in terms},
+                other,
+            )
+            for end, other in self.ends
+        ]
 
     def trends(self) -> list[Statistic]:
         """Test at both ends that neither column rises with the other; nothing where they have no order."""
         if not self.table.has_trend(*self.pair):
             return []
-        found = []
-        for end, other in (self.pair, self.pair[::-1]):
-            fitted = self.table.fit(end, self.bases[end])
-            found += [trend for _, trend in self.table.scores_and_trends(end, fitted, [other])]
-        return found
+        return [
+            self.table.scores_and_trends(end, self.table.fit(end, self.bases[end]), [other])[0][1]
+            for end, other in self.ends
+        ]
+
+    def product_scores(
+        self, beside: Sequence[tuple[int, ...]], columns: Sequence[int], part: int, more: Iterable[int] = ()
+    ) -> list[float]:
+        """Return p, for each of some columns, of what it does to the link inside a part of the rows.
+
+        Mean of the scores of both ends; `beside` are terms of the link, `more` columns that the regressions
+        have as well.
+        """
+        total, df = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.int64)
+        for end, other in self.ends:
+            terms = {_term(one, other) for one in beside} | {(c,) for c in more if c != end}
+            fitted = self.table.fit(end, self.bases[end] | terms)
+            products = [_term((part, c), other) for c in columns]
+            for position, test in enumerate(self.table.product_scores(end, fitted, products)):
+                total[position] += test.value / 2
+                df[position] = max(df[position], test.df)
+        return [Statistic(float(value), int(n)).p for value, n in zip(total, df, strict=True)]
 
     def ratio(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> Statistic:
         """Return the mean of what both ends say."""
@@ -203,9 +173,9 @@ class PairProblem:
         """The rows that have what the regressions of both ends need."""
         return self.table.n_complete([*self.pair, *self.given])
 
-    def side(self, found: Statistic, n_rows: float) -> Side:
+    def estimate(self, statistic: Statistic, n_rows: float) -> LinkEstimate:
         """Return what a test says of the pair in some rows."""
-        return side_of(self.table, self.pair, found, n_rows)
+        return estimate_link(self.table, self.pair, statistic, n_rows)
 
     def levels(self, gate: int) -> list[int]:
         """Return the levels of a gate that occur."""
@@ -213,7 +183,7 @@ class PairProblem:
 
     def _one_end(self, indicator: int) -> Statistic:
         """Test the link inside an indicator at the end with fewer levels, which costs less."""
-        end, other = min((self.pair, self.pair[::-1]), key=lambda one: (len(self.levels(one[0])), one))
+        end, other = min(self.ends, key=lambda one: (len(self.levels(one[0])), one))
         return self.table.likelihood_ratio(end, self.bases[end], {_term((indicator,), other)}, other)
 
     def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
@@ -224,13 +194,13 @@ class PairProblem:
         strengths = []
         for level in self.levels(gate):
             column = self.table.indicator([*within, (gate, (level,))])
-            found = self._one_end(column)
-            strengths.append((-(found.value - found.df) / max(1.0, self.n_rows(column)), level))
+            test = self._one_end(column)
+            strengths.append((-(test.value - test.df) / max(1.0, self.n_rows(column)), level))
         return [level for _, level in sorted(strengths)]
 
-    def penalised(self, found: Statistic, choices: float = 0.0) -> float:
+    def penalised(self, statistic: Statistic, choices: float = 0.0) -> float:
         """Score an account: its likelihood ratio, less what its weights and its choice cost."""
-        return found.value - found.df * log(max(2, self.table.n_rows)) - choices
+        return statistic.value - statistic.df * log(max(2, self.table.n_rows)) - choices
 
     def best_without_gate(self, gate: int) -> float:
         """Return the best score of no link, a plain link and a link that is free at each level."""
@@ -239,16 +209,16 @@ class PairProblem:
     def account(self, clauses: Sequence[Clause], against: float, choices: float) -> Account:
         """Weigh a gate."""
         inside, outside = self._sides(clauses)
-        found = self.ratio([(inside,)])
+        near = self.ratio([(inside,)])
         far = self.ratio([(outside,)], beside=[(inside,)])
-        score = self.penalised(found, choices)
+        score = self.penalised(near, choices)
         return Account(
             self.pair,
             tuple(sorted(clauses)),
             score,
             score - against,
-            self.side(found, self.n_rows(inside)),
-            self.side(far, self.n_all_rows(inside) - self.n_rows(inside)),
+            self.estimate(near, self.n_rows(inside)),
+            self.estimate(far, self.n_all_rows(inside) - self.n_rows(inside)),
             tuple(self.ratios([(inside,)], beside=[()])),
             self._least_far_p(clauses, inside),
         )
@@ -267,8 +237,8 @@ class PairProblem:
     def _least_far_p(self, clauses: Sequence[Clause], inside: int) -> float:
         """Return the least p of the link at any one level of the far side, times their number."""
         least, n_tried = 1.0, 0
-        for place, (gate, levels) in enumerate(clauses):
-            others = [clause for k, clause in enumerate(clauses) if k != place]
+        for number, (gate, levels) in enumerate(clauses):
+            others = [clause for k, clause in enumerate(clauses) if k != number]
             for level in self.levels(gate):
                 if level in levels:
                     continue
@@ -286,16 +256,8 @@ class PairProblem:
         columns = [c for c in self.given if len(self.levels(c)) <= MOST_LEVELS and c not in self.gates]
         if not columns:
             return 1.0
-        total, df = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.int64)
-        for end, other in (self.pair, self.pair[::-1]):
-            terms = {_term((inside,), other), _term((outside,), other)} | {(c,) for c in columns if c != end}
-            fitted = self.table.fit(end, self.bases[end] | terms)
-            products = [_term((outside, c), other) for c in columns]
-            for place, found in enumerate(self.table.product_scores(end, fitted, products)):
-                total[place] += found.value / 2
-                df[place] = max(df[place], found.df)
-        least = min(Statistic(float(value), int(n)).p for value, n in zip(total, df, strict=True))
-        return min(1.0, least * len(columns))
+        p_values = self.product_scores([(inside,), (outside,)], columns, outside, more=columns)
+        return min(1.0, min(p_values) * len(columns))
 
     @property
     def given(self) -> tuple[int, ...]:
@@ -330,7 +292,7 @@ class PairProblem:
         `choices` is what the choice of the columns costs.
         """
         clauses: dict[int, tuple[int, ...]] = dict([first])
-        order, best = [second, first[0]], None
+        order = [second, first[0]]
         for turn in range(4):
             gate = order[turn % 2]
             others = [(column, levels) for column, levels in clauses.items() if column != gate]
@@ -339,8 +301,8 @@ class PairProblem:
                 return None
             if clauses.get(gate) == found[1] and turn > 1:
                 break
-            clauses[gate], best = found[1], found[0]
-        if best is None or any(len(levels) == len(self.levels(c)) for c, levels in clauses.items()):
+            clauses[gate] = found[1]
+        if any(len(levels) == len(self.levels(c)) for c, levels in clauses.items()):
             return None
         columns = (first[0], second)
         price = choices + sum(2 * log(2.0 ** len(self.levels(column)) - 2) for column in columns)
@@ -349,22 +311,18 @@ class PairProblem:
     def _best_levels(
         self, gate: int, others: Sequence[Clause], ranked: Sequence[int]
     ) -> tuple[float, tuple[int, ...]] | None:
-        """Return the likelihood ratio of the best set of the first levels, and the set."""
-        found = []
+        """Return the score of the best set of the first levels, and the set."""
+        scored = []
         for cut in range(1, len(ranked)):
             levels = tuple(sorted(ranked[:cut]))
             if self._is_large_enough([*others, (gate, levels)]):
                 column = self.table.indicator([*others, (gate, levels)])
-                found.append((self.penalised(self.ratio([(column,)])), levels))
-        return max(found, default=None)
+                scored.append((self.penalised(self.ratio([(column,)])), levels))
+        return max(scored, default=None)
 
     def _best_without_box(self, first: int, second: int) -> float:
         """Return the best score of accounts that need no two clauses together."""
-        freely = [
-            self.ratio([(), (first,)]),
-            self.ratio([(), (second,)]),
-            self.ratio([(), (first,), (second,)]),
-        ]
+        freely = [self.free(first), self.free(second), self.ratio([(), (first,), (second,)])]
         single = [self.best_gate(gate) for gate in (first, second)]
         return max(
             0.0,
@@ -376,18 +334,9 @@ class PairProblem:
     def second_clauses(self, first: Clause, columns: Sequence[int]) -> list[int]:
         """Return the columns at whose levels the link inside a first clause seems to differ, best first."""
         inside = self.table.indicator([first])
-        total: dict[int, float] = dict.fromkeys(columns, 0.0)
-        df: dict[int, int] = dict.fromkeys(columns, 0)
-        for end, other in (self.pair, self.pair[::-1]):
-            fitted = self.table.fit(end, self.bases[end] | {_term((inside,), other)})
-            products = [_term((inside, column), other) for column in columns]
-            for column, found in zip(columns, self.table.product_scores(end, fitted, products), strict=True):
-                total[column] += found.value / 2
-                df[column] = max(df[column], found.df)
-        p_values = {column: Statistic(total[column], df[column]).p * len(columns) for column in columns}
-        return [c for c in sorted(columns, key=lambda c: (p_values[c], c)) if p_values[c] < SECOND][
-            :MOST_SECONDS
-        ]
+        p_values = [p * len(columns) for p in self.product_scores([(inside,)], columns, inside)]
+        ranked = sorted(zip(p_values, columns, strict=True))
+        return [column for p, column in ranked if p < SECOND][:MOST_SECONDS]
 
 
 def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
@@ -402,13 +351,10 @@ def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
     for one in found:
         if any(set(one.pair) <= known.columns for known in said):
             continue
-        account = one
-        if is_stale:
-            again = _again(models, one)
-            if again is None or not again.is_sure:
-                continue
-            account = replace(again, margin=one.margin)
-        said.append(account)
+        account = _again(models, one) if is_stale else one
+        if account is None or not account.is_sure:
+            continue
+        said.append(replace(account, margin=one.margin))
         if len(account.clauses) > 1:
             # What four columns do together must not be read as something else of three of them.
             models.products.add(tuple(sorted(account.columns)))

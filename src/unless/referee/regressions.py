@@ -1,7 +1,13 @@
-"""Logistic regressions of one column on terms: columns, and products of two or three of them."""
+"""Logistic regressions of one column on terms: columns, and products of two or three of them.
+
+Everything the referee says rests on these: likelihood ratios and score tests of terms, beside others that are
+held fixed, and what they say of the strength of a pair (`LinkEstimate`).
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +16,8 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import Correction, DesignEffects
-from unless.independence.statistics import NOTHING, Statistic, p_values_of
+from unless.independence.logistic import inverse
+from unless.independence.statistics import NOTHING, Statistic, largest_shift, p_values_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,7 +35,7 @@ GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 _KEPT = 64
 
 
-class Fit(NamedTuple):
+class TermFit(NamedTuple):
     """A fitted regression: weights are column x level of the target but the reference."""
 
     terms: tuple[Term, ...]
@@ -46,7 +53,7 @@ class Fit(NamedTuple):
         return max(0, len(self.shown) - 1)
 
 
-class Table:
+class RegressionTable:
     """A table as regressions read it: its columns, and indicators of levels made from them.
 
     A column that was cut from numbers is held fixed by its finer groups where the table has them; what is
@@ -83,25 +90,21 @@ class Table:
             lacks = self._codes[column] == code
             self._missing[column] = lacks | self._missing.get(column, lacks)
         self._weights: dict[frozenset[int], Floats] = {frozenset(): self.counts}
-        weighted = [
+        self.totals: list[Floats] = [
             np.bincount(
                 self._codes[c], weights=self.weights(self.incomplete([c])), minlength=self.n_levels[c]
-            )
+            ).astype(np.float64)
             for c in range(self.n_columns)
         ]
-        self.totals = weighted
         # The most frequent level of a column has no weight of its own.
-        self.references: list[int] = [int(np.argmax(counts)) for counts in weighted]
-        self.used: list[list[int]] = [np.flatnonzero(counts).tolist() for counts in weighted]
+        self.references: list[int] = [int(np.argmax(counts)) for counts in self.totals]
+        self.used: list[list[int]] = [np.flatnonzero(counts).tolist() for counts in self.totals]
         self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._complements: dict[int, int] = {}
         self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
         # Numbers for the levels of ordered columns, and of those that show two.
-        self.level_scores = [
-            _level_scores(variable, np.asarray(totals, dtype=np.float64))
-            for variable, totals in zip(data.domain, weighted, strict=True)
-        ]
-        self._is_ordered = [bool(one.ordered or one.cuts) for one in data.domain]
+        self.level_scores = [_level_scores(*one) for one in zip(data.domain, self.totals, strict=True)]
+        self._is_ordered = [_is_ordered(variable) for variable in data.domain]
         # Of cut columns, the groups that regressions hold, and the place of each row in their order.
         self._finer: dict[int, int] = {}
         self.finest: dict[int, Ints] = {}
@@ -112,10 +115,9 @@ class Table:
             if len(np.unique(groups)) > len(np.unique(self._codes[column])):
                 self._finer[column] = self._added(groups.astype(np.int32), None)
                 self._owners[self._finer[column]] = column
-        self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], Fit] = {}
-        self._latest: dict[int, Fit] = {}
+        self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], TermFit] = {}
+        self._latest: dict[int, TermFit] = {}
         self._combined: dict[Term, list[int]] = {}
-        self.n_fits = 0
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -126,8 +128,7 @@ class Table:
         """Return the columns of the table with missing values that some columns are made from."""
         if not self._missing:
             return frozenset()
-        made_from = {self._owners.get(s, s) for c in columns for s in self._sources[c]}
-        return frozenset(made_from & self._missing.keys())
+        return frozenset(self.columns_of(columns) & self._missing.keys())
 
     def columns_of(self, columns: Iterable[int]) -> set[int]:
         """Return the columns of the table that some columns, indicators among them, are made from."""
@@ -175,7 +176,7 @@ class Table:
 
     def numbered(self, variables: tuple[int, ...]) -> tuple[Ints, Ints]:
         """Give the distinct values of columns numbers: that of each row, and an example of each."""
-        from unless.kernels.terms import number_rows
+        from unless.kernels.regression import number_rows
 
         if variables not in self._numbered:
             sizes = np.array(self.n_levels, dtype=np.int64)
@@ -189,14 +190,14 @@ class Table:
         """Return the columns of the table that terms are made of."""
         return tuple(sorted({s for term in terms for c in term for s in self._sources[c]}))
 
-    def design(self, terms: Sequence[Term]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    def layout(self, terms: Sequence[Term]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """Return which pattern each row has, and begins, active, owners and levels of the patterns."""
-        from unless.kernels.terms import lay_out_terms
+        from unless.kernels.regression import lay_out_terms
 
         which, example = self.numbered(self.sources(terms))
         listed = np.full((len(terms), 3), -1, dtype=np.int64)
-        for place, term in enumerate(terms):
-            listed[place, : len(term)] = term
+        for number, term in enumerate(terms):
+            listed[number, : len(term)] = term
         sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
         return which, *lay_out_terms(self.codes, example, listed, sizes, references)
 
@@ -204,15 +205,11 @@ class Table:
         self, which: Ints, target: int, n_patterns: int, needed: frozenset[int] = frozenset()
     ) -> Floats:
         """Count the levels of a target by pattern, in the rows that have what is needed."""
-        from unless.kernels.terms import count_target
+        from unless.kernels.regression import count_target
 
         counts = np.zeros((n_patterns, self.n_levels[target]))
         count_target(which, self.codes[target], self.weights(needed), counts)
         return counts
-
-    def held(self, terms: Iterable[Term]) -> set[Term]:
-        """Return the terms with finer groups in place of cut columns."""
-        return {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in terms}
 
     def fit(
         self,
@@ -220,30 +217,31 @@ class Table:
         terms: Iterable[Term],
         tested: Iterable[Term] = (),
         needed: frozenset[int] = frozenset(),
-    ) -> Fit:
+    ) -> TermFit:
         """Regress a target on terms that are held fixed, and on others that are tested.
 
         In the rows that have a value in all of these, and in what else is needed. What was fitted before is
         known.
         """
-        wanted = tuple(sorted(self.held(terms) | set(tested)))
+        # Cut columns that are held fixed are held by their finer groups.
+        fixed = {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in terms}
+        wanted = tuple(sorted(fixed | set(tested)))
         needed |= self.incomplete([target, *(c for term in wanted for c in term)])
         key = target, wanted, needed
         if key not in self.fits:
             self.fits[key] = self._latest[target] = self._fit(target, wanted, needed)
         return self.fits[key]
 
-    def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> Fit:
-        from unless.kernels.logistic import fit_only
+    def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> TermFit:
+        from unless.kernels.regression import fit_only
 
-        self.n_fits += 1
-        which, begins, active, owners, levels = self.design(terms)
+        which, begins, active, owners, levels = self.layout(terms)
         counts = self.counted(which, target, len(begins) - 1, needed)
         before = self._start(target, terms)
         shown, weights, likelihood = fit_only(
             begins, active, counts, owners, levels, self.references[target], before, *_RULES
         )
-        return Fit(terms, shown, weights, owners, levels, likelihood, needed)
+        return TermFit(terms, shown, weights, owners, levels, likelihood, needed)
 
     def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Ints, Ints, Ints]:
         """Take the weights of the latest regression of this target, as far as it has the same terms."""
@@ -251,9 +249,9 @@ class Table:
         if latest is None:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
-        place = {term: number for number, term in enumerate(terms)}
+        number_of = {term: number for number, term in enumerate(terms)}
         owners = np.array(
-            [-1 if owner < 0 else place.get(latest.terms[owner], -2) for owner in latest.owners.tolist()],
+            [-1 if owner < 0 else number_of.get(latest.terms[owner], -2) for owner in latest.owners.tolist()],
             dtype=np.int64,
         )
         kept = owners > -2
@@ -269,23 +267,19 @@ class Table:
             self._corrections[pair] = self.survey.of(self.codes[pair[0]], self.codes[pair[1]], kept)
         return self._corrections[pair]
 
-    def design_effect(self, a: int, b: int) -> float:
-        """Return what statistics of two columns are to be divided by; 1 where rows were drawn alike."""
-        return self.correction(a, b).factor
-
-    def _corrected(self, found: Statistic, target: int, terms: Iterable[Term]) -> Statistic:
+    def _corrected(self, statistic: Statistic, target: int, terms: Iterable[Term]) -> Statistic:
         """Correct a statistic for the largest design effect of a target and a column of some terms."""
         if self.survey is None:
-            return found
-        columns = {self._owners.get(s, s) for term in terms for c in term for s in self._sources[c]}
+            return statistic
+        columns = self.columns_of(c for term in terms for c in term)
         if not columns:
-            return found
-        worst = max(sorted(columns), key=lambda c: self.design_effect(target, c))
-        return self.corrected(found, target, worst)
+            return statistic
+        worst = max(sorted(columns), key=lambda c: self.correction(target, c).factor)
+        return self.corrected(statistic, target, worst)
 
-    def corrected(self, found: Statistic, a: int, b: int) -> Statistic:
+    def corrected(self, statistic: Statistic, a: int, b: int) -> Statistic:
         """Correct a statistic of two columns for their design effect."""
-        return found if self.survey is None else self.survey.corrected(found, self.correction(a, b))
+        return statistic if self.survey is None else self.survey.corrected(statistic, self.correction(a, b))
 
     def likelihood_ratio(
         self, target: int, terms: Iterable[Term], more: Iterable[Term], other: int | None = None
@@ -299,65 +293,58 @@ class Table:
         small = self.fit(target, base, needed=needed)
         large = self.fit(target, base, tested - base, needed)
         df = (len(large.owners) - len(small.owners)) * large.n_free
-        found = Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
-        return self._corrected(found, target, tested if other is None else [(other,)])
+        statistic = Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
+        return self._corrected(statistic, target, tested if other is None else [(other,)])
 
-    def scores(self, target: int, fitted: Fit, columns: Sequence[int]) -> list[Statistic]:
+    def scores(self, target: int, fitted: TermFit, columns: Sequence[int]) -> list[Statistic]:
         """Test, for each of some columns, that a regression needs no term of it."""
-        groups = [
-            (column, [level for level in self.used_levels(column) if level != self.references[column]])
-            for column in columns
+        return [test.statistic for test in self._score_tests(target, fitted, self._indicators_of(columns))]
+
+    def _indicators_of(self, columns: Sequence[int]) -> "list[_Indicators]":
+        return [
+            ((c,), self.codes[c], [level for level in self.used_levels(c) if level != self.references[c]])
+            for c in columns
         ]
-        return self._scores(target, fitted, [((c,), self.codes[c], levels) for c, levels in groups])
 
     def scores_and_trends(
-        self, target: int, fitted: Fit, columns: Sequence[int]
+        self, target: int, fitted: TermFit, columns: Sequence[int]
     ) -> list[tuple[Statistic, Statistic]]:
         """Test the same, and where both columns are ordered that neither rises with the other.
 
         A trend has one degree of freedom: the product of the numbers of both levels is added, as in the
         linear-by-linear model (Agresti 2013, 6.3).
         """
-        groups = [
-            (column, [level for level in self.used_levels(column) if level != self.references[column]])
-            for column in columns
-        ]
-        parts = self._score_parts(target, fitted, [((c,), self.codes[c], levels) for c, levels in groups])
+        groups = self._indicators_of(columns)
         return [
-            (part.statistic, self._trend(target, fitted, column, levels, part))
-            for (column, levels), part in zip(groups, parts, strict=True)
+            (test.statistic, self._trend(target, fitted, column, levels, test))
+            for (((column,), _, levels), test) in zip(
+                groups, self._score_tests(target, fitted, groups), strict=True
+            )
         ]
 
     def _trend(
-        self, target: int, fitted: Fit, column: int, levels: list[int], part: "_ScorePart"
+        self, target: int, fitted: TermFit, column: int, levels: list[int], test: "_ScoreTest"
     ) -> Statistic:
         first, second = self.level_scores[target], self.level_scores[column]
-        if first is None or second is None or not self.has_trend(target, column) or not len(part.slope):
+        if first is None or second is None or not self.has_trend(target, column) or not len(test.slope):
             return NOTHING
         rises = first[fitted.shown[1:]] - first[fitted.shown[0]]
         weights = np.outer(rises, second[levels] - second[self.references[column]]).ravel()
         # Only the lower triangle of the variance is known.
-        lower = np.tril(part.variance, -1)
-        spread = float(
-            (np.outer(weights, weights) * (lower + lower.T + np.diag(np.diag(part.variance)))).sum()
-        )
-        scale = float((weights**2 * np.diag(part.variance)).sum())
-        if not spread > EXPLAINED * max(scale, 1.0):
+        lower, diagonal = np.tril(test.variance, -1), np.diag(test.variance)
+        spread = float((np.outer(weights, weights) * (lower + lower.T + np.diag(diagonal))).sum())
+        if not spread > EXPLAINED * max(float((weights**2 * diagonal).sum()), 1.0):
             return NOTHING
-        found = Statistic(float((weights * part.slope).sum()) ** 2 / spread, 1)
-        return self._corrected_trend(found, target, column)
-
-    def _corrected_trend(self, found: Statistic, a: int, b: int) -> Statistic:
-        first, second = self.level_scores[a], self.level_scores[b]
-        if self.survey is None or first is None or second is None:
-            return found
-        pair = (min(a, b), max(a, b))
+        statistic = Statistic(float((weights * test.slope).sum()) ** 2 / spread, 1)
+        if self.survey is None:
+            return statistic
+        pair = (min(target, column), max(target, column))
         if pair not in self._trend_corrections:
-            kept = self.weights(self.incomplete(pair)) > 0
+            complete = self.weights(self.incomplete(pair)) > 0
             self._trend_corrections[pair] = self.survey.of_trend(
-                first[self.codes[a]], second[self.codes[b]], kept
+                first[self.codes[target]], second[self.codes[column]], complete
             )
-        return self.survey.corrected(found, self._trend_corrections[pair])
+        return self.survey.corrected(statistic, self._trend_corrections[pair])
 
     def has_trend(self, a: int, b: int) -> bool:
         """Tell whether two columns may rise together: ordered, or of two levels, but not both of two."""
@@ -366,23 +353,19 @@ class Table:
         known = self.level_scores[a] is not None and self.level_scores[b] is not None
         return known and max(len(self.used[a]), len(self.used[b])) > 2
 
-    def product_scores(self, target: int, fitted: Fit, products: Sequence[Term]) -> list[Statistic]:
+    def product_scores(self, target: int, fitted: TermFit, products: Sequence[Term]) -> list[Statistic]:
         """Test, for each of some products, that a regression that has their columns needs no term of it."""
-        return self._scores(target, fitted, [(product, *self._joined(product)) for product in products])
+        groups = [(product, *self._joined(product)) for product in products]
+        return [test.statistic for test in self._score_tests(target, fitted, groups)]
 
-    def _joined(self, product: Term) -> tuple[npt.NDArray[np.int32], list[int]]:
+    def _joined(self, product: Term) -> tuple[Codes, list[int]]:
         """Return a code for each row's combination of levels, and the codes without a reference level."""
-        if product not in self._combined:
-            joint = np.zeros(self._codes.shape[1], dtype=np.int32)
-            is_on = np.ones(len(joint), dtype=np.bool_)
-            for c in product:
-                joint = joint * self.n_levels[c] + self._codes[c]
-                is_on &= self._codes[c] != self.references[c]
-            self._combined[product] = np.flatnonzero(np.bincount(joint[is_on])).tolist()
-            return joint, self._combined[product]
         joint = np.zeros(self._codes.shape[1], dtype=np.int32)
         for c in product:
             joint = joint * self.n_levels[c] + self._codes[c]
+        if product not in self._combined:
+            is_on = np.logical_and.reduce([self._codes[c] != self.references[c] for c in product])
+            self._combined[product] = np.flatnonzero(np.bincount(joint[is_on])).tolist()
         return joint, self._combined[product]
 
     def n_weights(self, term: Term) -> int:
@@ -393,93 +376,111 @@ class Table:
         """Return the levels that a column shows."""
         return self.used[column] if column < self.n_columns else [0, 1]
 
-    def _scores(self, target: int, fitted: Fit, groups: "Sequence[_Group]") -> list[Statistic]:
-        return [part.statistic for part in self._score_parts(target, fitted, groups)]
-
-    def _score_parts(self, target: int, fitted: Fit, groups: "Sequence[_Group]") -> "list[_ScorePart]":
+    def _score_tests(
+        self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
+    ) -> "list[_ScoreTest]":
         """Test groups of indicators, each in the rows that have a value in its columns as well."""
-        nothing = _ScorePart(NOTHING, np.zeros(0), np.zeros((0, 0)))
-        parts = [nothing] * len(groups)
+        tests = [_ScoreTest(NOTHING, np.zeros(0), np.zeros((0, 0)))] * len(groups)
         alike: dict[frozenset[int], list[int]] = {}
-        for place, (term, _, levels) in enumerate(groups):
+        for position, (term, _, levels) in enumerate(groups):
             if levels:
-                alike.setdefault(self.incomplete(term) | fitted.needed, []).append(place)
-        for needed, places in alike.items():
+                alike.setdefault(self.incomplete(term) | fitted.needed, []).append(position)
+        for needed, positions in alike.items():
             own = fitted if needed == fitted.needed else self.fit(target, (), fitted.terms, needed)
             if own.n_free:
-                found = self._parts_of_rows(target, own, [groups[place] for place in places])
-                for place, part in zip(places, found, strict=True):
-                    parts[place] = part
-        return parts
+                of_rows = self._score_tests_of_rows(target, own, [groups[one] for one in positions])
+                for position, test in zip(positions, of_rows, strict=True):
+                    tests[position] = test
+        return tests
 
-    def _parts_of_rows(self, target: int, fitted: Fit, groups: "Sequence[_Group]") -> "list[_ScorePart]":
-        from unless.kernels.logistic import expect
-        from unless.kernels.scores import score_variables
-        from unless.kernels.terms import count_target
+    def expected(self, fitted: TermFit) -> tuple[Ints, Ints, Ints, Floats]:
+        """Return which pattern each row has, begins and active of the patterns, and what a fit expects.
+
+        That is the probability of each level of the target but the reference, pattern by pattern.
+        """
+        from unless.kernels.regression import expected_probabilities
+
+        which, begins, active, *_ = self.layout(fitted.terms)
+        probabilities = np.empty((len(begins) - 1, fitted.n_free))
+        expected_probabilities(begins, active, fitted.weights, probabilities)
+        return which, begins, active, probabilities
+
+    def _score_tests_of_rows(
+        self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
+    ) -> "list[_ScoreTest]":
+        from unless.kernels.regression import count_target, score_variables
 
         counts = self.weights(fitted.needed)
-        which, begins, active, *_ = self.design(fitted.terms)
-        n_patterns = len(begins) - 1
-        chances = np.empty((n_patterns, fitted.n_free))
-        expect(begins, active, fitted.weights, chances)
+        which, begins, active, probabilities = self.expected(fitted)
         seen, shown = [], []
         for _, codes, levels in groups:
-            place = np.full(int(codes.max()) + 1, len(levels), dtype=np.int64)
-            place[levels] = np.arange(len(levels))
-            placed = place[codes]
-            by_pattern = np.zeros((len(levels) + 1, n_patterns))
-            count_target(placed, which, counts, by_pattern)
+            number_of = np.full(int(codes.max()) + 1, len(levels), dtype=np.int64)
+            number_of[levels] = np.arange(len(levels))
+            numbers = number_of[codes]
+            by_pattern = np.zeros((len(levels) + 1, len(probabilities)))
+            count_target(numbers, which, counts, by_pattern)
             seen.append(by_pattern[:-1])
             by_target = np.zeros((len(levels) + 1, self.n_levels[target]))
-            count_target(placed, self.codes[target], counts, by_target)
+            count_target(numbers, self.codes[target], counts, by_target)
             shown.append(by_target[:-1, fitted.shown[1:]])
         widths = np.array([len(levels) for _, _, levels in groups], dtype=np.int64)
         ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
         slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
-        found = np.empty((len(groups), 2))
+        results = np.empty((len(groups), 2))
         score_variables(
-            begins, active, chances, self._covariance(target, fitted, which, begins, active),
+            begins, active, probabilities, self._covariance(target, fitted, which, begins, active),
             np.ascontiguousarray(np.concatenate(seen)), np.ascontiguousarray(np.concatenate(shown)),
-            ends, EXPLAINED, slopes, variances, found,
+            ends, EXPLAINED, slopes, variances, results,
         )  # fmt: skip
-        parts, at, begin = [], 0, 0
-        for (term, _, _), (value, df), size in zip(groups, found.tolist(), sizes.tolist(), strict=True):
+        tests, at, begin = [], 0, 0
+        for (term, _, _), (value, df), size in zip(groups, results.tolist(), sizes.tolist(), strict=True):
             slope = slopes[begin : begin + size]
             variance = variances[at : at + size**2].reshape(size, size)
-            test = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
-            parts.append(_ScorePart(self._corrected(test, target, [term]), slope, variance))
+            statistic = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
+            tests.append(_ScoreTest(self._corrected(statistic, target, [term]), slope, variance))
             at, begin = at + size**2, begin + size
-        return parts
+        return tests
 
-    def _covariance(self, target: int, fitted: Fit, which: Ints, begins: Ints, active: Ints) -> Floats:
+    def _covariance(self, target: int, fitted: TermFit, which: Ints, begins: Ints, active: Ints) -> Floats:
         """Return the covariance of the weights; only scores ask for it."""
-        from unless.independence.logistic import inverse
-        from unless.kernels.logistic import covariance_of
+        from unless.kernels.regression import covariance_of
 
         counts = self.counted(which, target, len(begins) - 1, fitted.needed)
         matrix, is_inverse = covariance_of(begins, active, counts, fitted.shown, fitted.weights, _RULES[0])
         return np.ascontiguousarray(matrix if is_inverse else inverse(matrix))
 
 
-def chances_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
+# A term, a code for each row, and the codes that have an indicator.
+_Indicators = tuple[Term, Codes, list[int]]
+
+
+class _ScoreTest(NamedTuple):
+    """A score test of one term, with the slopes of its indicators and their variance."""
+
+    statistic: Statistic
+    slope: Floats
+    variance: Floats
+
+
+def p_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
     """Return p for tests with and without an order of the levels: twice the smaller where there are both."""
-    whole, trends = (p_values_of([one[place] for one in tests]) for place in (0, 1))
+    whole, trends = (p_values_of([one[which] for one in tests]) for which in (0, 1))
     return [
         min(1.0, 2 * min(p, p_trend)) if trend.df else p
         for p, p_trend, (_, trend) in zip(whole, trends, tests, strict=True)
     ]
 
 
-# A term, a code for each row, and the codes that have an indicator.
-_Group = tuple[Term, Codes, list[int]]
+def mean_of(statistics: Iterable[Statistic]) -> Statistic:
+    """Join what both ends say of the same question: nearly the same statistic from the same rows."""
+    listed = [one for one in statistics if one.df]
+    if not listed:
+        return NOTHING
+    return Statistic(sum(one.value for one in listed) / len(listed), max(one.df for one in listed))
 
 
-class _ScorePart(NamedTuple):
-    """A score test of one column, with the slopes of its levels and their variance."""
-
-    statistic: Statistic
-    slope: Floats
-    variance: Floats
+def _is_ordered(variable: Variable) -> bool:
+    return bool(variable.ordered or variable.cuts)
 
 
 def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
@@ -487,8 +488,7 @@ def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
 
     A level that stands for no value of the order, such as that of missing values, gets the mean of the rows.
     """
-    is_ordered = bool(variable.ordered or variable.cuts)
-    if not is_ordered and int((totals > 0).sum()) != 2:
+    if not _is_ordered(variable) and int((totals > 0).sum()) != 2:
         return None
     scores = np.arange(len(totals), dtype=np.float64)
     n_known = len(variable.cuts) + 1 if variable.cuts else len(totals)
@@ -520,9 +520,67 @@ def _held_groups(finest: Ints, levels: Codes, counts: Floats) -> Ints:
 
 def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
     """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
-    from unless.kernels.linear import spectrum
+    from unless.kernels.algebra import spectrum
 
     turned, sizes = np.array(slope), np.empty(len(slope))
     spectrum(np.array(variance), turned, sizes)
     kept = sizes > least
     return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
+
+
+@dataclass(frozen=True)
+class LinkEstimate:
+    """A pair inside some rows: the statistic of its link there, and what that says of Cramer's V."""
+
+    statistic: Statistic
+    # Rows drawn alike that tell as much, and how many rows of the table stand for one of them.
+    n_rows: float
+    least_levels: int
+    design_effect: float = 1.0
+    # Of a survey: the statistic divided by the design effect, but not corrected for how uncertain that is.
+    divided: float | None = None
+
+    @property
+    def v(self) -> float:
+        """Cramer's V, without what chance alone gives."""
+        return self._v_of(self.beyond_chance)
+
+    @property
+    def largest_v(self) -> float:
+        """The upper 95 % limit of V."""
+        return self._v_of(self.largest_beyond_chance) if self.statistic.df else 1.0
+
+    def _v_of(self, beyond_chance: float) -> float:
+        return min(1.0, sqrt(beyond_chance / max(1.0, self.n_rows * self.least_levels)))
+
+    @property
+    def beyond_chance(self) -> float:
+        """What the statistic has beyond chance: rows times twice the information, in nats."""
+        return max(0.0, self._value - self.statistic.df)
+
+    @property
+    def largest_beyond_chance(self) -> float:
+        """The upper 95 % limit of that; a statistic smaller than chance gives counts as that."""
+        return largest_shift(max(self._value, float(self.statistic.df)), self.statistic.df)
+
+    @property
+    def _value(self) -> float:
+        return self.statistic.value if self.divided is None else self.divided
+
+
+def least_levels(table: RegressionTable, pair: tuple[int, int]) -> int:
+    """Return the levels of the column of a pair that shows fewer, but one."""
+    return max(1, min(len(table.used_levels(c)) for c in pair) - 1)
+
+
+def estimate_link(
+    table: RegressionTable, pair: tuple[int, int], statistic: Statistic, n_rows: float
+) -> LinkEstimate:
+    """Return what a test says of a pair in rows that count so much."""
+    least = least_levels(table, pair)
+    if table.survey is None:
+        return LinkEstimate(statistic, n_rows, least)
+    correction = table.correction(*pair)
+    divided = table.survey.divided(statistic, correction)
+    effect = correction.factor
+    return LinkEstimate(statistic, n_rows / effect, least, effect / table.survey.share, divided)

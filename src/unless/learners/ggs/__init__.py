@@ -23,7 +23,7 @@ from unless.learners.ggs.claims import (
 )
 from unless.learners.ggs.gates import FEW_GATES, MAX_GATE_LEVELS, grow_gate_trees
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, learned, setting
-from unless.referee.wide import MOST_REGULAR
+from unless.referee.counted import MOST_REGULAR
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import progress
 from unless.structures.graph import Graph

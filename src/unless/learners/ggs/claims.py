@@ -18,12 +18,11 @@ from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.independence.logistic import Effect, average, common, size_of, total, turned
-from unless.independence.multiplicity import adapted, adjusted, largest_shift
-from unless.independence.statistics import NOTHING, Statistic
+from unless.independence.statistics import NOTHING, Statistic, adapted, adjusted, largest_shift
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
 from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
-from unless.referee.regressions import Table
-from unless.referee.wide import WideTester
+from unless.referee.counted import WideTester
+from unless.referee.regressions import RegressionTable
 from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.progress import Bar
 from unless.structures.labelled import LabelledGraph, Link, Region, spoken
@@ -468,7 +467,7 @@ def claim_wide_pairs(data: Dataset, pairs: Bools, fdr: float) -> list[Claim]:
     """Claim links of columns of many levels, tested within the strata of what goes together with an end."""
     if not pairs.any():
         return []
-    tester, names = WideTester(Table(data)), data.names
+    tester, names = WideTester(RegressionTable(data)), data.names
     tested = []
     for a, b in np.argwhere(np.triu(pairs)).tolist():
         rest = [c for c in range(len(names)) if c not in (a, b)]
@@ -478,7 +477,7 @@ def claim_wide_pairs(data: Dataset, pairs: Bools, fdr: float) -> list[Claim]:
     return [
         Claim(
             kind="linked", pair=(names[a], names[b]), region=Region(), gate=None, statistic=test.statistic,
-            df=test.df, n_rows=data.n_rows, p=p, q=q, effect=tester.side(a, b, test).v,
+            df=test.df, n_rows=data.n_rows, p=p, q=q, effect=tester.estimate(a, b, test).v,
         )
         for (a, b, test, p), q in zip(tested, rates, strict=True)
         if q <= fdr

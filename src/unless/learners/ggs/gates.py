@@ -31,7 +31,7 @@ from unless.learners.ggs.regressions import (
     differences,
 )
 from unless.learners.settings import edge_limits
-from unless.referee.wide import MOST_REGULAR
+from unless.referee.counted import MOST_REGULAR
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
 from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input

@@ -18,10 +18,10 @@ from unless.independence.logistic import (
     Columns,
     Effect,
     Fit,
-    chances_of,
     difference,
     fit,
     likelihood_without,
+    probabilities_of,
     size_of,
 )
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
@@ -301,14 +301,14 @@ class NeighbourTests:
 
     def split_scores(self, stratum: Stratum, blanket: Blanket, gates: list[int]) -> list[Statistic]:
         """Test, by score, for each gate that the weights of a blanket are the same at all its levels."""
-        from unless.kernels.scores import score_gate
+        from unless.kernels.regression import score_gate
 
         self.n_tests += len(gates)
         fitted = self.regression(stratum, blanket).fitted
         if len(fitted.shown) < 2:
             return [NOTHING] * len(gates)
         which, columns = self._patterns(stratum, blanket)
-        expected, n_shown = chances_of(columns, fitted), len(fitted.shown)
+        expected, n_shown = probabilities_of(columns, fitted), len(fitted.shown)
         # Patterns together with the levels of the target, all but the reference and those not shown first.
         level_of = np.full(self.table.n_levels[self.target], n_shown - 1, dtype=np.int64)
         level_of[fitted.shown[1:]] = np.arange(n_shown - 1)
@@ -402,12 +402,12 @@ class NeighbourTests:
 
         `by_target` are the counts of these levels with each level of the target.
         """
-        from unless.kernels.scores import score_variables
+        from unless.kernels.regression import score_variables
 
         if not variables:
             return []
         fitted, (which, columns) = self.regression(stratum, blanket).fitted, self._patterns(stratum, blanket)
-        expected = chances_of(columns, fitted)
+        expected = probabilities_of(columns, fitted)
         if len(expected) > 1:
             counts, free = self.table.count_levels(stratum.rows, which, len(expected), variables)
             seen = np.ascontiguousarray(counts.T[np.concatenate(free)])

@@ -1,18 +1,21 @@
-"""Which pairs interact differently at the levels of a third column: products, found forward.
+"""The regressions of all columns: the neighbours of each, then the products that several of them need.
 
-A product that is missing from the regressions makes neighbours of its columns look linked, or look as if they
-were gated. So each is tested with all products found so far in the regressions of its three ends, and each
-pair with whatever products its regressions need without it.
+Neighbours are grown by score tests and shrunk by likelihood ratios. A product says that a pair interacts
+differently at the levels of a third column; products are found forward. One that is missing from the
+regressions makes neighbours of its columns look linked, or look as if they were gated. So each is tested with
+all products found so far in the regressions of its three ends, and each pair with whatever products its
+regressions need without it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
+from scipy.special import chdtrc
 
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
-from unless.referee.regressions import Bools, Fit, Table, Term
+from unless.referee.regressions import Bools, RegressionTable, Term, TermFit, mean_of, p_with_trends
 
 Triple = tuple[int, int, int]
 # A product is kept where p, times the number of triples looked at, is below this.
@@ -28,13 +31,57 @@ MOST_ENRICHED = 12
 MOST_COUNTED = 50_000_000
 # A product has at most so many weights for each row.
 WEIGHTS_PER_ROW = 0.05
+# Larger blankets cost more than they tell.
+MOST_NEIGHBOURS = 24
+# Of more columns, only those that go together most with the target by themselves are looked at again.
+MOST_NEAR = 150
+
+
+def find_blanket(
+    table: RegressionTable, target: int, allowed: Collection[int], alpha: float
+) -> tuple[int, ...]:
+    """Return the columns that a target depends on given all others of them.
+
+    A column enters where p < alpha given those that are in, the strongest first; then the weakest leave
+    while p >= alpha. The blanket is there to shut other columns out, so that alpha is not corrected: one
+    column too many costs a few degrees of freedom, one too few makes false links.
+    """
+
+    def trend_of(column: int, terms: set[Term]) -> Statistic:
+        if not table.has_trend(target, column):
+            return NOTHING
+        return table.scores_and_trends(target, table.fit(target, terms), [column])[0][1]
+
+    inside: list[int] = []
+    near = list(allowed)
+    while len(inside) < MOST_NEIGHBOURS:
+        fitted = table.fit(target, [(c,) for c in inside])
+        rest = [c for c in near if c not in inside]
+        tests = table.scores_and_trends(target, fitted, rest)
+        ranked = sorted(zip(p_with_trends(tests), [-one.value for one, _ in tests], rest, strict=True))
+        if not ranked or ranked[0][0] >= alpha:
+            break
+        if len(near) > MOST_NEAR:
+            near = [c for _, _, c in ranked[:MOST_NEAR]]
+        inside.append(ranked[0][2])
+    while inside:
+        terms: set[Term] = {(c,) for c in inside}
+        tests = [
+            (table.likelihood_ratio(target, terms - {(c,)}, [(c,)]), trend_of(c, terms - {(c,)}))
+            for c in inside
+        ]
+        worst, leaving = max(zip(p_with_trends(tests), inside, strict=True))
+        if worst < alpha:
+            break
+        inside.remove(leaving)
+    return tuple(sorted(inside))
 
 
 @dataclass
 class Models:
     """The regressions of all columns: their blankets, and the products that they share."""
 
-    table: Table
+    table: RegressionTable
     allowed: Bools
     blankets: list[set[int]]
     # Sets of three columns, or four, that interact; an end has the product of the others.
@@ -102,22 +149,20 @@ class Models:
             ]
         return frozenset(terms)
 
-    def product_test(self, triple: Triple) -> Statistic:
-        """Test by likelihood ratio that no end of a triple needs the product of the others; mean of ends."""
-        found = []
-        for end in triple:
-            b, c = (other for other in triple if other != end)
-            found.append(self.table.likelihood_ratio(end, self.terms(end, (b, c)) - {(b, c)}, [(b, c)]))
-        return mean_of(found)
+    def product_test(self, triple: Triple, by_score: bool = False) -> Statistic:
+        """Test that no end of a triple needs the product of the others; mean of the ends.
 
-    def product_score(self, triple: Triple) -> Statistic:
-        """Test the same by score, from regressions without the product."""
-        found = []
+        By likelihood ratio, or by score from regressions without the product.
+        """
+        table, tests = self.table, []
         for end in triple:
-            b, c = (other for other in triple if other != end)
-            fitted = self.table.fit(end, self.terms(end, (b, c)) - {(b, c)})
-            found += self.table.product_scores(end, fitted, [(b, c)])
-        return mean_of(found)
+            product = tuple(other for other in triple if other != end)
+            terms = self.terms(end, product) - {product}
+            if by_score:
+                tests += table.product_scores(end, table.fit(end, terms), [product])
+            else:
+                tests.append(table.likelihood_ratio(end, terms, [product]))
+        return mean_of(tests)
 
     def links(self) -> list[tuple[int, int]]:
         """Return the pairs of which one is in the blanket of the other, or that a product has."""
@@ -130,39 +175,27 @@ class Models:
         return bool(self.allowed[a, b] and self.allowed[b, a])
 
 
-def mean_of(statistics: Iterable[Statistic]) -> Statistic:
-    """Join what the ends say of the same question: nearly the same statistic from the same rows."""
-    listed = [one for one in statistics if one.df]
-    if not listed:
-        return NOTHING
-    return Statistic(sum(one.value for one in listed) / len(listed), max(one.df for one in listed))
-
-
-def find_products(models: Models) -> int:
-    """Add products to the models, the strongest first; return the number of triples looked at."""
+def find_products(models: Models) -> None:
+    """Add products to the models, the strongest first."""
     screened, n_triples = _screened(models)
-    p_values = dict(zip(screened, p_values_of([models.product_score(t) for t in screened]), strict=True))
     limit = KEPT / max(1, n_triples)
     changed = True
     while changed:
         changed = False
-        waiting = sorted((p, triple) for triple, p in p_values.items() if triple not in models.products)
-        for p, triple in waiting:
+        rest = [triple for triple in screened if triple not in models.products]
+        scores = [models.product_test(triple, by_score=True) for triple in rest]
+        for p, triple in sorted(zip(p_values_of(scores), rest, strict=True)):
             if p >= limit:
                 break
             # Others that were accepted meanwhile may account for it.
-            if models.product_score(triple).p < limit and models.product_test(triple).p < limit:
+            if models.product_test(triple, by_score=True).p < limit and models.product_test(triple).p < limit:
                 models.products.add(triple)
                 changed = True
-        if changed:
-            rest = [triple for triple in screened if triple not in models.products]
-            p_values = dict(zip(rest, p_values_of([models.product_score(t) for t in rest]), strict=True))
     for triple in screened:
         if triple in models.products:
             models.products.remove(triple)
             if models.product_test(triple).p < limit:
                 models.products.add(triple)
-    return n_triples
 
 
 def _screened(models: Models) -> tuple[list[Triple], int]:
@@ -184,22 +217,17 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
 
 
 def screen(
-    table: Table, target: int, fitted: Fit, seconds: Sequence[int], thirds: Sequence[int]
+    table: RegressionTable, target: int, fitted: TermFit, seconds: Sequence[int], thirds: Sequence[int]
 ) -> dict[tuple[int, int], float]:
     """Return p for pairs of columns: that a regression which has the seconds needs no product of the two.
 
     By Pearson's statistic of the counts against what the regression expects: cheap, and a little small.
     """
-    from scipy.special import chdtrc
+    from unless.kernels.regression import screen_products
 
-    from unless.kernels.logistic import expect
-    from unless.kernels.terms import screen_products
-
-    which, begins, active, *_ = table.design(fitted.terms)
-    chances = np.empty((len(begins) - 1, fitted.n_free))
-    expect(begins, active, fitted.weights, chances)
-    everything = np.column_stack([1 - chances.sum(axis=1), chances])
-    found = np.zeros((len(seconds), len(thirds)))
+    which, _, _, probabilities = table.expected(fitted)
+    everything = np.column_stack([1 - probabilities.sum(axis=1), probabilities])
+    statistics = np.zeros((len(seconds), len(thirds)))
     # Together those columns that are missing in the same rows, or in none.
     for rows, some in _alike(table, seconds):
         for columns, others in _alike(table, thirds):
@@ -210,10 +238,10 @@ def screen(
                 np.array([thirds[t] for t in others], dtype=np.int64),
                 np.array(table.n_levels, dtype=np.int64), part,
             )  # fmt: skip
-            found[np.ix_(some, others)] = part
+            statistics[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
     df = free[target] * np.outer([free[c] for c in seconds], [free[c] for c in thirds])
-    p_values = chdtrc(np.maximum(df, 1), found)
+    p_values = chdtrc(np.maximum(df, 1), statistics)
     return {
         (second, third): float(p_values[s, t]) if df[s, t] else 1.0
         for s, second in enumerate(seconds)
@@ -222,11 +250,11 @@ def screen(
     }
 
 
-def _alike(table: Table, columns: Sequence[int]) -> list[tuple[frozenset[int], list[int]]]:
-    """Group the places of columns by what rows with a value in them need."""
+def _alike(table: RegressionTable, columns: Sequence[int]) -> list[tuple[frozenset[int], list[int]]]:
+    """Group the positions of columns by what rows with a value in them need."""
     groups: dict[frozenset[int], list[int]] = {}
-    for place, column in enumerate(columns):
-        groups.setdefault(table.incomplete([column]), []).append(place)
+    for position, column in enumerate(columns):
+        groups.setdefault(table.incomplete([column]), []).append(position)
     return list(groups.items())
 
 

@@ -1,0 +1,828 @@
+"""Logistic regressions on counted patterns: which rows are alike, Newton's method, score tests.
+
+A pattern is a set of rows alike in the variables of a regression. The columns of the design that are on in it
+are `active[begins[pattern]:begins[pattern + 1]]`; column 0 is on in all. `counts` is pattern x level of the
+target. Fits are tested by likelihood ratio; what a fit does not have is tested by score.
+"""
+
+import numpy as np
+
+from unless.kernels.algebra import factorise, substitute
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.patterns import _number
+
+_MAX_ROUNDS = 50
+_LEAST_STEP = 1e-4
+# A variance of so much less than what counts as known is one that rounding left.
+_ROUNDING = 1e-6
+
+
+# ---------------------------------------------------------------------- patterns and terms
+
+
+@compiled
+def number_rows(codes, variables, sizes):
+    """Give the distinct values of some variables numbers: return that of each row, and an example of each.
+
+    `codes` is variable x row. Numbers follow the lexicographic order of the values.
+    """
+    codes, variables, sizes = without_refcount((codes, variables, sizes))
+    n_rows, most = codes.shape[1], 1
+    for i in range(len(variables)):
+        most = max(most, sizes[variables[i]])
+    rows = np.arange(n_rows)
+    which = np.empty(n_rows, dtype=np.int64)
+    n_patterns = _number(
+        codes, rows, variables, sizes, which, np.empty(max(4, most) * n_rows + most, np.int64)
+    )
+    example = np.empty(n_patterns, dtype=np.int64)
+    for row in range(n_rows - 1, -1, -1):
+        example[which[row]] = row
+    return which, example
+
+
+@compiled
+def count_target(which, codes, weights, counts):
+    """Add up the weights of rows by pattern and level of the target."""
+    which, codes, weights, counts = without_refcount((which, codes, weights, counts))
+    for row in range(len(which)):
+        counts[which[row], codes[row]] += weights[row]
+
+
+@compiled
+def lay_out_terms(codes, example, terms, sizes, references):
+    """Give a column to each combination of levels that a term shows: begins, active, owners, levels.
+
+    A term is a row of `terms`: up to three variables, -1 where there are fewer. It has a column for each
+    combination of levels that are no references and that some example shows. Column 0 is always on. `owners`
+    are the positions of terms, `levels` the numbers of combinations, both -1 for column 0.
+    """
+    codes, example, terms, sizes, references = without_refcount((codes, example, terms, sizes, references))
+    n_patterns, n_terms = len(example), terms.shape[0]
+    most = 1
+    for term in range(n_terms):
+        width = 1
+        for part in range(terms.shape[1]):
+            if terms[term, part] >= 0:
+                width *= sizes[terms[term, part]]
+        most = max(most, width)
+    combination = np.full((n_terms, n_patterns), -1, dtype=np.int64)
+    column_of = np.empty((n_terms, most), dtype=np.int64)
+    n_columns = 1
+    for term in range(n_terms):
+        for width in range(most):
+            column_of[term, width] = -1
+        for pattern in range(n_patterns):
+            number, is_on = 0, True
+            for part in range(terms.shape[1]):
+                variable = terms[term, part]
+                if variable < 0:
+                    continue
+                code = codes[variable, example[pattern]]
+                if code == references[variable]:
+                    is_on = False
+                    break
+                number = number * sizes[variable] + code
+            if is_on:
+                combination[term, pattern] = number
+                column_of[term, number] = 0
+        for number in range(most):
+            if column_of[term, number] == 0:
+                column_of[term, number] = n_columns
+                n_columns += 1
+    owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
+    owners[0] = levels[0] = -1
+    for term in range(n_terms):
+        for number in range(most):
+            if column_of[term, number] >= 0:
+                owners[column_of[term, number]] = term
+                levels[column_of[term, number]] = number
+    begins = np.empty(n_patterns + 1, dtype=np.int64)
+    active = np.empty(n_patterns * (n_terms + 1), dtype=np.int64)
+    n_active = 0
+    for pattern in range(n_patterns):
+        begins[pattern] = n_active
+        active[n_active] = 0
+        n_active += 1
+        for term in range(n_terms):
+            if combination[term, pattern] >= 0:
+                active[n_active] = column_of[term, combination[term, pattern]]
+                n_active += 1
+    begins[n_patterns] = n_active
+    return begins, active[:n_active].copy(), owners, levels
+
+
+@compiled
+def screen_products(codes, weights, target, which, probabilities, shown, seconds, thirds, sizes, statistics):
+    """Fill Pearson's statistic of each triple (target, second, third) against what a regression expects.
+
+    `probabilities` is pattern x level of the target (all that are shown), `shown` their codes. The regression
+    knows the seconds, so that their margins agree; those of a third are made to agree here. `statistics` is
+    second x third.
+    """
+    codes, weights, which, probabilities = without_refcount((codes, weights, which, probabilities))
+    shown, seconds, thirds, sizes = without_refcount((shown, seconds, thirds, sizes))
+    statistics = without_refcount(statistics)
+    n_rows, n_shown, most = codes.shape[1], probabilities.shape[1], 1
+    for t in range(len(thirds)):
+        most = max(most, sizes[thirds[t]])
+    number_of = np.full(sizes[target], -1, dtype=np.int64)
+    for k in range(n_shown):
+        number_of[shown[k]] = k
+    for s in range(len(seconds)):
+        second = seconds[s]
+        n_second = sizes[second]
+        excess = np.zeros((len(thirds), most, n_second, n_shown))
+        expected = np.zeros((len(thirds), most, n_second, n_shown))
+        for row in range(n_rows):
+            level, pattern, number = codes[second, row], which[row], number_of[codes[target, row]]
+            for t in range(len(thirds)):
+                other = codes[thirds[t], row]
+                for k in range(n_shown):
+                    share = weights[row] * probabilities[pattern, k]
+                    expected[t, other, level, k] += share
+                    excess[t, other, level, k] -= share
+                if number >= 0:
+                    excess[t, other, level, number] += weights[row]
+        for t in range(len(thirds)):
+            total = 0.0
+            for other in range(sizes[thirds[t]]):
+                for k in range(n_shown):
+                    sum_excess, sum_expected = 0.0, 0.0
+                    for level in range(n_second):
+                        sum_excess += excess[t, other, level, k]
+                        sum_expected += expected[t, other, level, k]
+                    if sum_expected <= 0.0:
+                        continue
+                    for level in range(n_second):
+                        cell = expected[t, other, level, k]
+                        if cell > 1e-9:
+                            left = excess[t, other, level, k] - sum_excess * cell / sum_expected
+                            total += left * left / cell
+            statistics[s, t] = total
+
+
+# ---------------------------------------------------------------------- Newton's method
+
+
+@helper
+def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_matrix_wanted):
+    """Improve weights (level x column) in place; return the log-likelihood.
+
+    Weights that start worse than `plain` ones, which are those of column 0 alone, start from these.
+
+    The first level of `counts` (pattern x level) is the reference. The information is over the levels and in
+    each of them the columns, with `ridge` (one for each column) on its diagonal; of it the lower triangle is
+    filled, at the last weights if it is wanted.
+    """
+    begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
+    matrix, plain = without_refcount((matrix, plain))
+    n_free, n_columns = weights.shape
+    probabilities = np.empty((counts.shape[0], n_free))
+    size = n_free * n_columns
+    slope = np.empty(size)
+    step = np.empty(size)
+    before = np.empty((n_free, n_columns))
+    factor = np.empty((size, size))
+    likelihood = _predict(begins, active, counts, weights, probabilities)
+    value = likelihood - _penalty(ridge, weights)
+    if value < plain[n_free]:
+        for k in range(n_free):
+            for c in range(n_columns):
+                weights[k, c] = 0.0
+            weights[k, 0] = plain[k]
+        likelihood = _predict(begins, active, counts, weights, probabilities)
+        value = likelihood - _penalty(ridge, weights)
+    for _ in range(_MAX_ROUNDS):
+        _slopes(begins, active, counts, ridge, weights, probabilities, slope)
+        _curve(begins, active, counts, ridge, probabilities, matrix)
+        for i in range(size):
+            step[i] = slope[i]
+            for j in range(i + 1):
+                factor[i, j] = matrix[i, j]
+        if not factorise(factor):
+            break
+        substitute(factor, step)
+        gain = 0.0
+        for i in range(size):
+            gain += step[i] * slope[i]
+        for k in range(n_free):
+            for c in range(n_columns):
+                before[k, c] = weights[k, c]
+        share = 1.0
+        while True:
+            for k in range(n_free):
+                for c in range(n_columns):
+                    weights[k, c] = before[k, c] + share * step[k * n_columns + c]
+            likelihood = _predict(begins, active, counts, weights, probabilities)
+            reached = likelihood - _penalty(ridge, weights)
+            if reached >= value - 1e-12 * abs(value) or share < _LEAST_STEP:
+                break
+            share /= 2
+        value = reached
+        if gain < enough:
+            break
+    if is_matrix_wanted:
+        _curve(begins, active, counts, ridge, probabilities, matrix)
+    return likelihood
+
+
+@helper
+def information(begins, active, counts, ridge, weights, matrix):
+    """Fill the lower triangle of the information at some weights (level x column)."""
+    probabilities = np.empty((counts.shape[0], weights.shape[0]))
+    _predict(begins, active, counts, weights, probabilities)
+    _curve(begins, active, counts, ridge, probabilities, matrix)
+
+
+@helper
+def _penalty(ridge, weights):
+    ridge, weights = without_refcount((ridge, weights))
+    total = 0.0
+    for k in range(weights.shape[0]):
+        for c in range(weights.shape[1]):
+            total += ridge[c] * weights[k, c] * weights[k, c]
+    return total / 2
+
+
+@helper
+def _predict(begins, active, counts, weights, probabilities):
+    """Fill the probabilities of each pattern's levels but the reference; return the log-likelihood."""
+    begins, active, counts, weights = without_refcount((begins, active, counts, weights))
+    probabilities = without_refcount(probabilities)
+    total = 0.0
+    for pattern in range(probabilities.shape[0]):
+        top = energies(begins, active, weights, probabilities, pattern)
+        n_rows = counts[pattern, 0]
+        for k in range(weights.shape[0]):
+            total += counts[pattern, k + 1] * probabilities[pattern, k]
+            n_rows += counts[pattern, k + 1]
+        total -= n_rows * (top + np.log(normalise(probabilities, pattern, top)))
+    return total
+
+
+@inlined
+def energies(begins, active, weights, probabilities, pattern):
+    """Fill in the sum of weights of each level of a pattern but the reference; return the largest, or 0."""
+    top = 0.0
+    for k in range(weights.shape[0]):
+        energy = 0.0
+        for at in range(begins[pattern], begins[pattern + 1]):
+            energy += weights[k, active[at]]
+        probabilities[pattern, k] = energy
+        top = max(top, energy)
+    return top
+
+
+@inlined
+def normalise(probabilities, pattern, top):
+    """Replace energies by probabilities; return what they are divided by."""
+    # The exponential of nothing need not be computed.
+    norm = np.exp(-top) if top > 0.0 else 1.0
+    for k in range(probabilities.shape[1]):
+        energy = probabilities[pattern, k]
+        probabilities[pattern, k] = np.exp(energy - top) if energy < top else 1.0
+        norm += probabilities[pattern, k]
+    for k in range(probabilities.shape[1]):
+        probabilities[pattern, k] /= norm
+    return norm
+
+
+@helper
+def _slopes(begins, active, counts, ridge, weights, probabilities, slope):
+    begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
+    probabilities, slope = without_refcount((probabilities, slope))
+    n_free, n_columns = weights.shape
+    for k in range(n_free):
+        for c in range(n_columns):
+            slope[k * n_columns + c] = -ridge[c] * weights[k, c]
+    for pattern in range(probabilities.shape[0]):
+        n_rows = 0.0
+        for k in range(n_free + 1):
+            n_rows += counts[pattern, k]
+        for k in range(n_free):
+            left = counts[pattern, k + 1] - n_rows * probabilities[pattern, k]
+            for at in range(begins[pattern], begins[pattern + 1]):
+                slope[k * n_columns + active[at]] += left
+
+
+@helper
+def _curve(begins, active, counts, ridge, probabilities, matrix):
+    """Fill the lower triangle of the information."""
+    begins, active, counts, ridge = without_refcount((begins, active, counts, ridge))
+    probabilities, matrix = without_refcount((probabilities, matrix))
+    n_free, n_columns = probabilities.shape[1], len(ridge)
+    for i in range(n_free * n_columns):
+        for j in range(n_free * n_columns):
+            matrix[i, j] = 0.0
+    for pattern in range(probabilities.shape[0]):
+        n_rows = 0.0
+        for k in range(n_free + 1):
+            n_rows += counts[pattern, k]
+        for k in range(n_free):
+            for other in range(k + 1):
+                spread = -n_rows * probabilities[pattern, k] * probabilities[pattern, other]
+                if other == k:
+                    spread += n_rows * probabilities[pattern, k]
+                for at in range(begins[pattern], begins[pattern + 1]):
+                    row = k * n_columns + active[at]
+                    for under in range(begins[pattern], at + 1):
+                        matrix[row, other * n_columns + active[under]] += spread
+    for k in range(n_free):
+        for other in range(k):
+            for c in range(n_columns):
+                for d in range(c):
+                    # Blocks of two levels are symmetric.
+                    shared = matrix[k * n_columns + c, other * n_columns + d]
+                    matrix[k * n_columns + d, other * n_columns + c] = shared
+    for k in range(n_free):
+        for c in range(n_columns):
+            matrix[k * n_columns + c, k * n_columns + c] += ridge[c]
+
+
+# ---------------------------------------------------------------------- fits
+
+
+@compiled
+def regress(begins, active, counts, owners, levels, reference, before, ridges, enough):
+    """Fit the target of some patterns; return (its levels, weights, log-likelihood, matrix, is_covariance).
+
+    Levels are those that are counted, the reference first if it is among them; weights are column x level.
+    `owners` and `levels` name the columns. `before` is what an earlier regression returned or began with:
+    weights, owners, levels, levels of the target; it is where this one starts if the target's levels are the
+    same. `ridges` are that of column 0 and that of the others. The matrix is the covariance, or, where
+    rounding kept it from being inverted, the information, over the levels of the target and in each of them
+    the columns.
+    """
+    shown, weights, likelihood, matrix = _fit(
+        begins, active, counts, owners, levels, reference, before, ridges, enough, True
+    )
+    covariance, is_covariance = _inverted(matrix)
+    return shown, weights, likelihood, covariance, is_covariance
+
+
+@compiled
+def fit_only(begins, active, counts, owners, levels, reference, before, ridges, enough):
+    """Do as `regress`, without the matrix: return (levels of the target, weights, log-likelihood)."""
+    shown, weights, likelihood, _ = _fit(
+        begins, active, counts, owners, levels, reference, before, ridges, enough, False
+    )
+    return shown, weights, likelihood
+
+
+@helper
+def _fit(begins, active, counts, owners, levels, reference, before, ridges, enough, is_matrix_wanted):
+    begins, active, counts, owners, levels = without_refcount((begins, active, counts, owners, levels))
+    before = without_refcount(before)
+    shown = _levels_shown(counts, reference)
+    n_free, n_columns = len(shown) - 1, len(owners)
+    size = max(0, n_free) * n_columns
+    matrix = np.empty((size, size))
+    if n_free <= 0:
+        return shown, np.empty((n_columns, 0)), 0.0, matrix
+    taken = _taken(counts, shown)
+    plain, weights = _plain(taken), np.zeros((n_free, n_columns))
+    if not _carry_over(before, owners, levels, shown, weights):
+        for k in range(n_free):
+            weights[k, 0] = plain[k]
+    ridge = _ridge(ridges, n_columns)
+    likelihood = newton(begins, active, taken, ridge, enough, plain, weights, matrix, is_matrix_wanted)
+    return shown, weights.T.copy(), likelihood, matrix
+
+
+@compiled
+def covariance_of(begins, active, counts, shown, by_column, ridges):
+    """Return the inverse of the information of a fitted regression, or the information, and which it is."""
+    begins, active, counts, shown = without_refcount((begins, active, counts, shown))
+    n_columns, n_free = by_column.shape
+    size = n_free * n_columns
+    matrix = np.empty((size, size))
+    information(begins, active, _taken(counts, shown), _ridge(ridges, n_columns), by_column.T.copy(), matrix)
+    return _inverted(matrix)
+
+
+@helper
+def _inverted(matrix):
+    """Return the inverse of a matrix (its lower triangle), or all of it where rounding keeps it from that."""
+    inverse = np.empty(matrix.shape)
+    if _invert(matrix, inverse):
+        return inverse, True
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            matrix[j, i] = matrix[i, j]
+    return matrix, False
+
+
+@compiled
+def without(begins, active, counts, shown, owners, variable, by_column, ridges, enough):
+    """Fit again without the columns of a variable, from the other weights; return the log-likelihood."""
+    begins, active, counts, shown, owners = without_refcount((begins, active, counts, shown, owners))
+    by_column = without_refcount(by_column)
+    n_free, n_patterns = len(shown) - 1, counts.shape[0]
+    column_of, n_columns = np.empty(len(owners), dtype=np.int64), 0
+    weights = np.empty((n_free, len(owners)))
+    for c in range(len(owners)):
+        column_of[c] = -1
+        if owners[c] != variable:
+            for k in range(n_free):
+                weights[k, n_columns] = by_column[c, k]
+            column_of[c] = n_columns
+            n_columns += 1
+    weights = weights[:, :n_columns].copy()
+    fewer_begins, fewer_active = np.empty(n_patterns + 1, np.int64), np.empty(len(active), np.int64)
+    n_active = 0
+    for pattern in range(n_patterns):
+        fewer_begins[pattern] = n_active
+        for at in range(begins[pattern], begins[pattern + 1]):
+            column = column_of[active[at]]
+            if column >= 0:
+                fewer_active[n_active] = column
+                n_active += 1
+    fewer_begins[n_patterns] = n_active
+    taken, matrix = _taken(counts, shown), np.empty((n_free * n_columns, n_free * n_columns))
+    ridge = _ridge(ridges, n_columns)
+    return newton(fewer_begins, fewer_active, taken, ridge, enough, _plain(taken), weights, matrix, False)
+
+
+@compiled
+def expected_probabilities(begins, active, by_column, probabilities):
+    """Fill the probabilities of each pattern's levels but the reference, from weights (column x level)."""
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
+    weights = by_column.T.copy()
+    for pattern in range(probabilities.shape[0]):
+        normalise(probabilities, pattern, energies(begins, active, weights, probabilities, pattern))
+
+
+@helper
+def _levels_shown(counts, reference):
+    counts = without_refcount(counts)
+    n_patterns, n_levels = counts.shape
+    is_shown, n_shown = np.zeros(n_levels, dtype=np.bool_), 0
+    for pattern in range(n_patterns):
+        for level in range(n_levels):
+            if counts[pattern, level] != 0.0:
+                is_shown[level] = True
+    shown = np.empty(n_levels, dtype=np.int64)
+    if is_shown[reference]:
+        shown[0], n_shown = reference, 1
+    for level in range(n_levels):
+        if is_shown[level] and not (n_shown > 0 and level == reference):
+            shown[n_shown] = level
+            n_shown += 1
+    return shown[:n_shown].copy()
+
+
+@helper
+def _taken(counts, shown):
+    """Keep the levels that are shown, in their order."""
+    counts, shown = without_refcount((counts, shown))
+    taken = np.empty((counts.shape[0], len(shown)))
+    for pattern in range(counts.shape[0]):
+        for k in range(len(shown)):
+            taken[pattern, k] = counts[pattern, shown[k]]
+    return taken
+
+
+@helper
+def _plain(counts):
+    """Return the weights of column 0 alone, and last how good they are."""
+    counts = without_refcount(counts)
+    n_levels = counts.shape[1]
+    totals, every = np.zeros(n_levels), 0.0
+    for pattern in range(counts.shape[0]):
+        for k in range(n_levels):
+            totals[k] += counts[pattern, k]
+    for k in range(n_levels):
+        every += totals[k]
+    plain = np.zeros(n_levels)
+    for k in range(n_levels):
+        if k > 0:
+            plain[k - 1] = np.log(totals[k] / totals[0])
+        plain[n_levels - 1] += totals[k] * np.log(totals[k] / every)
+    return plain
+
+
+@helper
+def _ridge(ridges, n_columns):
+    ridge = np.empty(n_columns)
+    for c in range(n_columns):
+        ridge[c] = ridges[1]
+    ridge[0] = ridges[0]
+    return ridge
+
+
+@helper
+def _carry_over(before, owners, levels, shown, weights):
+    """Fill weights, as far as they are known from before; both name their columns in the same order."""
+    known_weights, known_owners, known_levels, known_shown = before
+    if len(known_shown) != len(shown):
+        return False
+    for k in range(len(shown)):
+        if known_shown[k] != shown[k]:
+            return False
+    at = 0
+    for c in range(len(owners)):
+        while at < len(known_owners) and (
+            known_owners[at] < owners[c] or (known_owners[at] == owners[c] and known_levels[at] < levels[c])
+        ):
+            at += 1
+        if at < len(known_owners) and known_owners[at] == owners[c] and known_levels[at] == levels[c]:
+            for k in range(weights.shape[0]):
+                weights[k, c] = known_weights[at, k]
+    return True
+
+
+@helper
+def _invert(matrix, inverse):
+    """Fill the inverse; False where the matrix is not positive definite."""
+    matrix, inverse = without_refcount((matrix, inverse))
+    size = matrix.shape[0]
+    factor = matrix.copy()
+    if not factorise(factor):
+        return False
+    root = np.zeros((size, size))
+    for i in range(size):
+        for j in range(i):
+            share = factor[i, j]
+            for k in range(j + 1):
+                root[i, k] -= share * root[j, k]
+        for k in range(i):
+            root[i, k] /= factor[i, i]
+        root[i, i] = 1.0 / factor[i, i]
+    for i in range(size):
+        for j in range(size):
+            inverse[i, j] = 0.0
+    for i in range(size):
+        for j in range(i + 1):
+            share = root[i, j]
+            for k in range(j + 1):
+                inverse[j, k] += share * root[i, k]
+    for i in range(size):
+        for j in range(i):
+            inverse[j, i] = inverse[i, j]
+    return True
+
+
+# ---------------------------------------------------------------------- score tests
+
+
+@compiled
+def score_variables(
+    begins, active, probabilities, covariance, seen, shown, ends, explained, slopes, variances, results
+):
+    """Test variables by their indicators, of which a row has at most one; fill `results` (statistic, df).
+
+    `seen` is indicator x pattern, `shown` indicator x level of the target but the reference. The indicators
+    of a variable end where the next begin (`ends`, from 0). A df of -1 says that the variance, left in
+    `variances` one variable after another, is too nearly singular to say how much of it is known; the
+    slopes, in `slopes` in the same order, are then for the caller, and in place of the statistic stands the
+    least variance that counts.
+    """
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
+    covariance, seen, shown, ends, results = without_refcount((covariance, seen, shown, ends, results))
+    slopes, variances = without_refcount((slopes, variances))
+    n_free, n_indicators = probabilities.shape[1], seen.shape[0]
+    n_columns = covariance.shape[0] // max(1, n_free)
+    own = np.zeros((n_free, n_free, n_indicators))
+    slope = np.zeros((n_free, n_indicators))
+    crossed = np.zeros((n_free * n_indicators, n_free * n_columns))
+    _gather(begins, active, probabilities, seen, shown, own, slope, crossed)
+    half = _times(crossed, covariance)
+    at, at_slope = 0, 0
+    for variable in range(len(results)):
+        begin, width = ends[variable], ends[variable + 1] - ends[variable]
+        size = n_free * width
+        variance = without_refcount(variances[at : at + size * size])
+        own_slopes = without_refcount(slopes[at_slope : at_slope + size])
+        at += size * size
+        at_slope += size
+        for i in range(n_free):
+            for c in range(width):
+                own_slopes[i * width + c] = slope[i, begin + c]
+                for j in range(n_free):
+                    for d in range(width):
+                        total = own[i, j, begin + c] if c == d else 0.0
+                        left, right = i * n_indicators + begin + c, j * n_indicators + begin + d
+                        for k in range(half.shape[1]):
+                            total -= half[left, k] * crossed[right, k]
+                        variance[(i * width + c) * size + j * width + d] = total
+        largest = 0.0
+        for i in range(n_free):
+            for c in range(width):
+                largest = max(largest, own[i, i, begin + c])
+        _settle(variance.reshape((size, size)), own_slopes, explained * max(1.0, largest), results[variable])
+
+
+@helper
+def _gather(begins, active, probabilities, seen, shown, own, slope, crossed):
+    """Add up slopes, their variances, and what they share with the columns of the regression."""
+    begins, active, probabilities, seen = without_refcount((begins, active, probabilities, seen))
+    shown, own, slope, crossed = without_refcount((shown, own, slope, crossed))
+    n_patterns, n_free = probabilities.shape
+    n_indicators, n_columns = seen.shape[0], crossed.shape[1] // n_free
+    for c in range(n_indicators):
+        for i in range(n_free):
+            slope[i, c] = shown[c, i]
+        for p in range(n_patterns):
+            n_rows = seen[c, p]
+            if n_rows == 0.0:
+                continue
+            for i in range(n_free):
+                slope[i, c] -= n_rows * probabilities[p, i]
+                for j in range(n_free):
+                    spread = -probabilities[p, i] * probabilities[p, j]
+                    if i == j:
+                        spread += probabilities[p, i]
+                    spread *= n_rows
+                    own[i, j, c] += spread
+                    for at in range(begins[p], begins[p + 1]):
+                        crossed[i * n_indicators + c, j * n_columns + active[at]] += spread
+
+
+@compiled
+def score_gate(begins, active, owners, probabilities, covariance, counts, at_levels, gate, explained):
+    """Test that all columns but the gate's have the same weights at all its levels: (statistic, df, rest).
+
+    `counts` are by pattern, level of the target (the reference last) and position, of which some
+    (`at_levels`) are those of the levels of the gate but one. As for variables, a df of -1 leaves it to
+    others: the rest is then the lower triangle of the variance, and beside it a column of slopes.
+    """
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
+    covariance, owners, counts, at_levels = without_refcount((covariance, owners, counts, at_levels))
+    n_free = probabilities.shape[1]
+    n_levels, n_columns, width = len(at_levels), len(owners), 0
+    number_of = np.empty(n_columns, dtype=np.int64)
+    for c in range(n_columns):
+        number_of[c] = -1
+        if owners[c] != gate:
+            number_of[c] = width
+            width += 1
+    size = n_free * n_levels * width
+    slope, variance, crossed = np.zeros(size), np.zeros((size, size)), np.zeros((size, n_free * n_columns))
+    _gather_gate(begins, active, probabilities, counts, at_levels, number_of, slope, variance, crossed)
+    largest = 0.0
+    for i in range(size):
+        largest = max(largest, variance[i, i])
+    _take_off(variance, crossed, covariance)
+    result = np.empty(2)
+    _settle(variance, slope, explained * max(1.0, largest), result)
+    return result[0], result[1], _rest(variance, slope) if result[1] < 0 else np.empty((0, 1))
+
+
+@helper
+def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, slope, variance, crossed):
+    """Do as for variables, for the columns at each level of a gate; of the variance the lower triangle."""
+    number_of, slope, variance, crossed = without_refcount((number_of, slope, variance, crossed))
+    n_patterns, n_free = probabilities.shape
+    n_levels, n_columns, size = len(at_levels), len(number_of), len(slope)
+    width = size // max(1, n_free * n_levels)
+    for p in range(n_patterns):
+        for level in range(n_levels):
+            n_rows = 0.0
+            for i in range(n_free + 1):
+                n_rows += counts[p, i, at_levels[level]]
+            if n_rows == 0.0:
+                continue
+            for i in range(n_free):
+                left = counts[p, i, at_levels[level]] - n_rows * probabilities[p, i]
+                for j in range(n_free):
+                    spread = -probabilities[p, i] * probabilities[p, j]
+                    if i == j:
+                        spread += probabilities[p, i]
+                    spread *= n_rows
+                    for a in range(begins[p], begins[p + 1]):
+                        c = number_of[active[a]]
+                        if c < 0:
+                            continue
+                        here = (i * n_levels + level) * width + c
+                        if j == 0:
+                            slope[here] += left
+                        for b in range(begins[p], begins[p + 1]):
+                            crossed[here, j * n_columns + active[b]] += spread
+                            d = number_of[active[b]]
+                            if d >= 0 and (j < i or (j == i and d <= c)):
+                                variance[here, (j * n_levels + level) * width + d] += spread
+
+
+@helper
+def _times(left, right):
+    left, right = without_refcount((left, right))
+    product = np.zeros((left.shape[0], right.shape[1]))
+    for i in range(left.shape[0]):
+        for k in range(left.shape[1]):
+            share = left[i, k]
+            if share != 0.0:
+                for j in range(right.shape[1]):
+                    product[i, j] += share * right[k, j]
+    return product
+
+
+@helper
+def _take_off(variance, crossed, covariance):
+    """Take off what the columns of the regression explain, from the lower triangle."""
+    variance, crossed = without_refcount((variance, crossed))
+    size, n_columns = crossed.shape
+    half, total = _times(crossed, covariance), np.empty(size)
+    turned = np.empty((n_columns, size))
+    for i in range(size):
+        for k in range(n_columns):
+            turned[k, i] = crossed[i, k]
+    for i in range(size):
+        for j in range(i + 1):
+            total[j] = 0.0
+        for k in range(n_columns):
+            share = half[i, k]
+            for j in range(i + 1):
+                total[j] += share * turned[k, j]
+        for j in range(i + 1):
+            variance[i, j] -= total[j]
+
+
+@helper
+def _rest(variance, slope):
+    """Put slopes beside the lower triangle of their variance, without those that no row has a part in."""
+    n_chosen, chosen = 0, np.empty(len(slope), dtype=np.int64)
+    for i in range(len(slope)):
+        if variance[i, i] != 0.0:
+            chosen[n_chosen] = i
+            n_chosen += 1
+    rest = np.zeros((n_chosen, n_chosen + 1))
+    for i in range(n_chosen):
+        for j in range(i + 1):
+            rest[i, j] = variance[chosen[i], chosen[j]]
+        rest[i, n_chosen] = slope[chosen[i]]
+    return rest
+
+
+@helper
+def _settle(variance, slope, least, result):
+    """Divide slopes by their variance where all of it is surely larger than the least.
+
+    Slopes that no row has a part in, and those that repeat others but for rounding, are left out. The
+    smallest eigenvalue of the others is at least one over the sum of squares of the factor's inverse. Only
+    the lower triangle of the variance is read.
+    """
+    variance, slope, result = without_refcount((variance, slope, result))
+    size, n_chosen = len(slope), 0
+    chosen = np.empty(size, dtype=np.int64)
+    for i in range(size):
+        if variance[i, i] != 0.0:
+            chosen[n_chosen] = i
+            n_chosen += 1
+    factor = np.empty((n_chosen, n_chosen))
+    for i in range(n_chosen):
+        for j in range(i + 1):
+            factor[i, j] = variance[chosen[i], chosen[j]]
+    result[0], result[1] = least, -1.0
+    n_known = _factorise_known(factor, chosen, least)
+    if n_known < 0:
+        return
+    inverse = np.zeros((n_chosen, n_chosen))
+    total, squares = 0.0, 0.0
+    for i in range(n_chosen):
+        if chosen[i] < 0:
+            continue
+        for j in range(i):
+            if chosen[j] >= 0:
+                share = factor[i, j]
+                for k in range(j + 1):
+                    inverse[i, k] -= share * inverse[j, k]
+        inverse[i, i] = 1.0
+        value = 0.0
+        for k in range(i + 1):
+            inverse[i, k] /= factor[i, i]
+            squares += inverse[i, k] * inverse[i, k]
+            if chosen[k] >= 0:
+                value += inverse[i, k] * slope[chosen[k]]
+        total += value * value
+    if squares * least <= 0.5:
+        result[0], result[1] = total, n_known
+
+
+@helper
+def _factorise_known(factor, chosen, least):
+    """Factorise without what repeats others but for rounding, which is no longer kept (-1).
+
+    Returns how many are left, or -1 where something is neither that nor surely more than the least.
+    """
+    factor, chosen = without_refcount((factor, chosen))
+    size, n_known = factor.shape[0], 0
+    column = np.empty(size)
+    for k in range(size):
+        pivot = factor[k, k]
+        if abs(pivot) <= _ROUNDING * least:
+            chosen[k] = -1
+            continue
+        if not pivot > least:
+            return -1
+        root = np.sqrt(pivot)
+        factor[k, k] = root
+        n_known += 1
+        for i in range(k + 1, size):
+            factor[i, k] /= root
+            column[i] = factor[i, k]
+        for i in range(k + 1, size):
+            share = column[i]
+            for j in range(k + 1, i + 1):
+                factor[i, j] -= share * column[j]
+    return n_known
