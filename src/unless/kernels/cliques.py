@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unless.kernels.bits import flip_bit
-from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
+from unless.kernels.compiling import compiled, inlined, popcount, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-class _Desk(NamedTuple):
+class _Workspace(NamedTuple):
     """One row per depth of the search: who may join, who may but was tried, who is left to branch on."""
 
     adjacency: Any
@@ -22,9 +22,9 @@ class _Desk(NamedTuple):
 
 
 @inlined
-def _open_graph(packed, graph, desk):
+def _open_graph(packed, graph, work):
     """Unpack one graph and make every node a candidate."""
-    adjacency, candidates, excluded = desk.adjacency, desk.candidates, desk.excluded
+    adjacency, candidates, excluded = work.adjacency, work.candidates, work.excluded
     n_nodes = adjacency.shape[0]
     for word in range(adjacency.shape[1]):
         candidates[0, word] = _ZERO
@@ -42,12 +42,12 @@ def _open_graph(packed, graph, desk):
 
 
 @inlined
-def _branch(depth, desk):
+def _branch(depth, work):
     """Keep the candidates that are no neighbours of the pivot.
 
     A maximal clique without the pivot holds a non-neighbour of it: the others need no branch of their own.
     """
-    adjacency, candidates, excluded, branches = desk.adjacency, desk.candidates, desk.excluded, desk.branches
+    adjacency, candidates, excluded, branches = work.adjacency, work.candidates, work.excluded, work.branches
     n_words = adjacency.shape[1]
     pivot, most = 0, -1
     for word in range(n_words):
@@ -65,9 +65,9 @@ def _branch(depth, desk):
 
 
 @inlined
-def _first_branch(depth, desk):
+def _first_branch(depth, work):
     """Return the first node left to branch on, or -1."""
-    branches = desk.branches
+    branches = work.branches
     for word in range(branches.shape[1]):
         if branches[depth, word] != _ZERO:
             return word * 64 + np.int64(trailing_zeros(branches[depth, word]))
@@ -75,16 +75,16 @@ def _first_branch(depth, desk):
 
 
 @inlined
-def _choose(depth, node, desk):
+def _choose(depth, node, work):
     """Choose a node; returns whether others may join it, and whether one that was tried could."""
-    adjacency, candidates, excluded = desk.adjacency, desk.candidates, desk.excluded
+    adjacency, candidates, excluded = work.adjacency, work.candidates, work.excluded
     joining, tried = _ZERO, _ZERO
     for word in range(adjacency.shape[1]):
         candidates[depth + 1, word] = candidates[depth, word] & adjacency[node, word]
         excluded[depth + 1, word] = excluded[depth, word] & adjacency[node, word]
         joining |= candidates[depth + 1, word]
         tried |= excluded[depth + 1, word]
-    flip_bit(desk.branches, depth, node)
+    flip_bit(work.branches, depth, node)
     flip_bit(candidates, depth, node)
     flip_bit(excluded, depth, node)
     return joining != _ZERO, tried != _ZERO
@@ -114,7 +114,7 @@ def maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
     meaningless.
     """
     n_words = (n_nodes + 63) // 64
-    desk = _Desk(
+    work = _Workspace(
         adjacency=np.zeros((n_nodes, n_words), np.uint64),
         candidates=np.zeros((n_nodes + 1, n_words), np.uint64),
         excluded=np.zeros((n_nodes + 1, n_words), np.uint64),
@@ -122,41 +122,34 @@ def maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
         clique=np.zeros((1, n_words), np.uint64),
         chosen=np.zeros(n_nodes + 1, np.int64),
     )
-    return _search(packed, desk, at_most)
+    return _search(packed, work, at_most)
 
 
 @compiled
-def _search(packed, desk, at_most):
-    desk = _Desk(
-        borrowed(desk.adjacency),
-        borrowed(desk.candidates),
-        borrowed(desk.excluded),
-        borrowed(desk.branches),
-        borrowed(desk.clique),
-        borrowed(desk.chosen),
-    )
-    chosen = desk.chosen
-    n_graphs, n_nodes, n_words = packed.shape[0], desk.adjacency.shape[0], desk.adjacency.shape[1]
+def _search(packed, work, at_most):
+    work = without_refcount(work)
+    chosen = work.chosen
+    n_graphs, n_nodes, n_words = packed.shape[0], work.adjacency.shape[0], work.adjacency.shape[1]
     start = np.zeros(n_graphs + 1, np.int64)
     cliques = np.empty((max(16, 4 * n_graphs), n_words), np.uint64)
     found = 0
     for graph in range(n_graphs):
-        _open_graph(packed, graph, desk)
+        _open_graph(packed, graph, work)
         depth = 0 if n_nodes else -1
         entering = True
         while depth >= 0:
             if entering:
-                _branch(depth, desk)
+                _branch(depth, work)
             entering = False
-            node = _first_branch(depth, desk)
+            node = _first_branch(depth, work)
             if node < 0:
                 depth -= 1
                 if depth >= 0:
-                    flip_bit(desk.clique, 0, chosen[depth])
+                    flip_bit(work.clique, 0, chosen[depth])
                 continue
-            may_grow, was_seen = _choose(depth, node, desk)
+            may_grow, was_seen = _choose(depth, node, work)
             if may_grow:
-                flip_bit(desk.clique, 0, node)
+                flip_bit(work.clique, 0, node)
                 chosen[depth] = node
                 depth += 1
                 entering = True
@@ -164,7 +157,7 @@ def _search(packed, desk, at_most):
                 if found == at_most:
                     start[n_graphs] = -1
                     return start, cliques[:0]
-                cliques = _append(cliques, found, desk.clique, node)
+                cliques = _append(cliques, found, work.clique, node)
                 found += 1
         start[graph + 1] = found
     return start, cliques[:found]
