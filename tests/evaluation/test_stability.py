@@ -11,7 +11,7 @@ from unless.data.dataset import Dataset
 from unless.data.splitting import resample
 from unless.errors import DataError, SettingError
 from unless.evaluation import stability
-from unless.knowledge.gates import Gate
+from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import FINDINGS, Statement
 
 DOMAIN = unless.Domain(tuple(unless.Variable(name, ("a", "b")) for name in "gxy"))

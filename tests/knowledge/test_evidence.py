@@ -1,203 +1,127 @@
-"""Tests pooled over strata equal tests stratum by stratum, and verdicts say what the data can say."""
+"""The evidence of a pair: shares for the same mix of strata, strength, limits and rows that are missing."""
 
+import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 import twins.naive_statements as naive
-from strategies import datasets
+import unless
 from structures.models import steady
-from unless.data.dataset import Dataset
-from unless.data.domain import Domain, Variable
-from unless.independence.statistics import tail
-from unless.knowledge import strata
-from unless.knowledge.evidence import Levels, settle, weigh
-from unless.knowledge.measures import largest_noncentrality, odds_ratio
-from unless.knowledge.strata import ROWS_PER_CELL, Counter
+from unless.independence.statistics import Statistic
+from unless.knowledge.evidence import EvidenceBuilder, standardised_shares
+from unless.referee.regressions import LinkEstimate
+from unless.structures.labelled import Region
 
-LEVELS = Levels(0.05, 0.05, 0.3)
+BERKELEY = unless.datasets.load_ucb_admissions().select(["Admit", "Dept", "Gender"])
+ADMIT, DEPT, GENDER = range(3)
 
 
-def by_name(data):
-    return data.select(sorted(data.names))
-
-
-def table_of(cells, names="ab"):
-    """Make a dataset of a contingency table of any number of axes."""
-    cells = np.asarray(cells)
-    domain = Domain(
-        tuple(Variable(name, tuple(map(str, range(n)))) for name, n in zip(names, cells.shape, strict=True))
-    )
-    return Dataset.from_codes(domain, list(np.ndindex(*cells.shape)), cells.ravel())
-
-
-def evidence_of(cells, names="ab", given=(), levels=LEVELS):
-    data = table_of(cells, names)
-    counted = Counter(data).count(0, 1, [data.domain.index(name) for name in given])
-    evidence = weigh(counted, (0, 1), data.domain, levels)
-    return settle(evidence, evidence.p, levels.alpha, levels)
+def shares_by_hand(tables):
+    """Average the shares of each stratum, weighted by its rows; strata with one column say nothing."""
+    useful = [table for table in tables if sum(column.any() for column in table.T) >= 2]
+    if not useful:
+        return None
+    shares = np.full(useful[0].shape, np.nan)
+    for level in range(shares.shape[1]):
+        seen = [table for table in useful if table[:, level].sum()]
+        if seen:
+            weights = [table.sum() for table in seen]
+            within = [table[:, level] / table[:, level].sum() for table in seen]
+            shares[:, level] = sum(w * one for w, one in zip(weights, within, strict=True)) / sum(weights)
+    return shares
 
 
 @steady
-@given(datasets(min_variables=2, max_variables=5, max_levels=4), st.data())
-def test_evidence_is_the_sum_of_tests_in_strata(data, drawn):
-    data = by_name(data)
-    names = list(data.names)
-    a, b, *rest = drawn.draw(st.permutations(names))
-    given_names = sorted(rest[: drawn.draw(st.integers(0, len(rest)))])
-    inside = np.array(drawn.draw(st.lists(st.booleans(), min_size=data.n_distinct, max_size=data.n_distinct)))
-    places = [data.domain.index(name) for name in (a, b)]
-    counted = Counter(data).count(*places, [data.domain.index(name) for name in given_names], inside)
-    wanted = naive.strata(data, a, b, given_names, inside)
-    labels = [
-        tuple(data.domain[name].levels[code] for name, code in zip(given_names, row, strict=True))
-        for row in counted.codes.tolist()
-    ]
-    assert dict(zip(labels, counted.tables.tolist(), strict=True)) == {
+@given(st.lists(st.lists(st.sampled_from([0, 0, 1, 5, 40]), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_shares_are_averaged_over_the_same_mix(cells):
+    tables = np.array(cells, dtype=np.int64).reshape(-1, 2, 3)
+    wanted, found = shares_by_hand(tables), standardised_shares(tables)
+    if wanted is None:
+        assert found is None
+    else:
+        assert np.allclose(found, wanted, equal_nan=True)
+
+
+def test_shares_of_two_strata_by_hand():
+    # In the first stratum 20 % against 40 %, in the second 60 % against 80 %; 100 rows against 300.
+    tables = np.array([[[10, 20], [40, 30]], [[60, 160], [40, 40]]])
+    shares = standardised_shares(tables)
+    assert shares[0] == pytest.approx([(0.2 * 100 + 0.6 * 300) / 400, (0.4 * 100 + 0.8 * 300) / 400])
+    # Crossed without strata they would be 47 % and 72 %.
+    assert tables.sum(axis=0)[0] / tables.sum(axis=(0, 1)) == pytest.approx([70 / 150, 180 / 250])
+
+
+def evidence(statistic=30.0, df=1, given_=(DEPT,), where=(), with_tables=True, effect=0.2):
+    rows = BERKELEY.n_rows
+    if where:
+        rows = sum(BERKELEY.counts[region.holds(BERKELEY.domain, BERKELEY.rows)].sum() for region in where)
+    side = LinkEstimate(Statistic(statistic, df), float(rows), 1)
+    return EvidenceBuilder(BERKELEY, effect).of(
+        (ADMIT, GENDER), side, given_, where=where, p=0.01, q=0.02, with_tables=with_tables
+    )
+
+
+def test_strength_is_what_is_beyond_chance():
+    one = evidence()
+    assert (one.n_rows, one.statistic, one.df, one.p, one.q) == (4526, 30.0, 1, 0.01, 0.02)
+    assert one.information == pytest.approx(29 / (2 * math.log(2) * 4526))
+    assert one.cramers_v == pytest.approx(math.sqrt(29 / 4526))
+    assert one.cramers_v < one.cramers_v_limit < 0.15
+    weak = evidence(statistic=0.3)
+    assert (weak.information, weak.cramers_v) == (0, 0)
+    assert weak.cramers_v_limit == evidence(statistic=1.0).cramers_v_limit > 0
+    nothing = evidence(statistic=0.0, df=0)
+    assert (nothing.cramers_v_limit, nothing.more_rows) == (1, None)
+
+
+def test_tables_are_those_of_the_strata():
+    one = evidence()
+    wanted = naive.strata(BERKELEY, "Admit", "Gender", ["Dept"])
+    assert one.table_given == ("Dept",)
+    assert dict(zip(one.strata, one.tables.tolist(), strict=True)) == {
         key: table.tolist() for key, table in wanted.items()
     }
-    evidence = weigh(counted, tuple(places), data.domain, LEVELS)
-    tables = [wanted[key] for key in labels]
-    statistic, df, p, rows_used = naive.chi_square(tables)
-    assert (evidence.df, evidence.rows_used) == (df, rows_used)
-    assert evidence.statistic == pytest.approx(statistic, rel=1e-9, abs=1e-9)
-    assert tail(evidence.df, evidence.statistic) == pytest.approx(p, rel=1e-6, abs=1e-290)
-    if evidence.method == "chi-square":
-        assert evidence.p == pytest.approx(p, rel=1e-6, abs=1e-290)
-    if tables:
-        assert evidence.information == pytest.approx(naive.conditional_information(tables), abs=1e-9)
+    shares = shares_by_hand(list(wanted.values()))
+    contrast = one.contrast
+    high, low = (BERKELEY.domain["Gender"].code(label) for label in (contrast.at_high, contrast.at_low))
+    level = BERKELEY.domain["Admit"].code(contrast.level)
+    assert (contrast.column, contrast.other) == ("Admit", "Gender")
+    assert (contrast.high, contrast.low) == pytest.approx((shares[level, high], shares[level, low]))
+    assert contrast.high > contrast.low
 
 
-@steady
-@given(st.lists(st.lists(st.integers(0, 60), min_size=4, max_size=4), min_size=1, max_size=5))
-def test_odds_ratios_follow_the_published_formulas(cells):
-    tables = np.array(cells, dtype=np.int64).reshape(-1, 2, 2)
-    wanted = naive.mantel_haenszel(tables)
-    found = odds_ratio(tables)
-    if wanted is None:
-        assert found is None or (found[0] in (0.0, math.inf) and found[1:] == (None, None))
-    else:
-        assert found == pytest.approx(wanted)
+def test_a_side_has_its_own_rows():
+    there = (Region.of(BERKELEY.domain, {"Dept": ["A"]}),)
+    one = evidence(where=there, given_=())
+    assert (one.n_rows, one.tables.tolist()) == (933, [[[512, 89], [313, 19]]])
+    assert one.contrast.to_dict() == {
+        "column": "Admit", "level": "Admitted", "other": "Gender", "at_high": "Female",
+        "high": pytest.approx(89 / 108), "at_low": "Male", "low": pytest.approx(512 / 825),
+    }  # fmt: skip
+    plain = json.loads(json.dumps(one.to_dict(), allow_nan=False))
+    assert plain["where"] == [{"Dept": ["A"]}]
+    assert plain["tables"] == [{"given": {}, "counts": [[512, 89], [313, 19]]}]
+    assert "tables" not in one.to_dict(tables=False)
 
 
-def test_the_odds_ratio_of_berkeley_in_department_a():
-    evidence = evidence_of([[512, 89], [313, 19]])
-    assert evidence.odds_ratio.value == pytest.approx(512 * 19 / (89 * 313))
-    # In a single table the interval is Woolf's, nearly.
-    error = math.sqrt(sum(1 / cell for cell in (512, 89, 313, 19)))
-    assert evidence.odds_ratio.low == pytest.approx(
-        evidence.odds_ratio.value * math.exp(-1.96 * error), rel=0.01
-    )
-    assert evidence.odds_ratio.levels == (("0", "1"), ("0", "1"))
-    assert evidence_of([[5, 9, 2], [3, 9, 8]]).odds_ratio is None
+def test_rows_are_asked_for_until_the_limit_is_the_effect():
+    assert evidence(statistic=1.0, with_tables=False).more_rows is None
+    assert evidence(statistic=1.0, effect=0.02).more_rows is None
+    open_one = evidence(statistic=1.0, effect=0.02, with_tables=False)
+    larger = 4526 + open_one.more_rows
+    side = LinkEstimate(Statistic(1.0, 1), float(larger), 1)
+    assert side.largest_v == pytest.approx(0.02, rel=1e-3)
+    assert evidence(statistic=1.0, effect=1e-9, with_tables=False).more_rows == 10**9
 
 
-def test_three_answers_and_what_would_settle_the_third():
-    assert evidence_of([[30, 10], [10, 30]]).answer == "dependent"
-    even = evidence_of([[50, 50], [50, 50]])
-    assert (even.answer, even.more_rows) == ("independent", None)
-    few = evidence_of([[5, 5], [5, 5]])
-    assert (few.answer, few.rows_used + few.more_rows) == ("undecided", 88)
-    still = evidence_of([[5, 0], [7, 0]])
-    assert (still.answer, still.df, still.more_rows, still.q) == ("undecided", 0, None, 1.0)
-
-
-def test_between_alpha_and_the_correction_more_rows_of_the_same_kind_are_asked_for():
-    data = table_of([[60, 40], [45, 55]])
-    evidence = weigh(Counter(data).count(0, 1, []), (0, 1), data.domain, LEVELS)
-    assert evidence.p < 0.05
-    open_one = settle(evidence, 10 * evidence.p, 0.005, LEVELS)
-    assert open_one.answer == "undecided"
-    n_rows = open_one.rows_used + open_one.more_rows
-    shown = (evidence.statistic - evidence.df) / evidence.rows_used
-    critical = stats.chi2.isf(0.005, 1)
-    assert stats.ncx2.sf(critical, 1, n_rows * shown) == pytest.approx(0.8, abs=0.01)
-
-
-def test_strata_that_do_not_vary_make_the_way_longer():
-    half = evidence_of([[[5, 5], [5, 5]], [[5, 0], [5, 0]]], "abc", given="c")
-    whole = evidence_of([[5, 5], [5, 5]])
-    assert (half.rows_used, half.n_rows, half.more_rows) == (20, 30, round(1.5 * whole.more_rows))
-
-
-@pytest.mark.parametrize(
-    ("statistic", "df"),
-    [(0.0, 1), (1e-9, 3), (0.001, 1), (0.5, 1), (3.0, 2), (8.0, 30), (40.0, 30), (300.0, 2)],
-)
-def test_the_largest_effect_not_ruled_out(statistic, df):
-    limit = largest_noncentrality(statistic, df)
-    if statistic:
-        share = stats.ncx2.cdf(statistic, df, limit) / stats.chi2.cdf(statistic, df)
-        assert share == pytest.approx(0.05, rel=1e-4)
-    else:
-        assert limit == pytest.approx(largest_noncentrality(1e-9, df), rel=1e-6)
-    assert limit > 5
-
-
-def test_given_as_many_as_the_rows_bear():
-    rng = np.random.default_rng(0)
-    z = rng.integers(0, 4, 2000)
-    columns = {
-        "a": (z + rng.integers(0, 2, 2000)) % 4,
-        "b": (z + rng.integers(0, 2, 2000)) % 4,
-        "id": np.arange(2000) % 500,
-        "weak": rng.integers(0, 2, 2000),
-        "z": z,
-    }
-    domain = Domain(
-        tuple(Variable(name, tuple(map(str, range(int(c.max()) + 1)))) for name, c in columns.items())
-    )
-    data = Dataset.from_codes(domain, np.column_stack(list(columns.values())))
-    a, b, identity, weak, cause = range(5)
-    counted = Counter(data).count_within_bounds(a, b, [(), (identity, weak, cause)])
-    assert counted.given == (weak, cause)
-    assert counted.left_out == (identity,)
-    assert counted.tables.sum() == 2000
-    assert weigh(counted, (a, b), domain, LEVELS).p > 0.01
-    assert weigh(Counter(data).count(a, b, []), (a, b), domain, LEVELS).p < 1e-9
-    cells = sum(int((t.sum(axis=0) > 0).sum() * (t.sum(axis=1) > 0).sum()) for t in counted.tables)
-    assert counted.tables.sum() >= ROWS_PER_CELL * cells
-
-
-def test_a_variable_that_cuts_nothing_is_not_named():
-    data = table_of(np.full((2, 2, 2), 50) * np.array([1, 0]), "abc")
-    assert Counter(data).count_within_bounds(0, 1, [(2,)]).given == ()
-
-
-def test_plain_values_are_finite_and_hold_the_tables():
-    evidence = evidence_of([[[3, 5], [5, 0]], [[5, 1], [0, 9]]], "abc", given="c")
-    plain = evidence.to_dict()
-    assert plain["tables"][1] == {"given": {"c": "1"}, "counts": [[5, 0], [1, 9]]}
-    assert "tables" not in evidence.to_dict(tables=False)
-    infinite = replace(evidence_of([[10, 0], [0, 10]]).odds_ratio)
-    assert infinite.to_dict()["value"] is None
-
-
-@steady
-@given(datasets(min_variables=3, max_variables=5, max_levels=4))
-def test_strata_found_by_sorting_are_those_looked_up(data):
-    data = by_name(data)
-    others = range(2, data.n_variables)
-    found = []
-    for dense in (16, 0):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(strata, "_DENSE", dense)
-            counter = Counter(data)
-            found.append([counter.count(0, 1, others), counter.count_within_bounds(0, 1, [others])])
-    for one, other in zip(*found, strict=True):
-        assert (one.given, one.left_out) == (other.given, other.left_out)
-        assert one.tables.tolist() == other.tables.tolist()
-        assert one.codes.tolist() == other.codes.tolist()
-
-
-def test_strata_of_mostly_empty_cells_are_not_counted(monkeypatch):
-    # Each level of c has its own of a: few cells are seen, of many that there are.
-    data = table_of(np.einsum("ac,b->abc", 50 * np.eye(30, dtype=int), [1, 1]), "abc")
-    assert Counter(data).count_within_bounds(0, 1, [[2]]).given == (2,)
-    monkeypatch.setattr(strata, "MOST_CELLS", 30 * 2 * 30 - 1)
-    assert Counter(data).count_within_bounds(0, 1, [[2]]).left_out == (2,)
+def test_levels_with_few_rows_are_no_contrast():
+    few = unless.read({"a": ["x", "y"] * 9, "b": ["u", "v"] * 9})
+    side = LinkEstimate(Statistic(9.0, 1), 18.0, 1)
+    one = EvidenceBuilder(few, 0.2).of((0, 1), side, (), p=0.1, q=0.1, with_tables=True)
+    assert (one.contrast, one.tables.tolist()) == (None, [[[9, 0], [0, 9]]])
+    without = EvidenceBuilder(few, 0.2).of((0, 1), side, (), p=0.1, q=0.1, with_tables=False)
+    assert (without.contrast, without.tables.size, without.strata) == (None, 0, ())

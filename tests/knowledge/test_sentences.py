@@ -6,8 +6,8 @@ import pytest
 import unless
 from unless.data.domain import Domain, Variable
 from unless.knowledge import sentences as say
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence
+from unless.knowledge.evidence import Contrast, PairEvidence
+from unless.knowledge.sentences import Gate
 
 PAIR = ("Income", "Region")
 DOMAIN = Domain(

@@ -9,8 +9,8 @@ import pytest
 import unless
 from unless.data.domain import Domain, Variable
 from unless.errors import UnknownLevel, UnknownName
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import PairEvidence
+from unless.knowledge.evidence import PairEvidence
+from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import FINDINGS, KINDS, InContext, Statement, Statements
 from unless.structures.labelled import Region
 

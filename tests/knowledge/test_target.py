@@ -6,7 +6,7 @@ import pytest
 
 import unless
 from unless.errors import UnknownName
-from unless.knowledge.target import strength
+from unless.knowledge.statements import strength
 
 BERKELEY = unless.datasets.load_ucb_admissions()
 

@@ -9,7 +9,7 @@ from scipy.stats import kendalltau
 import unless
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.knowledge.grounds import Trend, pooled_tau
+from unless.knowledge.evidence import Trend, pooled_tau
 from unless.knowledge.sentences import regions_text
 from unless.structures.labelled import Region
 

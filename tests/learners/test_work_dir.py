@@ -199,8 +199,7 @@ def test_the_bar_is_not_overrun_by_finished_shards(name, table, tmp_path, monkey
         yield lambda: steps.append(total)
 
     make(name, work_dir=tmp_path).fit(table)
-    for module in ("csgs", "gsmn"):
-        monkeypatch.setattr(f"unless.learners.{module}.progress", counted)
+    monkeypatch.setattr("unless.learners.base.progress", counted)
     make(name, work_dir=tmp_path, resume=True).fit(table)
     assert len(steps) <= steps[0] == table.n_variables
 
@@ -271,13 +270,13 @@ def test_a_full_disk_ends_work_in_shards_with_one_sentence_and_it_goes_on_later(
 
 def test_a_shard_that_vanishes_before_it_is_read_is_told(table, tmp_path):
     est = unless.CSGS(work_dir=tmp_path)
-    store = est._checkpoint_store(table)
+    store = est._open_store(None, table)
     with pytest.raises(FileFormatError, match="go on with resume=True"):
         store.shard("part-00000-of-00001")["edges"]
 
 
 def test_what_a_killed_worker_had_begun_to_write_is_cleared_and_a_living_one_goes_on(table, tmp_path):
-    store = unless.CSGS(work_dir=tmp_path)._checkpoint_store(table)
+    store = unless.CSGS(work_dir=tmp_path)._open_store(None, table)
     code = """
 import sys
 from unless.runtime.files import replacing
@@ -308,7 +307,7 @@ with replacing(sys.argv[1], follow_links=False) as stream:
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
 def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_is_left_alone(link, table, tmp_path):
     work, victim = tmp_path / "work", tmp_path / "victim"
-    stamp = unless.GSMN(work_dir=work)._checkpoint_store(table).stamp
+    stamp = unless.GSMN(work_dir=work)._open_store(None, table).stamp
     victim.write_text("years of work")
     getattr(work / f".{stamp}.lock", link)(victim)
     with pytest.raises(SettingError, match=r"lock' is a .*link and cannot be used .* another folder\.$"):
@@ -317,7 +316,7 @@ def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_is_left_alone(li
 
 
 def test_a_file_of_another_kind_in_the_place_of_the_lock_is_left_alone(table, tmp_path):
-    stamp = unless.GSMN(work_dir=tmp_path)._checkpoint_store(table).stamp
+    stamp = unless.GSMN(work_dir=tmp_path)._open_store(None, table).stamp
     (tmp_path / f".{stamp}.lock").write_text("years of work")
     with pytest.raises(SettingError, match="holds other text"):
         unless.GSMN(work_dir=tmp_path).fit(table)
@@ -355,8 +354,8 @@ import unless
 
 table = unless.read(np.load(sys.argv[1]))
 est = unless.GSMN(work_dir=sys.argv[2])
-est._stack = ExitStack()
-est._checkpoint_store(table)
+stack = ExitStack()
+est._open_store(stack, table)
 forked = os.fork()
 if forked:
     print(os.getpid(), forked, flush=True)
@@ -388,8 +387,7 @@ def test_work_that_another_process_is_at_is_refused_until_that_is_dead(tmp_path)
 def test_work_that_this_process_is_at_is_refused(table, tmp_path):
     with ExitStack() as stay:
         first = unless.GSMN(work_dir=tmp_path)
-        first._stack = stay
-        first._checkpoint_store(table)
+        first._open_store(stay, table)
         with pytest.raises(SettingError, match=rf"in use by process {os.getpid()} "):
             unless.GSMN(work_dir=tmp_path).fit(table)
     unless.GSMN(work_dir=tmp_path).fit(table)
@@ -428,12 +426,12 @@ def test_ctrl_c_after_the_last_shard_says_how_to_go_on_too(name, table, tmp_path
 def test_settings_say_the_same_in_any_spelling(table, tmp_path):
     edges = [("0", "1"), ("2", "3")]
     stamps = {
-        unless.CSGS(alpha=alpha, forbidden_edges=listed, work_dir=tmp_path)._checkpoint_store(table).stamp
+        unless.CSGS(alpha=alpha, forbidden_edges=listed, work_dir=tmp_path)._open_store(None, table).stamp
         for alpha in (0.05, np.float64(0.05))
         for listed in (edges, tuple(edges))
     }
     assert len(stamps) == 1
-    assert unless.CSGS(order="columns", work_dir=tmp_path)._checkpoint_store(table).stamp not in stamps
+    assert unless.CSGS(order="columns", work_dir=tmp_path)._open_store(None, table).stamp not in stamps
 
 
 def test_a_table_to_judge_by_belongs_to_the_work(table, tmp_path):

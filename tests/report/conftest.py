@@ -11,9 +11,9 @@ import pytest
 
 import unless
 from unless.knowledge.statements import Statements
-from unless.report.build import build
-from unless.report.document import render
+from unless.report.html import render
 from unless.report.page import Page
+from unless.report.writing import gather
 
 # As Debian's package needs to be started without a screen and away from any network.
 FLAGS = (
@@ -35,12 +35,12 @@ def titanic():
 @pytest.fixture(scope="session")
 def berkeley_page(berkeley):
     network = berkeley.network(berkeley.data_)
-    return build(berkeley.data_, berkeley.statements_, network=network)
+    return gather(berkeley.data_, berkeley.statements_, network=network)
 
 
 @pytest.fixture(scope="session")
 def titanic_page(titanic):
-    return build(titanic.data_, titanic.statements_, network=titanic.network(titanic.data_))
+    return gather(titanic.data_, titanic.statements_, network=titanic.network(titanic.data_))
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ def kinds():
 def kinds_file(kinds, tmp_path_factory):
     data, statements = kinds
     path = tmp_path_factory.mktemp("report") / "kinds.html"
-    path.write_text(render(build(data, statements, title="Kinds")), encoding="utf-8")
+    path.write_text(render(gather(data, statements, title="Kinds")), encoding="utf-8")
     return path
 
 

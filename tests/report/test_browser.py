@@ -273,7 +273,7 @@ def test_what_if_equals_the_network(visit, titanic, titanic_file):
 
 
 def test_what_if_of_a_larger_model_says_what_was_worked_out(visit, titanic, tmp_path, monkeypatch):
-    monkeypatch.setattr("unless.report.whatif.MOST_STATES", 10)
+    monkeypatch.setattr("unless.report.writing.MOST_STATES", 10)
     network = titanic.network(titanic.data_)
     titanic.report(tmp_path / "gates.html", network=network)
     page = visit(tmp_path / "gates.html")
@@ -440,7 +440,7 @@ def test_a_page_without_network_promises_no_probabilities(visit, titanic, tmp_pa
 
 
 def test_a_graph_without_gates_says_what_is_not_worked_out(visit, tmp_path, monkeypatch):
-    monkeypatch.setattr("unless.report.whatif.MOST_STATES", 10)
+    monkeypatch.setattr("unless.report.writing.MOST_STATES", 10)
     rng = np.random.default_rng(0)
     a = rng.integers(0, 4, 500)
     b = np.where(rng.random(500) < 0.7, a, rng.integers(0, 4, 500))

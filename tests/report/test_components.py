@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from unless.report import components
-from unless.report.build import build
-from unless.report.document import render
+from unless.report import html
+from unless.report.html import render
 from unless.report.layout import HEIGHT, box_width, positions
+from unless.report.writing import gather
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 PARTS = {
-    "head.html": components.head,
-    "findings.html": components.findings,
-    "explorer.html": components.explorer,
-    "what_if.html": components.what_if,
-    "table.html": components.table,
-    "foot.html": components.foot,
+    "head.html": html.head,
+    "findings.html": html.findings,
+    "explorer.html": html.explorer,
+    "what_if.html": html.what_if,
+    "table.html": html.table,
+    "foot.html": html.foot,
 }
 
 
@@ -39,9 +39,9 @@ def test_every_part_is_on_the_page(titanic_page):
 
 
 def test_a_page_says_what_was_left_out(titanic_page):
-    assert "Left out" not in components.foot(titanic_page)
+    assert "Left out" not in html.foot(titanic_page)
     short = type(titanic_page)(**{**fields(titanic_page), "left_out": ["<b>something</b>"]})
-    assert "<li>&lt;b&gt;something&lt;/b&gt;</li>" in components.foot(short)
+    assert "<li>&lt;b&gt;something&lt;/b&gt;</li>" in html.foot(short)
 
 
 def fields(page):
@@ -67,8 +67,8 @@ def test_few_boxes_are_placed(n):
 def test_the_order_of_columns_only_moves_columns(titanic):
     other = titanic.data_.select(titanic.data_.names[::-1])
     est = type(titanic)().fit(other)
-    page = build(other, est.statements_)
-    again = build(titanic.data_, titanic.statements_)
+    page = gather(other, est.statements_)
+    again = gather(titanic.data_, titanic.statements_)
     assert page.statements == again.statements
     assert page.charts == again.charts
     assert page.headline == again.headline

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 import unless
 from unless.cli import main
 from unless.errors import SettingError
-from unless.report.build import build
+from unless.report.charts import without_small
 from unless.report.disclosure import Disclosure, pair_table
-from unless.report.document import render
+from unless.report.html import render
 from unless.report.page import Bars
+from unless.report.writing import gather
 
 N = 5
 
@@ -43,7 +44,7 @@ def parsed(text):
 
 
 def hidden_page(est):
-    return parsed(render(build(est.data_, est.statements_, told=Disclosure(True, N))))
+    return parsed(render(gather(est.data_, est.statements_, disclosure=Disclosure(True, N))))
 
 
 def counts_in(value, path=()):
@@ -85,7 +86,7 @@ def test_small_cells_are_hidden_with_their_shares(learned, which):
     est = learned[which]
     data, _ = hidden_page(est)
     plain = json.loads(
-        re.search(r'id="page-data">(.*?)</script>', render(build(est.data_, est.statements_)), re.DOTALL)[1]
+        re.search(r'id="page-data">(.*?)</script>', render(gather(est.data_, est.statements_)), re.DOTALL)[1]
     )
     n_hidden = 0
     for one, other in zip(plain["charts"], data["charts"], strict=True):
@@ -174,7 +175,7 @@ def test_standardised_shares_of_a_column_are_hidden_together():
         [[0.0] * 2] * 2,
         [[1.0] * 2] * 2,
     )
-    told = Disclosure(True, N).bars(bars, np.array([[2, 10], [18, 10]]))
+    told = without_small(bars, np.array([[2, 10], [18, 10]]), Disclosure(True, N))
     assert told.shares == [[None, 0.5], [None, 0.5]]
     assert told.rows == [20, 20]
 

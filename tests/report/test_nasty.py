@@ -10,7 +10,7 @@ import pytest
 
 import unless
 from unless.data.showing import visible
-from unless.report.words import shown
+from unless.report.html import shown
 
 NASTY = (
     "</script><img src=x onerror=alert(1)>",

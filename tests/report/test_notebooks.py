@@ -13,12 +13,10 @@ from unless.inference.belief import BeliefReport
 from unless.inference.chains import GibbsReport
 from unless.inference.exact import ExactSolver
 from unless.inference.scores import ConditionalScore
-from unless.knowledge.asking import Asked
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, Trend
-from unless.knowledge.measures import OddsRatio
-from unless.knowledge.statements import Statements
-from unless.knowledge.target import Direction
+from unless.knowledge.asking import Asked, OddsRatio
+from unless.knowledge.evidence import Contrast, Trend
+from unless.knowledge.sentences import Gate
+from unless.knowledge.statements import Direction, Statements
 from unless.learners.base import Estimator
 from unless.structures.structure import features_of
 from unless.weights.report import Candidate

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import unless
-from unless.knowledge.grounds import standardised_shares
-from unless.knowledge.slices import shares_of, wilson
+from unless.knowledge.evidence import standardised_shares
 from unless.knowledge.statements import FINDINGS
-from unless.report import components
-from unless.report.build import build
-from unless.report.contexts import hold
-from unless.report.page import Page, to_json
-from unless.report.whatif import what_if
+from unless.report import html
+from unless.report.charts import charts_of, wilson
+from unless.report.disclosure import Disclosure
+from unless.report.html import render, to_json
+from unless.report.page import Page
+from unless.report.writing import gather, pack_rows, what_if
 from unless.structures.labelled import Region
 
 
@@ -54,7 +54,7 @@ def test_statements_are_those_of_the_api(titanic, titanic_page):
 
 def test_lines_are_findings_and_nothing_else(kinds):
     data, statements = kinds
-    page = build(data, statements)
+    page = gather(data, statements)
     drawn = [tuple(sorted((data.names[link.a], data.names[link.b]))) for link in page.links]
     assert drawn == [one.pair for one in statements.findings]
     assert {page.statements[link.statement]["kind"] for link in page.links} == set(FINDINGS)
@@ -65,20 +65,20 @@ def test_lines_are_findings_and_nothing_else(kinds):
 
 def test_headline_lists_and_legend_count_alike(kinds):
     data, statements = kinds
-    page, counts = build(data, statements), statements.counts()
+    page, counts = gather(data, statements), statements.counts()
     assert page.counts == counts
     assert all(counts.values())
     for kind, number in counts.items():
         assert re.search(rf"\b{number} {kind}\b", page.headline)
     assert page.headline.startswith(f"{len(statements.findings)} findings: ")
-    text = components.findings(page)
+    text = html.findings(page)
     for kind in ("linked", "gated", "differs", "partly", "determined", "associated"):
         assert text.count(f'<li class="finding {kind}">') == counts[kind]
     assert f"{counts['associated']} pairs associated, no finding" in text
     assert f"{counts['open']} pairs open" in text
     assert f"{counts['unlinked']} pairs unlinked" in text
-    legend = components.explorer(page)
-    table = components.table(page)
+    legend = html.explorer(page)
+    table = html.table(page)
     for kind, number in counts.items():
         assert (f"</svg> {kind} ({number})" in legend) == (kind in FINDINGS)
         assert f'<option value="{kind}">{kind} ({number})</option>' in table
@@ -86,7 +86,7 @@ def test_headline_lists_and_legend_count_alike(kinds):
 
 
 def test_findings_stand_first_and_what_is_no_finding_apart(kinds):
-    text = components.findings(build(*kinds))
+    text = html.findings(gather(*kinds))
     order = re.findall(r'<li class="finding (\w+)">', text)
     assert order[0] == "gated"
     assert order[-4:] == ["determined", "associated", "associated", "associated"]
@@ -96,23 +96,29 @@ def test_findings_stand_first_and_what_is_no_finding_apart(kinds):
 
 
 def test_what_is_given_is_said_with_each_finding(kinds, berkeley_page):
-    page = build(*kinds)
-    text = components.findings(page)
+    page = gather(*kinds)
+    text = html.findings(page)
     assert (
         text.count('class="given"') == page.counts["associated"] + len(page.links) - page.counts["determined"]
     )
     assert "Given <bdi>a collider</bdi>, <bdi>second</bdi>, <bdi>x</bdi>, <bdi>y</bdi>." in text
-    assert "Given no column beside its gate." in components.findings(berkeley_page)
+    assert "Given no column beside its gate." in html.findings(berkeley_page)
 
 
 def test_no_test_is_run_and_no_table_counted_for_a_page(kinds, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("the page is built from finished values")
 
-    monkeypatch.setattr("unless.knowledge.strata._Rows.of", refuse)
-    monkeypatch.setattr("unless.knowledge.evidence.weigh", refuse)
+    monkeypatch.setattr("unless.knowledge.evidence._Rows.of", refuse)
+    monkeypatch.setattr("unless.knowledge.asking.evidence_of", refuse)
     monkeypatch.setattr("unless.structures.structure.link_shares", refuse)
-    assert build(*kinds).charts
+    assert gather(*kinds).charts
+
+
+def test_a_page_is_made_of_its_values_alone(titanic_page):
+    # As JSON keeps them: nothing else is known to what makes the file.
+    again = msgspec.json.decode(msgspec.json.encode(titanic_page), type=Page)
+    assert render(again) == render(titanic_page)
 
 
 def test_the_file_holds_what_was_built(titanic, titanic_file, read_page):
@@ -126,7 +132,7 @@ def test_the_file_holds_what_was_built(titanic, titanic_file, read_page):
 
 def test_bars_are_the_tables_of_the_evidence(berkeley, berkeley_page):
     for statement, charts in zip(berkeley.statements_, berkeley_page.charts, strict=True):
-        assert [chart.side for chart in charts] == list(range(len(statement.evidence)))
+        assert [chart.evidence for chart in charts] == list(range(len(statement.evidence)))
         for chart, side in zip(charts, statement.evidence, strict=True):
             tables = side.tables.transpose(0, 2, 1) if chart.column else side.tables
             plain = chart.strata or [chart.whole]
@@ -141,9 +147,9 @@ def test_bars_are_the_tables_of_the_evidence(berkeley, berkeley_page):
 def test_the_figures_of_a_sentence_are_bars(kinds):
     data, statements = kinds
     n_told = 0
-    for one, charts in zip(statements, build(data, statements).charts, strict=True):
+    for one, charts in zip(statements, gather(data, statements).charts, strict=True):
         for chart in charts:
-            told = one.evidence[chart.side].contrast
+            told = one.evidence[chart.evidence].contrast
             if told is None:
                 continue
             column, other = (data.domain[one.pair[end]] for end in (chart.column, 1 - chart.column))
@@ -159,7 +165,7 @@ def test_the_figures_of_a_sentence_are_bars(kinds):
 
 def test_a_link_seen_only_given_others_has_its_picture_given_them(kinds):
     data, statements = kinds
-    page = build(data, statements)
+    page = gather(data, statements)
     place = next(k for k, one in enumerate(statements) if one.pair == ("first", "noise"))
     (chart,) = page.charts[place]
     assert statements[place].sentence.startswith("first and noise are linked once a collider")
@@ -175,13 +181,16 @@ def test_a_link_seen_only_given_others_has_its_picture_given_them(kinds):
 
 def test_limits_of_a_mix_are_wider_than_those_of_as_many_rows():
     tables = np.array([[[90, 1], [10, 9]], [[5, 40], [5, 60]]])
-    one = unless.explain(*_pair_given(tables))[0]
+    graph, data = _pair_given(tables)
+    one = unless.explain(graph, data)[0]
     side = replace(one.evidence[0], tables=tables, table_given=("c",), strata=(("x",), ("y",)), contrast=None)
-    (shown,) = shares_of(replace(one, evidence=(side,)))
-    low, high = wilson(shown.whole.shares * shown.whole.rows, np.broadcast_to(shown.whole.rows, (2, 2)))
-    assert (shown.whole.low <= low).all()
-    assert (shown.whole.high >= high).all()
-    assert np.allclose(shown.whole.shares.sum(axis=0), 1)
+    (chart,) = charts_of(replace(one, evidence=(side,)), data.domain, Disclosure())
+    whole = chart.whole
+    shares, rows = np.array(whole.shares), np.array(whole.rows)
+    low, high = wilson(shares * rows, np.broadcast_to(rows, (2, 2)))
+    assert (np.array(whole.low) <= low + 1e-6).all()
+    assert (np.array(whole.high) >= high - 1e-6).all()
+    assert np.allclose(shares.sum(axis=0), 1)
 
 
 def _pair_given(tables):
@@ -201,7 +210,7 @@ def test_probabilities_are_those_of_the_network(titanic, titanic_page):
 
 
 def test_a_larger_network_is_asked_about_single_gate_levels(titanic, monkeypatch):
-    monkeypatch.setattr("unless.report.whatif.MOST_STATES", 10)
+    monkeypatch.setattr("unless.report.writing.MOST_STATES", 10)
     network, domain = titanic.network(titanic.data_), titanic.data_.domain
     answer = what_if(network, domain, [0, 1])
     assert (answer.kind, len(answer.given)) == ("gates", 6)
@@ -263,19 +272,19 @@ def test_json_comes_back_as_it_was(titanic_page):
 
 
 def test_too_many_contexts_leave_the_rarest_out_and_say_so(titanic):
-    held = hold(titanic.data_, most_bytes=80)
+    held = pack_rows(titanic.data_, most_bytes=80)
     assert held.n == 80 // (4 + 4)
     assert sum(held.counts) == sum(sorted(titanic.data_.counts)[-held.n :])
     assert "10 most frequent of 24 contexts" in held.note
 
 
 def test_too_many_statements_leave_the_last_out_and_say_so(monkeypatch):
-    monkeypatch.setattr("unless.report.build.MOST_STATEMENTS", 500)
+    monkeypatch.setattr("unless.report.writing.MOST_STATEMENTS", 500)
     rng = np.random.default_rng(0)
     data = unless.read({f"v{k:02d}": rng.integers(0, 2, 60).astype(str) for k in range(33)})
     est = unless.GSMN().fit(data)
     assert len(est.statements_) == 528
-    page = build(data, est.statements_)
+    page = gather(data, est.statements_)
     assert len(page.statements) == 500
     assert sum(page.counts.values()) == 528
     assert "lists the first 500 of 528 statements" in page.left_out[-1]

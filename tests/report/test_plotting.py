@@ -8,7 +8,7 @@ import pytest
 
 import unless
 from unless.knowledge.statements import FINDINGS
-from unless.report import drawing
+from unless.report import plotting
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -32,11 +32,11 @@ def solid(axes):
 
 
 def test_links_are_drawn_by_kind_and_by_what_they_say_in_the_context(berkeley):
-    gated, linked = drawing.COLOURS["gated"], drawing.COLOURS["linked"]
+    gated, linked = plotting.COLOURS["gated"], plotting.COLOURS["linked"]
     assert lines(unless.plot_links(berkeley)) == [("dashed", gated), ("solid", linked), ("solid", linked)]
     axes = unless.plot_links(berkeley, context={"Dept": "B"})
     # Dept is fixed and has no links.
-    assert lines(axes) == [("dashed", drawing.GONE)]
+    assert lines(axes) == [("dashed", plotting.GONE)]
     assert lines(unless.plot_links(berkeley, context={"Dept": "A"})) == [("solid", gated)]
     assert axes.get_title() == "Dept = B"
     assert {text.get_text() for text in axes.texts} >= {"Admit", "Dept", "Gender"}
@@ -49,7 +49,7 @@ def test_every_kind_has_its_colour_and_mark(kinds):
     counts = statements.counts()
     colours = [colour for _, colour in lines(axes)]
     assert {colour: colours.count(colour) for colour in colours} == {
-        drawing.COLOURS[kind]: counts[kind] for kind in FINDINGS
+        plotting.COLOURS[kind]: counts[kind] for kind in FINDINGS
     }
     marks = [line.get_marker() for line in axes.lines if len(line.get_xdata()) == 1]
     assert marks.count("D") == counts["gated"] + counts["partly"]
@@ -66,7 +66,7 @@ def test_an_arrow_comes_from_the_gate_to_the_middle_of_the_link(berkeley):
     assert np.allclose(arrow.xy, (spots["Admit"] + spots["Gender"]) / 2)
     assert np.allclose(arrow.get_position(), spots["Dept"])
     (gate,) = [line for line in axes.lines if line.get_marker() == "D"]
-    assert gate.get_color() == drawing.COLOURS["gated"]
+    assert gate.get_color() == plotting.COLOURS["gated"]
 
 
 def test_small_multiples_share_a_layout(berkeley):

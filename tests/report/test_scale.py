@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import unless
-from unless.report.build import build
-from unless.report.contexts import hold
-from unless.report.document import render
+from unless.report.html import render
+from unless.report.writing import gather, pack_rows
 from unless.structures.pairs import n_pairs, pack
 
 MOST_BYTES = 6_000_000
@@ -38,7 +37,7 @@ def wide():
 def test_sixty_variables_and_ten_thousand_contexts(wide, visit, tmp_path):
     model, data = wide
     assert len(model) == 10_000
-    page = build(data, unless.explain(model, data))
+    page = gather(data, unless.explain(model, data))
     assert (len(page.variables), page.contexts.n, len(page.statements)) == (60, 10_000, 1770)
     text = render(page).encode()
     assert len(text) < MOST_BYTES
@@ -74,7 +73,7 @@ def test_contexts_that_all_differ_are_cut_to_what_fits():
     rng = np.random.default_rng(1)
     domain = unless.Domain(tuple(unless.Variable(f"v{k}", tuple(map(str, range(300)))) for k in range(40)))
     data = unless.Dataset.from_codes(domain, rng.integers(0, 300, (60_000, 40)))
-    held = hold(data)
+    held = pack_rows(data)
     assert held.n < 60_000
     assert len(msgspec.json.encode(held)) < MOST_BYTES - 600_000
     assert "most frequent of 60,000 contexts" in held.note

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import unless
-from unless.knowledge.gates import Gate
+from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import KINDS, Statement
-from unless.report.build import build
-from unless.report.page import to_json
+from unless.report.html import to_json
+from unless.report.writing import gather
 from unless.structures.labelled import Region
 
 SCRIPT = Path(unless.__file__).parent / "report" / "assets" / "js" / "03_states.js"
@@ -63,7 +63,7 @@ def test_every_kind_in_some_contexts(kinds, states_by_script):
     data, statements = kinds
     rng = np.random.default_rng(1)
     contexts = [some_context(rng, data.domain) for _ in range(300)]
-    page = msgspec.json.decode(to_json(build(data, statements)))
+    page = msgspec.json.decode(to_json(gather(data, statements)))
     expected = [[one.state for one in statements.given(context)] for context in contexts]
     assert states_by_script(page["statements"], contexts) == expected
     assert {state for row in expected for state in row} == {

@@ -75,11 +75,11 @@ def statements_of(record: "Record", path: str, data: "Dataset | None" = None) ->
     """Return what a file says: as kept, or of the table given; None where it keeps neither words nor rows."""
     from unless.errors import FileFormatError, UnlessError
     from unless.knowledge.explaining import explain_as_learned
-    from unless.knowledge.keeping import read_statements
+    from unless.knowledge.records import statements_from_record
 
     if data is None and record.statements is not None:
         try:
-            return read_statements(record.statements, record.domain)
+            return statements_from_record(record.statements, record.domain)
         except UnlessError as error:
             raise FileFormatError(f"{path!r} is damaged: {str(error).rstrip('.')}.") from None
     table = record.table if data is None else data

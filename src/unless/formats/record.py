@@ -115,7 +115,7 @@ def _is_gapless(entries: list[zipfile.ZipInfo], content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class KeptStatements:
-    """Statements as a file holds them; `unless.knowledge.keeping` makes and reads them."""
+    """Statements as a file holds them; `unless.knowledge.records` makes and reads them."""
 
     wire: WireStatements
     members: Members

@@ -22,7 +22,7 @@ from unless.independence.statistics import Statistic
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
-# A smaller chance has no quantile that can be told from others.
+# Quantiles of smaller probabilities cannot be distinguished.
 _LEAST_P = 1e-290
 # Pairs of columns whose design effects are averaged, at most.
 _MOST_PAIRS = 40
@@ -34,7 +34,7 @@ class Correction(NamedTuple):
     """What a design does to the statistic of a pair.
 
     `factor` divides it; `unevenness` is the squared coefficient of variation of the factors of its parts;
-    `freedom` tells how many rows or clusters, about, the factor is estimated from.
+    `freedom` is about the number of rows or clusters that the factor is estimated from.
     """
 
     factor: float = 1.0
@@ -176,7 +176,7 @@ class DesignEffects:
             squared, strata = sums**2, self._stratum_of_cluster
             units = (np.bincount(self.design.clusters, weights=weights) > 0).astype(np.float64)
         n, square, total = (np.bincount(strata, weights=one) for one in (units, squared, sums))
-        # A stratum of one unit tells nothing of how units differ; it is left out.
+        # A stratum of one unit shows no difference between units; it is left out.
         several = n > 1
         n, square, total = n[several], square[several], total[several]
         return float((n / (n - 1) * (square - total**2 / n)).sum())
@@ -198,7 +198,7 @@ class DesignEffects:
     def divided(self, statistic: Statistic, by: Correction) -> float:
         """Return the value of a corrected statistic before it became one of chi-square.
 
-        How strong a pair is follows from it: only p knows how uncertain the factor is.
+        How strong a pair is follows from it: how uncertain the factor is matters for p alone.
         """
         if not _LEAST_P < statistic.p < 1:
             return statistic.value

@@ -22,7 +22,7 @@ class Columns(NamedTuple):
     """Counted patterns: counts (pattern x level of the target), and which columns are on in each.
 
     Those of a pattern are `active[begins[pattern]:begins[pattern + 1]]`; column 0 always is on. `owners` and
-    `levels` say whose column each is, in ascending order.
+    `levels` name the variable and the level of each column, in ascending order.
     """
 
     begins: Ints
@@ -53,7 +53,7 @@ class Fit(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a regression says of one pair: a weight for each pair of levels but the references."""
+    """The estimate of one pair by a regression: a weight for each pair of levels but the references."""
 
     cells: tuple[tuple[int, int], ...]
     weights: Floats
@@ -95,7 +95,7 @@ def probabilities_of(columns: Columns, fitted: Fit) -> Floats:
 
 
 def average(one: Effect, other: Effect) -> Effect:
-    """Join what the two ends of a pair say of it.
+    """Average the estimates of a pair from its two ends.
 
     Both are estimates of the same weights from the same rows, and nearly the same: the covariance of their
     mean is taken as the mean of theirs, which it never exceeds.

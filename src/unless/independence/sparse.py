@@ -6,7 +6,7 @@ asymptotics. Cheap answers come first:
 
 1. *chi-square* where the cells are full enough (Cochran's rule);
 2. *moments*: a Pearson type III law with the exact mean and variance of X2, and the skewness of 199 random
-   arrangements, where it says that p is not small;
+   arrangements, where p is not small by it;
 3. *permutations*: 1,999 random arrangements, of which 1 + k reach the observed X2 if that itself is counted:
    p = (1 + k) / 2,000 rejects no true independence too often, whatever the table.
 
@@ -46,11 +46,11 @@ Method = Literal["chi-square", "moments", "permutations"]
 # of ten levels by ten, the cells of one rare level on either side are 19 %, and one row may add a thousand.
 MOST_SMALL_CELLS = 0.2
 FEW_DRAWS, ALL_DRAWS = 199, 1_999
-# Where the smooth tail says that p is larger, no more is asked; of a law more skewed than this, a few cells
+# Where p is larger by the smooth tail, nothing more is drawn; of a law more skewed than this, a few cells
 # make the tail (it then rejects 5.7 % at .05), and p must be larger still.
 CLEAR, SKEWED, CLEAR_IF_SKEWED = 0.02, 1.0, 0.1
 # Where so few of the first draws differ, X2 has too few values for a smooth tail, and draws decide alone: the
-# first ones where they say that p is larger than this.
+# first ones where p is larger than this by them.
 LEAST_DISTINCT, CLEAR_BY_DRAWS = 100, 0.1
 LEAST_P = 1e-12
 # X2 of the same table, added up in another order, differs by less than this share of X2 and rows.
@@ -345,7 +345,7 @@ def _sorted_sizes(
 
 
 def _mixed(values: Ints) -> Ints:
-    """Mix the bits of numbers, so that their sum tells which they were (the last steps of splitmix64)."""
+    """Mix the bits of numbers, so that their sum identifies them (the last steps of splitmix64)."""
     words = values.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -152,8 +152,8 @@ def adjusted_whatever_depends(p_values: npt.ArrayLike) -> Floats:
 def adapted(p_values: npt.ArrayLike, n_hypotheses: int, level: float) -> Floats:
     """Return q for each p where many hypotheses may be false (Benjamini, Krieger and Yekutieli, 2006).
 
-    What `adjusted` rejects a little below the level tells how many hypotheses can be true at most; only these
-    can make false claims. No q is smaller than its p.
+    The number that `adjusted` rejects a little below the level bounds how many hypotheses can be true; only
+    these can make false claims. No q is smaller than its p.
     """
     p, q = np.asarray(p_values, dtype=np.float64), adjusted(p_values, n_hypotheses)
     n_true = max(1, n_hypotheses - int((q <= level / (1 + level)).sum()))

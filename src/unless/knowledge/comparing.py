@@ -13,8 +13,7 @@ from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.statistics import check_effect
 from unless.knowledge import sentences as say
-from unless.knowledge.grounds import Grounds, PairEvidence
-from unless.knowledge.measures import rounded
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region, spoken
@@ -290,7 +289,7 @@ class _Writer:
 
     def __init__(self, data: Dataset, group: str, effect: float, are_tables: bool = False) -> None:
         self.data, self.group, self.are_tables = data, group, are_tables
-        self.grounds = Grounds(data, effect)
+        self.evidence = EvidenceBuilder(data, effect)
 
     def of(self, one: Difference) -> PairChange:
         """Say how a pair differs, or that no difference is shown."""
@@ -323,7 +322,7 @@ class _Writer:
     def _evidence(self, one: Difference, side: LinkEstimate, labels: Sequence[str]) -> PairEvidence:
         index = self.data.domain.index
         a, b = (index(name) for name in one.pair)
-        evidence = self.grounds.of(
+        evidence = self.evidence.of(
             (a, b), side, [index(name) for name in one.given], where=(self._region(labels),),
             p=side.statistic.p, q=1.0, with_tables=True,
         )  # fmt: skip

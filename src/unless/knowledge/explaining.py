@@ -14,8 +14,7 @@ from unless.errors import SettingError
 from unless.independence.statistics import check_effect
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Grounds, PairEvidence
+from unless.knowledge.evidence import EvidenceBuilder, PairEvidence
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.counted import Determined, determined_pairs, find_determined
 from unless.referee.regressions import LinkEstimate
@@ -92,7 +91,7 @@ def explain(
         dates = _dates(table.domain)
         calendar = {pair for places in dates.values() for pair in permutations(places, 2)}
         verdicts = referee.judge(calendar)
-    writer = _Writer(table, referee, Grounds(table, effect), fdr, effect)
+    writer = _Writer(table, referee, EvidenceBuilder(table, effect), fdr, effect)
     told = [one for one in determined if (one.source, one.column) not in calendar]
     said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(told)]
     made = Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
@@ -126,7 +125,7 @@ class _Writer:
 
     table: Dataset
     referee: Referee
-    grounds: Grounds
+    evidence: EvidenceBuilder
     fdr: float
     effect: float
 
@@ -172,7 +171,7 @@ class _Writer:
 
     def _claim(self, one: PairVerdict) -> Statement:
         pair = self._names(one)
-        gate = None if one.account is None else Gate.of(self.table.domain, one.account.clauses)
+        gate = None if one.account is None else say.Gate.of(self.table.domain, one.account.clauses)
         given = self._given(one)
         n_rows = self.n_rows
         if one.account is None or gate is None:
@@ -230,13 +229,19 @@ class _Writer:
         self, one: PairVerdict, side: LinkEstimate, where: Any, own_p: bool = False
     ) -> PairEvidence:
         p = side.statistic.p if own_p else one.p
-        return self.grounds.of(
+        return self.evidence.of(
             one.pair, side, one.given, where=where, p=p, q=1.0 if own_p else one.q, with_tables=True,
             method=one.method,
         )  # fmt: skip
 
     def _statement(
-        self, one: PairVerdict, pair: Any, gate: Gate | None, sides: Any, sentence: str, given: Iterable[str]
+        self,
+        one: PairVerdict,
+        pair: Any,
+        gate: say.Gate | None,
+        sides: Any,
+        sentence: str,
+        given: Iterable[str],
     ) -> Statement:
         # Sums of weights round to a little above 1.
         confidence = min(1.0, one.confidence * one.gate_confidence)
@@ -254,7 +259,7 @@ class _Writer:
         kind: Kind = "unlinked" if is_absent else "open"
         if p_alone * n_pairs < ASSOCIATED:
             kind = "associated"
-        evidence = self.grounds.of(
+        evidence = self.evidence.of(
             one.pair, side, one.given, p=one.p, q=one.q, with_tables=False, method=one.method
         )
         if kind == "associated":

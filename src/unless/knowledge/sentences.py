@@ -1,11 +1,13 @@
 """Statements in English, with names and levels as the table writes them (in quotes if they mislead)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from unless.data.domain import Domain, Variable
 from unless.data.labels import to_label
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence, Trend, rank_ends
+from unless.data.showing import html_table
+from unless.knowledge.evidence import Contrast, PairEvidence, Trend, rank_ends
 from unless.structures.labelled import Region, spoken
 from unless.structures.pairs import Edge
 
@@ -20,6 +22,49 @@ MOST_LETTERS = 60
 # Findings less sure than the first are "probably" so, candidates less sure than the second "may" be: of those
 # with a confidence from .5 to .8 two in three are true (docs/accuracy.md).
 FLAT, PROBABLE = 0.8, 0.5
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The contexts in which a pair is linked, and the others; every context is in one of them.
+
+    Regions of one side may overlap, because that is shorter: Sex = Female, or Class = 3rd.
+    """
+
+    linked: tuple[Region, ...]
+    unlinked: tuple[Region, ...]
+
+    @classmethod
+    def of(cls, domain: Domain, clauses: Sequence[tuple[int, Sequence[int]]]) -> "Gate":
+        """Open a gate where columns (positions) have some levels (codes), all of them."""
+        inside, outside = {}, []
+        for column, codes in clauses:
+            variable = domain.variables[column]
+            inside[variable.name] = [variable.levels[code] for code in codes]
+            others = [label for code, label in enumerate(variable.levels) if code not in codes]
+            outside.append(Region.of(domain, {variable.name: others}))
+        outside.sort(key=lambda region: region.conditions)
+        return cls((Region.of(domain, inside),), tuple(outside))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that decide, sorted."""
+        return tuple(sorted({name for region in (*self.linked, *self.unlinked) for name in region.names}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "linked": [region.to_dict() for region in self.linked],
+            "not_linked": [region.to_dict() for region in self.unlinked],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (side, str(region))
+            for side, regions in (("linked", self.linked), ("elsewhere", self.unlinked))
+            for region in regions
+        ]
+        return html_table(f"Gate: {', '.join(map(spoken, self.names))}", ("side", "where"), rows)
 
 
 def linked_sentence(
@@ -42,8 +87,8 @@ def cut_text(cut: Sequence[tuple[str, int]]) -> str:
     """Name the cut columns that are held fixed by their groups alone, behind a sentence on others."""
     by_number: dict[int, list[str]] = {}
     for name, n_groups in cut:
-        by_number.setdefault(n_groups, []).append(_name(name))
-    said = [f"{_joined(names)} cut in {n_groups}" for n_groups, names in sorted(by_number.items())]
+        by_number.setdefault(n_groups, []).append(name_text(name))
+    said = [f"{joined(names)} cut in {n_groups}" for n_groups, names in sorted(by_number.items())]
     return f"; rests on {', '.join(said)}" if said else ""
 
 
@@ -106,7 +151,7 @@ def determined_sentence(column: str, source: str, is_copy: bool, n_broken: int, 
     if is_copy:
         first, second = sorted((column, source))
         return f"{_both((first, second))} say {nearly}the same in other words{broken}"
-    return f"{_name(column)} is {nearly}determined by {_name(source)}{broken}"
+    return f"{name_text(column)} is {nearly}determined by {name_text(source)}{broken}"
 
 
 def associated_sentence(
@@ -165,7 +210,7 @@ def change_sentence(
 
 def differing_sentence(pair: Edge, group: str, given: Sequence[str], q: float) -> str:
     """Say that a link is not the same in all groups of a column, where it is not known in which."""
-    alike = f"not linked alike at all levels of {_name(group)}"
+    alike = f"not linked alike at all levels of {name_text(group)}"
     return f"{_both(pair)} are {alike} ({chance('q', q)}){_given(given)}"
 
 
@@ -223,11 +268,6 @@ def chance(name: str, value: float) -> str:
     return f"{name} = {mantissa}e-{int(exponent.removeprefix('-'))}"
 
 
-def name_text(text: str) -> str:
-    """Write a name or a level, in quotes where it misleads, and cut where it is long."""
-    return _name(text)
-
-
 def _linked(pair: Edge, confidence: float) -> str:
     """Say that a pair is linked, as surely as that is; by the digits that are shown."""
     shown = round(confidence, 2)
@@ -236,10 +276,11 @@ def _linked(pair: Edge, confidence: float) -> str:
 
 
 def _both(pair: Edge) -> str:
-    return f"{_name(pair[0])} and {_name(pair[1])}"
+    return f"{name_text(pair[0])} and {name_text(pair[1])}"
 
 
-def _name(text: str) -> str:
+def name_text(text: str) -> str:
+    """Write a name or a level, in quotes where it misleads, and cut where it is long."""
     # Cut before it is put in quotes, so that they stay whole.
     return spoken(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}...")
 
@@ -256,13 +297,14 @@ def _known(given: Sequence[str]) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    said = [_name(name) for name in names]
+    said = [name_text(name) for name in names]
     if len(said) > MOST_NAMED + 1:
         return f"{', '.join(said[:MOST_NAMED])} and {len(said) - MOST_NAMED} more"
-    return _joined(said)
+    return joined(said)
 
 
-def _joined(said: Sequence[str]) -> str:
+def joined(said: Sequence[str]) -> str:
+    """Join parts of a sentence: "a", "a and b", "a, b and c"."""
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
 
 
@@ -284,20 +326,20 @@ def _trend(trend: Trend) -> str:
     tau = f"{'-' if trend.tau < 0 else ''}{decimal(abs(trend.tau))}"
     end = _towards(trend.second, trend.second_ends, trend.tau > 0)
     if trend.level:
-        end = f"{_name(trend.second)} = {_name(trend.level)}"
+        end = f"{name_text(trend.second)} = {name_text(trend.level)}"
     return f"{_towards(trend.first, trend.first_ends, True)} goes with {end}, tau = {tau}"
 
 
 def _towards(name: str, ends: tuple[str, ...], rises: bool) -> str:
     """Write which way a column goes: of ranks by the last one or the first, as the first is the highest."""
     if ends:
-        return f"{_name(name)} nearer {_name(ends[1 if rises else 0])}"
-    return f"{'higher' if rises else 'lower'} {_name(name)}"
+        return f"{name_text(name)} nearer {name_text(ends[1 if rises else 0])}"
+    return f"{'higher' if rises else 'lower'} {name_text(name)}"
 
 
 def contrast_text(contrast: Contrast) -> str:
     """Write two shares side by side: "Admit = yes: 82 % where Gender = F against 62 % where M"."""
-    low = contrast.at_low if contrast.other in contrast.cut else _name(contrast.at_low)
+    low = contrast.at_low if contrast.other in contrast.cut else name_text(contrast.at_low)
     return (
         f"{level_text(contrast, contrast.column, contrast.level)}: {percent(contrast.high)} where "
         f"{level_text(contrast, contrast.other, contrast.at_high)} against {percent(contrast.low)} where "
@@ -307,7 +349,7 @@ def contrast_text(contrast: Contrast) -> str:
 
 def level_text(contrast: Contrast, name: str, level: str) -> str:
     """Write a level of a column: "Gender = F", or "age is 45 or more" of numbers that were cut."""
-    return f"{_name(name)} is {level}" if name in contrast.cut else f"{_name(name)} = {_name(level)}"
+    return f"{name_text(name)} {f'is {level}' if name in contrast.cut else f'= {name_text(level)}'}"
 
 
 def length(regions: Sequence[Region], domain: Domain) -> tuple[int, int, int]:
@@ -326,7 +368,7 @@ def _region_text(region: Region, domain: Domain) -> str:
 
 def _condition_text(variable: Variable, labels: tuple[str, ...]) -> str:
     others = [label for label in variable.levels if label not in labels]
-    name, told, rest = _name(variable.name), [*map(_name, labels)], [*map(_name, others)]
+    name, told, rest = name_text(variable.name), [*map(name_text, labels)], [*map(name_text, others)]
     if len(told) == 1:
         return f"{name} is {labels[0]}" if variable.cuts else f"{name} = {told[0]}"
     if variable.is_ordered and (span := _range(variable, labels)):
@@ -346,10 +388,10 @@ def _range(variable: Variable, labels: tuple[str, ...]) -> str:
     if variable.cuts:
         return _number_range(variable.cuts, first, first + len(labels) - 1)
     if first + len(labels) == len(variable.levels) and not rank_ends(variable):
-        return f"{_name(labels[0])} or more"
+        return f"{name_text(labels[0])} or more"
     if first == 0 and not rank_ends(variable):
-        return f"{_name(labels[-1])} or less"
-    return f"{_name(labels[0])} to {_name(labels[-1])}"
+        return f"{name_text(labels[-1])} or less"
+    return f"{name_text(labels[0])} to {name_text(labels[-1])}"
 
 
 def _number_range(cuts: Sequence[float], first: int, last: int) -> str:

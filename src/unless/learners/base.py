@@ -7,9 +7,10 @@ machine and runs `_learn` with what they ask for.
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transform
@@ -24,9 +25,12 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
+from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
-from unless.runtime.memory import memory_errors_explained
+from unless.runtime.memory import memory_errors_explained, parse_memory
+from unless.runtime.parallel import n_workers
+from unless.runtime.progress import Bar, progress
 from unless.weights.priors import Gaussian, Prior, parse_prior
 
 if TYPE_CHECKING:
@@ -49,6 +53,8 @@ class Estimator(HasSettings):
 
     # What files keep of the answer.
     kept_structure: ClassVar[type] = object
+    # Whether a checkpoint store keeps the whole answer, because it takes more than joining shards.
+    saves_answer: ClassVar[bool] = False
 
     structure_: Any
     # The distinct rows learned from, unless it came from a file that keeps none.
@@ -58,8 +64,6 @@ class Estimator(HasSettings):
     # The network that `score` asks, made when it is first asked.
     _scorer: "LogLinearModel | None" = None
     _statements: "Statements | None"
-    # What ends with the learning: the lock of its checkpoint store.
-    _stack: ExitStack | None = None
     notes_: tuple[str, ...]
     feature_names_in_: npt.NDArray[Any]
     n_features_in_: int
@@ -188,12 +192,9 @@ class Estimator(HasSettings):
             Counts below this are not in the file, and others are rounded to multiples of it; no rows are
             kept. docs/limits.md states the rule.
         """
-        from unless.inference.tables import read_rows
         from unless.knowledge.explaining import explain_as_learned
-        from unless.report.build import Source
         from unless.report.disclosure import Disclosure
-        from unless.report.whatif import n_states
-        from unless.report.writing import write_report
+        from unless.report.writing import Provenance, n_states, write_report
 
         self.check_fitted()
         domain = self.structure_.domain
@@ -211,7 +212,7 @@ class Estimator(HasSettings):
             path,
             statements=statements,
             network=network or None,
-            source=Source(
+            source=Provenance(
                 learner=type(self).__name__,
                 settings=self.answer_settings(),
                 n_tests=self.n_tests_,
@@ -269,6 +270,7 @@ class Estimator(HasSettings):
         # What other parts of the library use is no help to people.
         inner = (
             "answer_settings", "check_fitted", "check_settings", "default_settings", "kept_structure",
+            "saves_answer",
         )  # fmt: skip
         return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 
@@ -282,6 +284,43 @@ class Estimator(HasSettings):
         """Write how many questions were distinct, or at most how many."""
         exact = self.n_distinct_tests_
         return f"at most {self.max_distinct_tests_:,}" if exact is None else f"{exact:,}"
+
+
+@dataclass(eq=False)
+class Run:
+    """One fit, as the settings of the machine ask for it: its memory, workers, bar and checkpoints.
+
+    `Learner.fit` makes it, and a learner passes it on to whatever works. Without settings it works in one
+    thread, without a bar and without a store.
+    """
+
+    title: str = ""
+    max_memory: int | str | None = None
+    n_jobs: int | None = None
+    show_progress: bool | None = False
+    open_store: Callable[[], CheckpointStore | None] = lambda: None
+    bar: Bar = field(default_factory=Bar)
+
+    @cached_property
+    def store(self) -> CheckpointStore | None:
+        """Where finished parts are kept, opened when it is first used; None without `work_dir=`."""
+        return self.open_store()
+
+    @cached_property
+    def max_bytes(self) -> int:
+        """The memory that the work may take."""
+        return parse_memory(self.max_memory)
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are, here or on the cluster that the user chose."""
+        return 1 if self.n_jobs == 1 else n_workers(self.n_jobs)
+
+    @contextmanager
+    def progress(self, n_steps: int | None = None) -> Iterator[Bar]:
+        """Draw the bar while a block runs."""
+        with progress(self.title, self.show_progress, n_steps) as self.bar:
+            yield self.bar
 
 
 class Learner(Estimator):
@@ -322,26 +361,46 @@ class Learner(Estimator):
                 "resume=True needs the folder of the work to go on with; give it as work_dir=."
             )
 
-    def _learn(self, data: Dataset) -> None:
+    def _learn(self, data: Dataset, run: Run, *beside: Dataset) -> None:
         raise NotImplementedError
 
-    def _fit(self, X: object, sample_weight: Any, **beside: Any) -> Self:
+    def _fit(self, X: object, sample_weight: Any, *beside: object) -> Self:
+        """Learn from a table, and tables beside it that shape the answer."""
         self.check_settings()
         data = self._dataset(X, sample_weight)
         if not data.n_distinct:
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
-            with memory_errors_explained(), ExitStack() as self._stack:
-                self._learn(drawn_alike(data), **beside)
+            with memory_errors_explained(), ExitStack() as stack:
+                table = drawn_alike(data)
+                # In the order of its columns, in which a table without names would have them.
+                tables = [
+                    read_rows(table.domain, one, self.show_progress) for one in beside if one is not None
+                ]
+                self._drive(table, tables, stack)
         except SystemError as error:
             raise interrupt_in(error) or error from None
-        finally:
-            self._stack = None
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
         self.notes_ = data.notes
         self.data_, self._statements, self.target_, self._scorer = data, None, None, None
         return self
+
+    def _drive(self, data: Dataset, beside: Sequence[Dataset], stack: ExitStack) -> None:
+        """Learn, or read the answer from the store if it is there."""
+        run = Run(
+            type(self).__name__,
+            self.max_memory,
+            self.n_jobs,
+            self.show_progress,
+            lambda: self._open_store(stack, data, *beside),
+        )
+        if self.saves_answer and run.store is not None:
+            if not self._restore(run.store):
+                self._learn(data, run, *beside)
+                self._checkpoint(run.store)
+        else:
+            self._learn(data, run, *beside)
 
     def _dataset(self, X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:
@@ -354,17 +413,17 @@ class Learner(Estimator):
 
         return read_weighted(X, sample_weight, show_progress=self.show_progress)
 
-    def _checkpoint_store(self, data: Dataset, *beside: Dataset) -> CheckpointStore | None:
-        """Return where finished parts of the work are kept, if they are; `beside` shapes the answer too."""
+    def _open_store(self, stack: ExitStack | None, *tables: Dataset) -> CheckpointStore | None:
+        """Return where finished parts of the work are kept, if they are, locked until the end of `stack`."""
         if self.work_dir is None:
             return None
-        digests = [table_digest(table) for table in (*beside, data)]
+        digests = [table_digest(table) for table in tables]
         stamp = work_stamp(__version__, type(self).__name__, self.answer_settings(), *digests)
-        return CheckpointStore.enter(self.work_dir, self.resume, stamp, TABLES, self._stack)
+        return CheckpointStore.enter(self.work_dir, self.resume, stamp, TABLES, stack)
 
-    def _restore(self, store: CheckpointStore | None) -> bool:
-        """Read an answer that was finished before; for learners that do more than join shards."""
-        record = None if store is None else store.read_answer(_read_answer)
+    def _restore(self, store: CheckpointStore) -> bool:
+        """Read an answer that was finished before, if it is there."""
+        record = store.read_answer(_read_answer)
         if record is None:
             return False
         results: Mapping[str, Any] = record.results
@@ -372,13 +431,12 @@ class Learner(Estimator):
         self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
         return True
 
-    def _checkpoint(self, store: CheckpointStore | None) -> None:
+    def _checkpoint(self, store: CheckpointStore) -> None:
         """Save a finished answer."""
-        if store is not None:
-            structure, results = self._to_record()
-            costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
-            record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
-            store.write_answer(lambda path: save_record(record, path, follow_links=False))
+        structure, results = self._to_record()
+        costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
+        record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
+        store.write_answer(lambda path: save_record(record, path, follow_links=False))
 
 
 def _not_fitted(sentence: str) -> NotFitted:
@@ -394,7 +452,7 @@ def _not_fitted(sentence: str) -> NotFitted:
 
 def make_record(learned: Estimator, *, rows: bool = True, statements: bool = True) -> Record:
     """Say what a fitted estimator learned, how and from what, in plain values."""
-    from unless.knowledge.keeping import keep_statements
+    from unless.knowledge.records import statements_to_record
 
     settings = {setting: _plain(value) for setting, value in learned.answer_settings().items()}
     structure, more = learned._to_record()
@@ -413,7 +471,7 @@ def make_record(learned: Estimator, *, rows: bool = True, statements: bool = Tru
         # Files keep no weights.
         table = drawn_alike(table)
     said = _statements(learned) if statements else None
-    kept = None if said is None else keep_statements(said, with_tables=rows)
+    kept = None if said is None else statements_to_record(said, with_tables=rows)
     return Record(structure, type(learned).__name__, settings, results, table, kept)
 
 
@@ -427,7 +485,7 @@ def _statements(learned: Estimator) -> "Statements | None":
 
 def restore(learner: Estimator, record: Record) -> Estimator:
     """Give an estimator the settings and the answer of a record, and return it."""
-    from unless.knowledge.keeping import read_statements
+    from unless.knowledge.records import statements_from_record
 
     learner.set_params(**{name: _rich(name, value) for name, value in record.settings.items()})
     learner.check_settings()
@@ -444,7 +502,7 @@ def restore(learner: Estimator, record: Record) -> Estimator:
     if record.table is not None:
         learner.data_ = replace(record.table, notes=learner.notes_)
     if record.statements is not None:
-        learner._statements = read_statements(record.statements, record.domain)
+        learner._statements = statements_from_record(record.statements, record.domain)
     learner.target_ = _target(record)
     learner.feature_names_in_ = np.array(record.domain.names, dtype=object)
     learner.n_features_in_ = len(record.domain)

@@ -10,21 +10,19 @@ from unless.counting.slices import build_cube, fits_cube
 from unless.data.dataset import Dataset
 from unless.kernels.bits import unpack_sets
 from unless.kernels.cube import CubeWorkspace, grow_shrink_rows
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.grow_shrink.cohorts import (
     ContextGraphs,
     Strategy,
     bytes_to_learn,
-    graphs_memory_left,
     learn_by_cohorts,
+    memory_left,
     n_sharing_memory,
 )
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import parse_memory
 from unless.runtime.parallel import run_shards
-from unless.runtime.progress import progress
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import pack
 
@@ -81,15 +79,14 @@ class CSGS(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
-    def _learn(self, data: Dataset) -> None:
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         # Refused here, before any work is done.
-        left = memory_for_answers(data, parse_memory(self.max_memory), self.n_jobs)
+        left = memory_for_answers(data, run.max_bytes, self.n_jobs)
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        store = self._checkpoint_store(data)
-        with progress("CSGS", self.show_progress, data.n_variables) as step:
-            learned = learn_graphs(data, order, strategy, left, self.n_jobs, step, store)
+        with run.progress(data.n_variables) as step:
+            learned = learn_graphs(data, order, strategy, left, self.n_jobs, step, run.store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -127,7 +124,7 @@ def memory_for_answers(data: Dataset, max_bytes: int, n_jobs: int | None = None)
     """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
     if fits_cube(data.domain.n_levels):
         return max_bytes
-    return graphs_memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
+    return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, n_jobs)), max_bytes)
 
 
 def _learn_by_cube(

@@ -14,13 +14,13 @@ from unless.data.dataset import Dataset
 from unless.kernels.answers import Rules
 from unless.kernels.bits import packed_words, unpack_sets
 from unless.kernels.pc import ContextSet, Walk, begin_round, pack_links, run_round
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.grow_shrink.algorithm import Links, Oracle, blanket_of
 from unless.learners.grow_shrink.cohorts import (
     ContextGraphs,
     Contexts,
     cut_contexts,
-    graphs_memory_left,
+    memory_left,
     n_shards,
     n_sharing_memory,
 )
@@ -28,9 +28,8 @@ from unless.learners.memo import Memo, question_keys
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import parse_memory
 from unless.runtime.parallel import InMemory, OnDisk, Team, n_workers, run_shards, share_input, shares_memory
-from unless.runtime.progress import Bar, progress
+from unless.runtime.progress import Bar
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import n_pairs, packed_width
 
@@ -86,16 +85,15 @@ class CSPC(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
-    def _learn(self, data: Dataset) -> None:
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         # Refused here, before any work is done.
         need = bytes_for_pc(data, n_sharing_memory(data, self.n_jobs))
-        left = graphs_memory_left(data, need, parse_memory(self.max_memory))
+        left = memory_left(data, need, run.max_bytes)
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        store = self._checkpoint_store(data)
-        with progress("CSPC", self.show_progress) as bar:
-            learned = learn_by_pc(data, order, rules, most, left, self.n_jobs, bar, store)
+        with run.progress() as bar:
+            learned = learn_by_pc(data, order, rules, most, left, self.n_jobs, bar, run.store)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

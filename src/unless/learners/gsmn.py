@@ -11,14 +11,13 @@ from unless.counting.strata import bytes_to_count, bytes_to_join
 from unless.data.dataset import Dataset
 from unless.independence.oracle import Associations, PooledOracle
 from unless.independence.tests import Answer
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.grow_shrink.algorithm import Links, Oracle
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import memory_left, parse_memory
-from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input, shares_memory
-from unless.runtime.progress import progress
+from unless.runtime.memory import check_need
+from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input, shares_memory
 from unless.structures.graph import Graph
 
 # Variables are learned in so many parts where each is kept.
@@ -82,15 +81,15 @@ class GSMN(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
-    def _learn(self, data: Dataset) -> None:
-        workers = self._check_memory(data)
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        workers = _check_memory(data, run)
         named = _by_name(data)
         keeps = self.undecided == "keep"
-        store = self._checkpoint_store(data)
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        source = share_input(data, store, _make_oracle, *settings)
-        with progress("GSMN", self.show_progress, data.n_variables) as step:
-            learned = learn_graph(source.load(), self._rules(data, named), workers, step, store, source)
+        source = share_input(data, run.store, _make_oracle, *settings)
+        rules = self._rules(data, named)
+        with run.progress(data.n_variables) as step:
+            learned = learn_graph(source.load(), rules, workers, step, run.store, source)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -110,18 +109,16 @@ class GSMN(Learner):
             max_blanket=self.max_blanket,
         )
 
-    def _check_memory(self, data: Dataset) -> int:
-        """Return the number of workers, or refuse with the estimate before any work."""
-        workers = min(n_workers(self.n_jobs), data.n_variables)
-        # Per pair: associations as they are found and settled, and a few questions by name.
-        sharing = workers if shares_memory() else 1
-        need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
-        memory_left(
-            f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows",
-            need,
-            parse_memory(self.max_memory),
-        )
-        return workers
+
+def _check_memory(data: Dataset, run: Run) -> int:
+    """Return the number of workers, or refuse with the estimate before any work."""
+    workers = min(run.n_workers, data.n_variables)
+    # Per pair: associations as they are found and settled, and a few questions by name.
+    sharing = workers if shares_memory() else 1
+    need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
+    work = f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows"
+    check_need(need, run.max_bytes, work)
+    return workers
 
 
 def _by_name(data: Dataset) -> Dataset:

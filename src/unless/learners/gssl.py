@@ -94,7 +94,7 @@ class GSSL(FeatureLearner):
         limit = parse_memory(self.max_memory)
         fitting = [point for point in points if fits_memory(training, point["n_draws"], limit)]
         working = self._working_sets(training, fitting or points)
-        search = HalvingSearch(working, unseen, fitting, priors, self._bar, self._store)
+        search = HalvingSearch(working, unseen, fitting, priors, self._run.bar, self._run.store)
         best, prior, members, here = search.run()
         nothing = {"n_features": None, "pseudo_log_likelihood": None, "rung": -1}
         left_out = [
@@ -118,7 +118,7 @@ class GSSL(FeatureLearner):
 
     def _working_sets(self, data: Dataset, points: Sequence[GridPoint]) -> WorkingSets:
         draws, limit = [point["n_draws"] for point in points], parse_memory(self.max_memory)
-        return WorkingSets(generate_features(data, draws, self._seed, limit, self._bar), **self._layout())
+        return WorkingSets(generate_features(data, draws, self._seed, limit, self._run.bar), **self._layout())
 
     def _converged(
         self,
@@ -132,12 +132,12 @@ class GSSL(FeatureLearner):
         """Fit to the end, and put the features in the order of sets."""
         tolerance = TOLERANCE * data.n_rows
         # How many it takes shows only at the end.
-        self._bar.begin("rounds of the last fit", None)
+        self._run.bar.begin("rounds of the last fit", None)
         # Features are numbered by the draws, and where the rounds begin says what was chosen from.
         begins = settings_digest([table_digest(data), point, prior, *(array.tolist() for array in start)])
-        checkpoint = Checkpoint(self._store, f"fit-{begins}")
+        checkpoint = Checkpoint(self._run.store, f"fit-{begins}")
         here, n_iterations = working.converge(
-            members, prior, start, tolerance, _MOST_ITERATIONS, self._bar, checkpoint
+            members, prior, start, tolerance, _MOST_ITERATIONS, self._run.bar, checkpoint
         )
         features, weights = in_order(data.domain, working.generated.spelled(here.features), here.weights)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())

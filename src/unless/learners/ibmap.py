@@ -16,14 +16,14 @@ from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.independence.oracle import DistinctCounter, add_up, scores_beside, scores_of_additions, terms_at
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.grow_shrink.algorithm import Links
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import memory_left, parse_memory
-from unless.runtime.parallel import n_workers, shares_memory
-from unless.runtime.progress import Bar, progress
+from unless.runtime.memory import check_need
+from unless.runtime.parallel import shares_memory
+from unless.runtime.progress import Bar
 from unless.structures.graph import Graph
 from unless.structures.pairs import Edge
 
@@ -91,6 +91,7 @@ class IBMAPHC(Learner):
     """
 
     kept_structure = Graph
+    saves_answer = True
     n_restarts: int = setting(default=0, check=at_least(0, optional=False))
     random_state: int | None = setting(default=0, check=at_least(0))
     max_blanket: int | None = setting(default=None, check=at_least(0))
@@ -99,22 +100,19 @@ class IBMAPHC(Learner):
     score_: float = learned()
     assertions_: dict[Edge, Assertion] = learned()
 
-    def _learn(self, data: Dataset) -> None:
-        workers = self._check_memory(data)
-        store = self._checkpoint_store(data)
-        if self._restore(store):
-            return
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        _check_memory(data, run)
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
         table = StrataTable.of(named)
-        scorer = Scorer(table, workers)
+        scorer = Scorer(table, run.n_workers)
         limits = FlipLimits(
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         rng = np.random.default_rng(self.random_state)
-        restarts = Restarts(scorer, must, limits, rng, Checkpoint(store, "climb"))
-        with progress("IBMAPHC", self.show_progress) as scorer.bar:
+        restarts = Restarts(scorer, must, limits, rng, Checkpoint(run.store, "climb"))
+        with run.progress() as scorer.bar:
             best = restarts.run(self.n_restarts, scorer.bar)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         graph = Graph(data.domain, edges)
@@ -123,7 +121,6 @@ class IBMAPHC(Learner):
         self.structure_, self.score_ = graph, best.score
         self.n_tests_ = scorer.n_asked
         self.n_distinct_tests_ = scorer.counter.n_distinct
-        self._checkpoint(store)
 
     def _to_record(self) -> tuple[Graph, dict[str, Any]]:
         # Claims and what they are conditioned on follow from the graph.
@@ -145,18 +142,14 @@ class IBMAPHC(Learner):
             for one in results["assertions"]
         }
 
-    def _check_memory(self, data: Dataset) -> int:
-        """Return the number of workers, or refuse with the estimate before any work."""
-        n, workers = data.n_variables, n_workers(self.n_jobs)
-        # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
-        # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
-        need = bytes_to_count(data, workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
-        memory_left(
-            f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows",
-            need,
-            parse_memory(self.max_memory),
-        )
-        return workers
+
+def _check_memory(data: Dataset, run: Run) -> None:
+    n = data.n_variables
+    # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
+    # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
+    need = bytes_to_count(data, run.n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
+    work = f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows"
+    check_need(need, run.max_bytes, work)
 
 
 def _flippable(table: StrataTable, must: Links, never: Links) -> Links:

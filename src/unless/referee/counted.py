@@ -41,7 +41,7 @@ ROWS_A_LEVEL = 5
 # 47 were found without this (200 tables), 2 at 95 % (200 others) and none at 99 % (800 others).
 CONFIDENCE, MOST_OF_WRONG = 0.99, 0.1
 
-# Fewer informative strata, or fewer in which the second column varies, tell nothing.
+# With fewer informative strata, or fewer in which the second column varies, no rule is looked for.
 LEAST_STRATA, LEAST_VARYING = 20, 5
 # Rows in informative strata, as a share of all: where most strata show one level, the rest are no fair
 # sample.
@@ -79,7 +79,7 @@ class Determined:
     Attributes
     ----------
     source
-        The position of the column that tells the other.
+        The position of the column that determines the other.
     column
         The position of the column that it determines.
     n_broken
@@ -98,10 +98,10 @@ def find_determined(data: Dataset) -> tuple[Determined, ...]:
     """Return all pairs of columns of which one determines the other, by the names of source and column.
 
     Two columns that determine each other are two entries with `is_copy`. A source has at least five rows a
-    level on average, and at most `most_broken` rows break what it tells. A row whose level of the source
+    level on average, and at most `most_broken` rows break the function. A row whose level of the source
     occurs only once breaks nothing and shows nothing: it does not count as one that the source gets right
-    and the most frequent level wrong. Constant columns neither tell nor are told; columns that need two
-    others are not looked for.
+    and the most frequent level wrong. Constant columns neither determine nor are determined; columns that
+    need two others are not looked for.
     """
     from unless.kernels.determined import count_broken
 
@@ -136,7 +136,7 @@ def find_determined(data: Dataset) -> tuple[Determined, ...]:
 def _varies_where_known(data: Dataset, source: int, column: int) -> bool:
     """Tell whether a column that another determines shows two levels where neither is missing.
 
-    A question that only some people are asked tells, where it is empty, who was not: that is no function.
+    A question that only some people are asked shows, where it is empty, who was not: that is no function.
     """
     unknown = unknown_levels(data)
     known = np.ones(data.n_distinct, dtype=np.bool_)

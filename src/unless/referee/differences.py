@@ -103,7 +103,7 @@ class Difference:
 class Differences:
     """All pairs that were compared, those that differ first, the surest of them at the top.
 
-    `groups` are the groups compared, `n_rows` the rows of each; `notes` say what was left out.
+    `groups` are the groups compared, `n_rows` the rows of each; `notes` list what was left out.
     """
 
     pairs: tuple[Difference, ...]
@@ -213,7 +213,7 @@ def _unfit(codes: Ints, n_levels: int, groups: Ints, compared: Sequence[int]) ->
 
 
 def _part(codes: Ints, counts: Ints, inside: Bools) -> tuple[int, bytes, bytes]:
-    """Return what tells the rows of one group from those of another, whatever it is called."""
+    """Return a key of the rows of one group that does not depend on its label."""
     order = np.lexsort(codes[inside].T[::-1])
     return int(counts[inside].sum()), codes[inside][order].tobytes(), counts[inside][order].tobytes()
 
@@ -307,7 +307,7 @@ class _Comparison:
         return Models(table, self.allowed, blankets)
 
     def all_pairs(self, fdr: float) -> list[Difference]:
-        """Test all pairs, correct for their number, and say how those differ that do."""
+        """Test all pairs, correct for their number, and describe those that differ."""
         models = self.models()
         room = WEIGHTS_PER_ROW * float(self.sizes.min()) * len(self.sizes)
         problems, differences = [], []

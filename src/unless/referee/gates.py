@@ -31,7 +31,7 @@ FAR_SHARE = 0.5
 CLEAR, FAR_INFORMATION = 60.0, 0.12
 # A level of the far side is linked by itself where p, times the number of its levels, is below this.
 FAR_LEVEL = 0.005
-# A side with fewer rows is no context to speak of.
+# A side with fewer rows is too small to be reported.
 LEAST_ROWS = 20
 # A second clause is looked for where p, times the number of columns, is below this.
 SECOND = 0.01
@@ -67,7 +67,7 @@ class Account:
 
     @property
     def columns(self) -> set[int]:
-        """The columns that the account speaks of."""
+        """The columns of the account."""
         return {*self.pair, *(column for column, _ in self.clauses)}
 
     @property
@@ -145,7 +145,7 @@ class PairProblem:
         return [Statistic(float(value), int(n)).p for value, n in zip(total, df, strict=True)]
 
     def ratio(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> Statistic:
-        """Return the mean of what both ends say."""
+        """Return the mean of the statistics of both ends."""
         return mean_of(self.ratios(terms, beside))
 
     @cached_property
@@ -342,7 +342,7 @@ class PairProblem:
 def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
     """Return the gates that may be said, one a pair at most; products of four columns enter the models.
 
-    A gate is read off a product of three columns in the way that scores best; others that speak of the same
+    A gate is read off a product of three columns in the way that scores best; others of the same
     columns are not said.
     """
     found = sorted(_accounts(models, may_gate), key=lambda one: (-one.advantage, one.pair, one.clauses))

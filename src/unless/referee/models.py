@@ -1,6 +1,6 @@
 """The regressions of all columns: the neighbours of each, then the products that several of them need.
 
-Neighbours are grown by score tests and shrunk by likelihood ratios. A product says that a pair interacts
+Neighbours are grown by score tests and shrunk by likelihood ratios. A product means that a pair interacts
 differently at the levels of a third column; products are found forward. One that is missing from the
 regressions makes neighbours of its columns look linked, or look as if they were gated. So each is tested with
 all products found so far in the regressions of its three ends, and each pair with whatever products its

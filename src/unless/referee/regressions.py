@@ -1,7 +1,7 @@
 """Logistic regressions of one column on terms: columns, and products of two or three of them.
 
-Everything the referee says rests on these: likelihood ratios and score tests of terms, beside others that are
-held fixed, and what they say of the strength of a pair (`LinkEstimate`).
+Every verdict rests on these: likelihood ratios and score tests of terms, beside others that are held fixed,
+and the strength of a pair that follows from them (`LinkEstimate`).
 """
 
 from collections import OrderedDict
@@ -284,9 +284,9 @@ class RegressionTable:
     def likelihood_ratio(
         self, target: int, terms: Iterable[Term], more: Iterable[Term], other: int | None = None
     ) -> Statistic:
-        """Test that the terms say all that these and more terms say of a target.
+        """Test that a target needs no more terms than some.
 
-        Where all that is tested speaks of one other column, its design effect is the one that matters.
+        Where all that is tested has one other column, its design effect is the one that matters.
         """
         base, tested = set(terms), set(more)
         needed = self.incomplete(c for term in base | tested for c in term)
@@ -472,7 +472,7 @@ def p_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
 
 
 def mean_of(statistics: Iterable[Statistic]) -> Statistic:
-    """Join what both ends say of the same question: nearly the same statistic from the same rows."""
+    """Average the statistics of both ends for one question: nearly the same, from the same rows."""
     listed = [one for one in statistics if one.df]
     if not listed:
         return NOTHING
@@ -530,7 +530,7 @@ def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
 
 @dataclass(frozen=True)
 class LinkEstimate:
-    """A pair inside some rows: the statistic of its link there, and what that says of Cramer's V."""
+    """A pair inside some rows: the statistic of its link there, and the Cramer's V it implies."""
 
     statistic: Statistic
     # Rows drawn alike that tell as much, and how many rows of the table stand for one of them.
@@ -576,7 +576,7 @@ def least_levels(table: RegressionTable, pair: tuple[int, int]) -> int:
 def estimate_link(
     table: RegressionTable, pair: tuple[int, int], statistic: Statistic, n_rows: float
 ) -> LinkEstimate:
-    """Return what a test says of a pair in rows that count so much."""
+    """Return the strength of a pair that a test shows in rows that count so much."""
     least = least_levels(table, pair)
     if table.survey is None:
         return LinkEstimate(statistic, n_rows, least)

@@ -41,7 +41,7 @@ AGAIN = 2.0
 HOPELESS_P = 0.02
 # Rules are looked for with all other columns fixed where they are no more than this: else few rows agree.
 MOST_FIXED = 12
-# A column tells something beyond a function of it where p is below this; else the coarser has the link.
+# A column adds to a function of it where p is below this; else the coarser column has the link.
 BEYOND = 0.001
 # Sides that differ: what the free account must gain over the plain one.
 LEAST_DIFFERENCE = 6.0
@@ -175,7 +175,7 @@ class Referee:
         """Return as no candidates the links of a column that a function of it carries, or the other way.
 
         A column and a function of it go together with the same third columns. The function, which is coarser,
-        has the link where the column tells nothing beyond it; else the column has it.
+        has the link where the column adds nothing to it; else the column has it.
         """
         moved: dict[Pair, PairVerdict] = {}
         for source, column in self.functions:
@@ -197,7 +197,7 @@ class Referee:
         return moved
 
     def _beyond(self, models: Models, third: int, source: int, column: int) -> Statistic:
-        """Test that a source tells nothing of a third column beyond what a function of it tells."""
+        """Test that a source adds nothing to a function of it in the regression of a third column."""
         base = models.base(third, source, with_products=False) | {(column,)}
         ratio = self.table.likelihood_ratio(third, base, [(source,)])
         sizes = [len(self.table.used_levels(c)) for c in (source, column, third)]
@@ -337,7 +337,7 @@ class Referee:
             return p
         inside = [None if part is None else self.table.codes[part] == 1 for part in parts]
         again = look_again(self.table, problem.pair, problem.bases, inside)
-        # Of a link both tell nearly the same; of what is left inside groups the first tells much more.
+        # For a link both p are nearly the same; for what is left inside groups the first is much smaller.
         return p if again is None or again**AGAIN <= p else max(p, again)
 
     def _n_choices(self, account: Account) -> float:

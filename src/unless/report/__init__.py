@@ -1,1 +1,1 @@
-"""The one-page report and the figures: data, then build, then render. It asks other rooms, never computes."""
+"""The one-page report and the figures: all values of a page are gathered, then rendered."""

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
-from unless.knowledge.grounds import PairEvidence
+from unless.knowledge.evidence import PairEvidence
 from unless.knowledge.sentences import contrast_text, more_rows_text, rows_text
-from unless.knowledge.slices import wilson
 from unless.knowledge.statements import Statement
-from unless.report.page import Bars
-from unless.report.words import count
+from unless.report.html import count
 
 Integers = npt.NDArray[np.int64]
 # Multiples of 2 are too fine: a hidden cell could be told from a rounded line.
@@ -67,7 +64,7 @@ class Disclosure:
         """Whether the page holds tables of counts: without rows it does not, for they may be all rows."""
         return self.rows
 
-    def says(self, n_distinct: int) -> str:
+    def summary(self, n_distinct: int) -> str:
         """Say in one line what the page reveals."""
         hidden = (
             f"Counts below {self.min_cell} are hidden and others rounded to multiples of {self.min_cell}; "
@@ -102,34 +99,6 @@ class Disclosure:
         if not self.min_cell:
             return text
         return _ROWS.sub(lambda found: self.words(_number(found[0])), text)
-
-    def bars(self, bars: Bars, cells: Integers) -> Bars:
-        """Return a picture without small counts; `cells` are the counts behind each of its shares."""
-        if not self.min_cell:
-            return bars
-        told = np.array([[self.shown(cell) or 0 for cell in row] for row in cells.tolist()])
-        rows = [self.shown(total) for total in bars.rows if total is not None]
-        totals = np.array([total or 0 for total in rows])
-        open_to_all = (told > 0) & (totals > 0)
-        if bars.counts is None:
-            # Standardised shares are no quotients of counts; one of a column could tell the others.
-            open_to_all = np.broadcast_to(open_to_all.all(axis=0), told.shape)
-            values = [np.array(one, dtype=float) for one in (bars.shares, bars.low, bars.high)]
-        else:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                values = [np.minimum(told / totals, 1.0), *wilson(np.minimum(told, totals), totals)]
-        shares, low, high = (
-            [
-                [round(float(value), 2) if is_open else None for value, is_open in zip(*line, strict=True)]
-                for line in zip(table, open_to_all, strict=True)
-            ]
-            for table in values
-        )
-        counts = None if bars.counts is None else [[cell or None for cell in row] for row in told.tolist()]
-        n_rows = self.shown(bars.n_rows or 0)
-        return msgspec.structs.replace(
-            bars, n_rows=n_rows, shares=shares, counts=counts, rows=rows, low=low, high=high
-        )
 
     def statement(self, one: Statement, data: Dataset) -> dict[str, Any]:
         """Return a statement as plain values, its counts and figures as they may be told."""

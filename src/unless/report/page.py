@@ -1,12 +1,14 @@
-"""What a page holds: plain values, in a fixed order, ready for JSON."""
+"""What a page holds: plain values, in a fixed order, ready for JSON.
 
-import re
+`unless.report.writing.gather` computes them all; `unless.report.html.render` makes the page from them alone.
+"""
+
 from typing import Any
 
 import msgspec
 
 
-class Variable(msgspec.Struct, frozen=True):
+class Box(msgspec.Struct, frozen=True):
     """A variable and where its box stands; x and y are the middle, on a plane of the page's own units."""
 
     name: str
@@ -42,17 +44,18 @@ class Bars(msgspec.Struct, frozen=True):
 class Chart(msgspec.Struct, frozen=True):
     """What a picture shows of one side of a statement: its shares, and those of the strata behind them.
 
-    `column` says which column of the pair, 0 or 1, is told in shares; `side` which evidence this is.
+    `column` says which column of the pair, 0 or 1, has its shares shown; `evidence` is the position of what
+    they rest on.
     """
 
-    side: int
+    evidence: int = msgspec.field(name="side")
     column: int
     whole: Bars
     strata: list[Bars]
     n_left_out: int
 
 
-class Link(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True):
     """A finding as a line between two variables: `statement` is its position, `switches` are its gate."""
 
     a: int
@@ -110,8 +113,8 @@ class Page(msgspec.Struct, frozen=True):
     notes: list[str]
     headline: str
     counts: dict[str, int]
-    variables: list[Variable]
-    links: list[Link]
+    variables: list[Box]
+    links: list[Line]
     contexts: Contexts
     statement_note: str
     settings: dict[str, Any]
@@ -126,14 +129,3 @@ class Page(msgspec.Struct, frozen=True):
     min_cell: int = 0
     # Of a survey: which rows are counted on the page, and how many were looked at.
     survey: str = ""
-
-
-# What could end a script element, or turn or hide what an editor shows of the file. Outside of strings JSON
-# has none of these, and inside it knows their escapes.
-_UNSAFE = re.compile("[<>&\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-
-
-def to_json(page: Page) -> bytes:
-    """Write a page as JSON that may stand inside a script element: no character of it can end one."""
-    text = msgspec.json.encode(page).decode()
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text).encode()

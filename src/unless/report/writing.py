@@ -1,17 +1,77 @@
-"""A report to a file: explain, build, render, write."""
+"""A report to a file: gather the values of the page, render them, write.
+
+All that must be counted, laid out or asked of a network is computed by `gather` into a `Page` of plain
+values; what makes the file of them (`unless.report.html`) computes nothing. No test is run here: the
+statements bring theirs.
+"""
 
 import os
-from typing import Any
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from unless.errors import SettingError
-from unless.inference.model import LogLinearModel
+import numpy as np
+
+from unless.data.dataset import Dataset
+from unless.data.domain import Domain, shorten
+from unless.data.drawing import SURVEY
+from unless.data.showing import visible
+from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain
-from unless.knowledge.statements import Statements
-from unless.report.build import TITLE, Source, build
+from unless.knowledge.sentences import joined, regions_text
+from unless.knowledge.statements import Statement, Statements
+from unless.referee.verdicts import Kind
+from unless.report import layout
+from unless.report.charts import charts_of_all
 from unless.report.disclosure import Disclosure
-from unless.report.document import render
+from unless.report.html import count, render
+from unless.report.page import Box, Contexts, Given, Line, Page, WhatIf
+from unless.runtime.files import replacing
 from unless.structures.structure import as_structure
+
+if TYPE_CHECKING:
+    from unless.inference.model import LogLinearModel
+
+# Nobody reads more on one page; it says what it left out.
+MOST_STATEMENTS = 2_000
+# Bytes of contexts a page may hold, before they are written as text.
+MOST_BYTES = 3_600_000
+# A setting may be a list of all columns.
+MOST_LETTERS = 300
+
+# The kinds in the order of the page: findings, then what is no finding.
+FOUND: tuple[Kind, ...] = ("gated", "linked", "differs", "partly", "determined")
+OTHERS: tuple[Kind, ...] = ("associated", "open", "unlinked")
+
+TITLE = "What depends on what, and when"
+
+# The joint table of so many states goes into the page, 8 bytes each.
+MOST_STATES = 2**15
+# Of a larger model, so many single levels are asked about.
+MOST_LEVELS = 250
+
+NO_NETWORK = (
+    "There are no probabilities on this page: it was written without a network. "
+    "Fit one with est.network(data) and give it to report(network=...)."
+)
+
+LEFT_OUT = "There are no probabilities on this page: small counts could be computed from them."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How the structure was learned, as far as it is known."""
+
+    learner: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    n_tests: int | None = None
+    # A number as text, or "at most" and a number.
+    n_distinct_tests: str | None = None
+    # What reading did to the table; None where that is not known.
+    notes: tuple[str, ...] | None = None
 
 
 def write_report(  # noqa: PLR0913 (each says one thing about the page; they are independent)
@@ -20,8 +80,8 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
     path: str | os.PathLike[str],
     *,
     statements: Statements | None = None,
-    network: LogLinearModel | None = None,
-    source: Source | None = None,
+    network: "LogLinearModel | None" = None,
+    source: Provenance | None = None,
     target: str | None = None,
     title: str | None = None,
     rows: bool = True,
@@ -52,12 +112,10 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
         Counts below this are not in the file, and others are rounded to multiples of it; no rows are kept.
         docs/limits.md states the rule.
     """
-    from unless.runtime.files import replacing
-
     if title is not None and not isinstance(title, str):
         raise SettingError(f"title={title!r} is no text; give a string.")
-    told = Disclosure.of(rows, min_cell)
-    if network is not None and not told.keeps_rows:
+    disclosure = Disclosure.of(rows, min_cell)
+    if network is not None and not disclosure.keeps_rows:
         raise SettingError(
             "Small counts could be computed from the probabilities of network=; leave it out where min_cell= "
             "or rows=False is given."
@@ -65,16 +123,247 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
     table = read_rows(as_structure(structure).domain, data)
     if network is None and structure.kind == "model":
         network = structure
-    source = source or Source(notes=table.notes)
+    source = source or Provenance(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
     if target is not None:
         said = said.about_column(target)
     if title is None:
         title = TITLE if said.target is None else f"What matters for {said.target}"
     try:
-        page = build(table, said, network=network, source=source, title=title, told=told)
+        page = gather(table, said, network=network, source=source, title=title, disclosure=disclosure)
         text = render(page).encode()
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
     with replacing(path, private=True) as stream:
         stream.write(text)
+
+
+def gather(
+    data: Dataset,
+    statements: Statements,
+    *,
+    network: "LogLinearModel | None" = None,
+    source: Provenance | None = None,
+    title: str = TITLE,
+    disclosure: Disclosure | None = None,
+) -> Page:
+    """Compute all that one page shows of a table; `disclosure` says what it may show of few rows."""
+    source, disclosure = source or Provenance(), disclosure or Disclosure()
+    disclosure.check(data)
+    # Findings stand first, and every one of them is listed.
+    listed = statements[: max(MOST_STATEMENTS, len(statements.findings))]
+    lines = _lines(listed, data.domain)
+    charts, too_many = charts_of_all(listed, data.domain, disclosure)
+    if disclosure.keeps_rows:
+        gates = sorted({switch for line in lines for switch in line.switches})
+        contexts, probabilities = pack_rows(data), what_if(network, data.domain, gates)
+    else:
+        n = data.n_variables
+        contexts, probabilities = Contexts(0, [""] * n, [1] * n, []), WhatIf("none", LEFT_OUT)
+    return Page(
+        title=title,
+        n_rows=disclosure.shown(data.n_rows) or 0,
+        n_columns=data.n_variables,
+        about=_about(data, source, statements, disclosure),
+        notes=[disclosure.text(note) for note in _notes(source.notes)],
+        headline=headline(statements),
+        counts=statements.counts(),
+        variables=_boxes(data, lines),
+        links=lines,
+        contexts=contexts,
+        statement_note=statements.note,
+        settings=dict(statements.settings),
+        statements=[disclosure.statement(one, data) | _aimed(statements, one, disclosure) for one in listed],
+        where=[_where(one, data) for one in listed],
+        charts=charts,
+        what_if=probabilities,
+        left_out=[
+            *([contexts.note] if contexts.note else []),
+            *_left_out(statements, len(listed)),
+            *too_many,
+        ],
+        reveals=disclosure.summary(contexts.n),
+        min_cell=disclosure.min_cell,
+        survey=_survey(data, source, statements, disclosure),
+    )
+
+
+def _aimed(statements: Statements, one: Statement, disclosure: Disclosure) -> dict[str, Any]:
+    """Return the direction and strength of what is said of a target; directions show percentages."""
+    aimed = statements.aimed(one)
+    return {**aimed, "direction": None} if aimed and disclosure.min_cell else aimed
+
+
+def _lines(statements: Sequence[Statement], domain: Domain) -> list[Line]:
+    """Make a line of each finding, with the columns that switch it."""
+    lines = []
+    for number, one in enumerate(statements):
+        if one.is_finding:
+            a, b = map(domain.index, one.pair)
+            lines.append(Line(a, b, number, list(map(domain.index, one.gate.names)) if one.gate else []))
+    return lines
+
+
+def _boxes(data: Dataset, lines: Sequence[Line]) -> list[Box]:
+    widths = [layout.box_width(visible(variable.name)) for variable in data.domain]
+    middles = layout.positions(len(widths), [(line.a, line.b) for line in lines], widths)
+    switches = [switch for line in lines for switch in line.switches]
+    n_gated = np.bincount(switches, minlength=len(widths)).tolist()
+    return [
+        Box(variable.name, list(variable.levels), x, y, width, n)
+        for variable, (x, y), width, n in zip(data.domain, middles.tolist(), widths, n_gated, strict=True)
+    ]
+
+
+def _where(statement: Statement, data: Dataset) -> tuple[str, str]:
+    gate = statement.gate
+    if gate is None:
+        return "", ""
+    return regions_text(gate.linked, data.domain), regions_text(gate.unlinked, data.domain)
+
+
+def headline(statements: Statements) -> str:
+    """Say how many findings there are, of which kinds, and what is said of the other pairs."""
+    if not len(statements):
+        return statements.note or "There is nothing to say."
+    counts = statements.counts()
+    found = [f"{counts[kind]:,} {kind}" for kind in FOUND if counts[kind]]
+    others = [f"{counts[kind]:,} {kind}" for kind in OTHERS if counts[kind]]
+    n_found = len(statements.findings)
+    first = f"{count(n_found, 'finding')}: {joined(found)}." if n_found else "No findings."
+    if not others:
+        return first
+    return f"{first} {'Other pairs' if n_found else 'Pairs'}: {joined(others)}."
+
+
+def _survey(data: Dataset, source: Provenance, statements: Statements, disclosure: Disclosure) -> str:
+    """Say which rows the page counts, if the table is a survey; a model file keeps rows drawn alike."""
+    if not any(note.startswith(SURVEY) for note in source.notes or ()):
+        return ""
+    n_rows = disclosure.shown(statements[0].n_rows if statements else data.n_rows) or 0
+    kept = disclosure.shown(data.n_rows) or 0
+    first = f"{count(n_rows, 'row')} of a survey and {count(data.n_variables, 'column')} were looked at"
+    if kept == n_rows and not any(note.startswith(SURVEY[0]) for note in source.notes or ()):
+        return f"{first}."
+    if kept == n_rows:
+        return f"{first}; numbers of rows are those of the table, and percentages are weighted."
+    alike = f"{kept:,} rows drawn alike, which tell as much"
+    return f"{first}; numbers of rows under a chosen context are of {alike}."
+
+
+def _about(
+    data: Dataset, source: Provenance, statements: Statements, disclosure: Disclosure
+) -> list[tuple[str, str]]:
+    size = f"{count(disclosure.shown(data.n_rows) or 0, 'row')}, {count(data.n_variables, 'column')}"
+    if statements and _survey(data, source, statements, disclosure):
+        n_rows, kept = disclosure.shown(statements[0].n_rows) or 0, disclosure.shown(data.n_rows) or 0
+        alike = "" if kept == n_rows else f" (kept as {kept:,} drawn alike)"
+        size = f"{count(n_rows, 'row')} of a survey{alike}, {count(data.n_variables, 'column')}"
+    about = [("Table", size if disclosure.min_cell else f"{size}, {count(data.n_distinct, 'different row')}")]
+    if data.constant_names:
+        about.append(("Columns that never vary", shorten(data.constant_names, data.n_variables)))
+    if source.learner:
+        about.append(("Learner", source.learner))
+    if source.settings:
+        about.append(("Its settings", _settings(source.settings)))
+    if source.n_tests is not None:
+        distinct = source.n_distinct_tests
+        counted = "" if distinct is None else f", {distinct} of them different"
+        about.append(("Questions asked of the table", f"{source.n_tests:,}{counted}"))
+    about.append(("Settings of the statements", _settings(statements.settings)))
+    return about
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    words = {True: "yes", False: "no", None: "none"}
+    return ", ".join(
+        f"{name} = {words[value] if value is None or isinstance(value, bool) else str(value)[:MOST_LETTERS]}"
+        for name, value in settings.items()
+    )
+
+
+def _notes(notes: tuple[str, ...] | None) -> list[str]:
+    if notes is None:
+        return ["What reading did to the table, missing values included, is not kept in a model file."]
+    if any("missing" in note for note in notes):
+        return list(notes)
+    return [*notes, "No value was missing, or rows with missing values would have been refused."]
+
+
+def _left_out(statements: Statements, n_kept: int) -> list[str]:
+    n_left = len(statements) - n_kept
+    if not n_left:
+        return []
+    return [
+        f"The page lists the first {n_kept:,} of {len(statements):,} statements; the other "
+        f"{n_left:,} are in est.statements_."
+    ]
+
+
+def pack_rows(data: Dataset, most_bytes: int = MOST_BYTES) -> Contexts:
+    """Pack the distinct rows of a table, by which the page counts; of too many the most frequent."""
+    widths = [1 if n <= 256 else 2 for n in data.domain.n_levels]
+    most = most_bytes // (sum(widths) + 4)
+    chosen, note = np.arange(len(data.counts)), ""
+    if len(data.counts) > most:
+        chosen = np.sort(np.argsort(-data.counts, kind="stable")[:most])
+        share = 100 * float(data.counts[chosen].sum()) / float(data.counts.sum())
+        note = (
+            f"The page holds the {most:,} most frequent of {len(data.counts):,} contexts, {share:.0f} % of "
+            "the rows; numbers of rows under a chosen context are of these. The statements are of all rows."
+        )
+    codes = [
+        b64encode(data.rows[chosen, column].astype(f"<u{width}").tobytes()).decode()
+        for column, width in enumerate(widths)
+    ]
+    return Contexts(len(chosen), codes, widths, data.counts[chosen].tolist(), note)
+
+
+def n_states(domain: Domain) -> float:
+    """Count the states of a domain, as a float because there may be very many."""
+    return float(np.prod(domain.n_levels, dtype=np.float64))
+
+
+def what_if(network: "LogLinearModel | None", domain: Domain, gates: Sequence[int]) -> WhatIf:
+    """Ask a network all that the page may be asked: all states, or single levels of the columns of gates."""
+    if network is None:
+        return WhatIf("none", NO_NETWORK)
+    if getattr(network, "kind", None) != "model":
+        raise SettingError(
+            f"network={network!r} is no model with weights; give what est.network(data) returns, or False."
+        )
+    if {one.name: one.levels for one in network.domain} != {one.name: one.levels for one in domain}:
+        raise SettingError(
+            "The network has other variables or levels than the structure; fit it to the same table."
+        )
+    if n_states(domain) <= MOST_STATES:
+        joint = network.query(domain.names, method="exact").probabilities
+        return WhatIf(
+            "joint",
+            f"Exact: the page holds the probabilities of all {joint.size:,} combinations and adds them up.",
+            joint=b64encode(np.ascontiguousarray(joint, dtype="<f8").tobytes()).decode(),
+            before=_flat(network, domain, {}),
+        )
+    if not network.exact.fits(None):
+        return WhatIf("none", "The network is too large for exact probabilities; ask it by sampling.")
+    levels = [(column, code) for column in gates for code in range(int(domain.n_levels[column]))]
+    how = (
+        "Exact, with nothing given: there are too many combinations for this page, and no column decides "
+        "about links."
+    )
+    if levels:
+        which = "the columns that decide about links" if len(levels) <= MOST_LEVELS else "the first of them"
+        how = f"Exact, worked out beforehand for one level of one column at a time: {which}."
+    given = []
+    for column, code in levels[:MOST_LEVELS]:
+        variable = domain.variables[column]
+        with suppress(ImpossibleEvidence):
+            marginals = _flat(network, domain, {variable.name: variable.levels[code]})
+            given.append(Given(column, code, marginals))
+    return WhatIf("gates", how, before=_flat(network, domain, {}), given=given)
+
+
+def _flat(network: "LogLinearModel", domain: Domain, evidence: dict[str, str]) -> list[float]:
+    marginals = network.marginals(evidence, method="exact")
+    # The network may have the same columns in another order.
+    return [float(p) for name in domain.names for p in marginals[name].probabilities]

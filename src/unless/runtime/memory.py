@@ -167,16 +167,6 @@ def memory_errors_explained() -> Iterator[None]:
         raise out_of_memory() from None
 
 
-def memory_left(
-    what: str, need: int, limit: int, advice: str = "choose fewer columns or raise max_memory="
-) -> int:
-    """Return what a work leaves of the memory allowed, or refuse it with the estimate before it begins."""
-    if need > limit:
-        amounts = f"about {show_memory(need)}, more than the {show_memory(limit)} allowed"
-        raise TooLarge(f"{what} would need {amounts}; {advice}.")
-    return limit - need
-
-
 def show_memory(n_bytes: float) -> str:
     """Write bytes for a person."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
@@ -184,6 +174,15 @@ def show_memory(n_bytes: float) -> str:
             return f"{n_bytes:.0f} {unit}" if unit in ("bytes", "KiB") else f"{n_bytes:.1f} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:.1f} TiB"
+
+
+def check_need(need: int, limit: int, work: str) -> None:
+    """Refuse work, named by the beginning of a sentence, that would need more memory than is allowed."""
+    if need > limit:
+        raise TooLarge(
+            f"{work} would need about {show_memory(need)}, more than the {show_memory(limit)} allowed; "
+            "choose fewer columns or raise max_memory=."
+        )
 
 
 def check_columns(n_columns: int, n_chosen: int, limit: int) -> None:

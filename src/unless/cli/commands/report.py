@@ -104,8 +104,7 @@ def _write(
     from unless.formats.text import take
     from unless.learners.base import Estimator
     from unless.learners.files import load
-    from unless.report.build import Source
-    from unless.report.writing import write_report
+    from unless.report.writing import Provenance, write_report
 
     taken = take(model)
     learned = load(taken) if ending(taken) == ".unless" else _structure(taken)
@@ -118,7 +117,7 @@ def _write(
         return
     data = _data(learned, files, reading, model)
     # A model's own rows come without a word on how they were read.
-    source = None if files else Source()
+    source = None if files else Provenance()
     write_report(learned, data, output, network=net, source=source, target=target, title=title, **told)
 
 

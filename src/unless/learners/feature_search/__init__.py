@@ -16,11 +16,9 @@ from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.model import LogLinearModel
 from unless.inference.pseudo_likelihood import Conditionals
-from unless.inference.tables import read_rows
-from unless.learners.base import Learner
+from unless.learners.base import Learner, Run
 from unless.learners.settings import at_least, learned, setting
-from unless.runtime.checkpoints import Arrays, CheckpointStore, once, settled_seed
-from unless.runtime.progress import Bar, progress
+from unless.runtime.checkpoints import Arrays, once, settled_seed
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
 from unless.weights.fit import fit, prior_path, priors_to_try
@@ -64,9 +62,9 @@ class FeatureLearner(Learner):
     """
 
     kept_structure = LogLinearModel
-    _store: CheckpointStore | None = learned()
+    saves_answer = True
+    _run: Run = learned()
     _seed: Any = learned()
-    _bar: Bar = learned()
     prior: Any = learned()
     validation: float = setting(default=0.3, check=lambda _, value: check_share(value))
     random_state: Any = setting(default=0, check=at_least(0))
@@ -83,7 +81,7 @@ class FeatureLearner(Learner):
         `validation` is a table to judge settings by, in place of a share of X.
         """
         del y
-        return self._fit(X, sample_weight, validation=validation)
+        return self._fit(X, sample_weight, validation)
 
     def _grid(self) -> Sequence[GridPoint]:
         """Return the settings of features to try."""
@@ -93,15 +91,11 @@ class FeatureLearner(Learner):
         """Learn features from a table, one set for each setting."""
         raise NotImplementedError
 
-    def _learn(self, data: Dataset, validation: object = None) -> None:
-        # Read with the columns in their own order, in which a table without names would have them.
-        unseen = None if validation is None else read_rows(data.domain, validation, self.show_progress)
+    def _learn(self, data: Dataset, run: Run, *beside: Dataset) -> None:
+        unseen = beside[0] if beside else None
         if unseen is not None and not unseen.n_rows:
             raise DataError("The table to judge settings by has no rows.")
-        self._store = self._checkpoint_store(data, *(() if unseen is None else (unseen,)))
-        if self._restore(self._store):
-            return
-        self._seed = settled_seed(self._store, self.random_state)
+        self._run, self._seed = run, settled_seed(run.store, self.random_state)
         # By name: the order of the columns must not decide anything, not even the rounding.
         by_name = sorted(data.names)
         net, chosen, tried = self._learn_named(data.select(by_name), unseen and unseen.select(by_name))
@@ -110,13 +104,12 @@ class FeatureLearner(Learner):
         self.chosen_, self.tried_ = chosen, tried
         # No question is asked of the data here: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
-        self._checkpoint(self._store)
 
     def _learn_named(
         self, data: Dataset, judge: Dataset | None
     ) -> tuple[LogLinearModel, dict[str, Any], list[dict[str, Any]]]:
         grid, priors = self._grid(), priors_to_try(self.prior)
-        with progress(type(self).__name__, self.show_progress) as self._bar:
+        with self._run.progress():
             try:
                 if len(grid) * len(priors) == 1:
                     return self._learn_with(data, grid[0], priors[0]), _record(grid[0], priors[0]), []
@@ -128,7 +121,7 @@ class FeatureLearner(Learner):
                     return best.finish(), _record(best.point, best.prior), best.tried
                 # Where all is learned again, what was chosen is all that is left of the choice.
                 chosen = once(
-                    self._store,
+                    self._run.store,
                     "chosen",
                     lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
                     # With more memory, what was left out may be better.
@@ -138,7 +131,7 @@ class FeatureLearner(Learner):
                 prior = priors[number]
                 return self._learn_with(data, point, prior), _record(point, prior), tried
             finally:
-                del self._bar
+                del self._run
 
     def _choose(
         self,
@@ -151,11 +144,13 @@ class FeatureLearner(Learner):
         best, best_score = None, -math.inf
         tried: list[dict[str, Any]] = []
         names = [f"weighed-{number:05}-of-{len(grid):05}" for number in range(len(grid))]
-        n_left = len(grid) - (0 if self._store is None else len(self._store.finished(names)))
+        n_left = len(grid) - (0 if self._run.store is None else len(self._run.store.finished(names)))
         for point, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
             if not tried:
-                self._bar.begin("weighing", n_left * len(priors))
-            weighed = once(self._store, name, partial(self._weigh_under, priors, features, training, unseen))
+                self._run.bar.begin("weighing", n_left * len(priors))
+            weighed = once(
+                self._run.store, name, partial(self._weigh_under, priors, features, training, unseen)
+            )
             for prior, score, weights in zip(priors, weighed["scores"], weighed["weights"], strict=True):
                 judged = {"n_features": len(features), "pseudo_log_likelihood": float(score) / unseen.n_rows}
                 tried.append({**_record(point, prior), **judged})
@@ -174,7 +169,7 @@ class FeatureLearner(Learner):
         path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
         for number, (under, score) in enumerate(path):
             weights[number], scores[number] = under, score
-            self._bar()
+            self._run.bar()
         return {"scores": scores, "weights": weights}
 
     def _learn_with(self, data: Dataset, point: GridPoint, prior: Prior) -> LogLinearModel:
@@ -187,9 +182,11 @@ class FeatureLearner(Learner):
     ) -> LogLinearModel:
         """Fit the weights that are kept, and drop the features that got none."""
         # How many iterations it takes shows only at the end.
-        self._bar.begin("iterations of the last fit", None)
+        self._run.bar.begin("iterations of the last fit", None)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
-        weights, report = fit(features, conditionals, prior, start, **{**_effort(data), "step": self._bar})
+        weights, report = fit(
+            features, conditionals, prior, start, **{**_effort(data), "step": self._run.bar}
+        )
         if prior.l1:
             features, weights = features.take(weights != 0), weights[weights != 0]
         return LogLinearModel(features, weights, report=report)

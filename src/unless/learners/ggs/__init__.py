@@ -9,8 +9,8 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.errors import SettingError, TooLarge
-from unless.learners.base import Learner
+from unless.errors import SettingError
+from unless.learners.base import Learner, Run
 from unless.learners.ggs.claims import (
     Claim,
     claim_wide_pairs,
@@ -24,8 +24,7 @@ from unless.learners.ggs.claims import (
 from unless.learners.ggs.gates import FEW_GATES, MAX_GATE_LEVELS, grow_gate_trees
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, learned, setting
 from unless.referee.counted import MOST_REGULAR
-from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.progress import progress
+from unless.runtime.memory import check_need
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 
@@ -89,6 +88,7 @@ class GGS(Learner):
     """
 
     kept_structure = LabelledGraph
+    saves_answer = True
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     # 1 proposes every candidate.
     fdr: float = setting(default=0.05, check=_check_fdr)
@@ -101,14 +101,11 @@ class GGS(Learner):
     forbidden_edges: EdgeNames = setting(default=None)
     claims_: list[Claim] = learned()
 
-    def _learn(self, data: Dataset) -> None:
-        self._check_memory(data)
+    def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
+        self._check_memory(data, run)
         settings = self._problem_settings(data.domain)
-        store = self._checkpoint_store(data)
-        if self._restore(store):
-            return
-        with progress("GGS", self.show_progress) as bar:
-            problem, searches, trees = grow_gate_trees(data, settings, self.n_jobs, store, bar)
+        with run.progress() as bar:
+            problem, searches, trees = grow_gate_trees(data, settings, self.n_jobs, run.store, bar)
             linker, pairs = link_pairs(problem, searches, trees, bar)
         domain, names = problem.domain, problem.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(problem.required)).tolist()}
@@ -124,7 +121,6 @@ class GGS(Learner):
         self.n_distinct_tests_ = min(
             self.n_tests_, linker.n_tests + sum(search.tests.n_distinct for search in searches)
         )
-        self._checkpoint(store)
 
     def _problem_settings(self, domain: Domain) -> tuple[Any, ...]:
         """Return the settings of a GateProblem, in their order."""
@@ -140,22 +136,13 @@ class GGS(Learner):
             () if self.forbidden_gates is None else _names("forbidden_gates", self.forbidden_gates),
         )
 
-    def _check_memory(self, data: Dataset) -> None:
+    def _check_memory(self, data: Dataset, run: Run) -> None:
         """Refuse work that would not fit, with the estimate, before any of it."""
-        from joblib import effective_n_jobs
-
         n, m = data.n_variables, data.n_distinct
         few = [one.name for one in data.domain if len(one.levels) <= MOST_REGULAR]
         data = data.select(few) if len(few) > 1 else data.select(data.names[:1])
-        n_threads = effective_n_jobs(self.n_jobs)
-        need = bytes_needed(data, int(self.max_gate), n_threads)
-        limit = parse_memory(self.max_memory)
-        if need > limit:
-            raise TooLarge(
-                f"Regressions among {n:,} variables in {m:,} distinct rows would need about "
-                f"{show_memory(need)}, more than the {show_memory(limit)} allowed; choose fewer columns or "
-                "raise max_memory=."
-            )
+        need = bytes_needed(data, int(self.max_gate), run.n_workers)
+        check_need(need, run.max_bytes, f"Regressions among {n:,} variables in {m:,} distinct rows")
 
     def _proposing(self) -> Graph:
         # Its regressions look at every pair, as those behind sentences do: none is left out beforehand.

@@ -25,7 +25,7 @@ from unless.kernels.slices import CrosstabBuffers
 from unless.learners.memo import DeferredAnswers, Memo, make_log, question_keys, widened
 from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import memory_left
+from unless.runtime.memory import check_need
 from unless.runtime.parallel import InMemory, OnDisk, Team, n_workers, run_shards, share_input, shares_memory
 from unless.structures.pairs import Packed, packed_width
 
@@ -142,9 +142,10 @@ def n_sharing_memory(data: Dataset, n_jobs: int | None) -> int:
     return min(n_workers(n_jobs), data.n_distinct) if shares_memory() else 1
 
 
-def graphs_memory_left(data: Dataset, need: int, max_bytes: int) -> int:
+def memory_left(data: Dataset, need: int, max_bytes: int) -> int:
     """Return the memory that is left for answers, or refuse with the estimate before any work."""
-    return memory_left(f"{data.n_distinct:,} graphs over {data.n_variables:,} variables", need, max_bytes)
+    check_need(need, max_bytes, f"{data.n_distinct:,} graphs over {data.n_variables:,} variables")
+    return max_bytes - need
 
 
 def n_shards(n: int, m: int) -> int:

@@ -11,8 +11,8 @@ import pytest
 import unless
 from unless.errors import FileFormatError, NotFitted, SettingError
 from unless.formats.record import read_container, write_container
-from unless.knowledge.grounds import PairEvidence
-from unless.knowledge.keeping import keep_statements, read_statements
+from unless.knowledge.evidence import PairEvidence
+from unless.knowledge.records import statements_from_record, statements_to_record
 from unless.knowledge.statements import Statement, Statements
 from unless.learners.registry import LEARNERS
 from unless.structures.canonical import CanonicalModel
@@ -114,10 +114,10 @@ def test_tables_of_many_levels_take_the_room_of_their_rows():
         n_rows=1500, sentence="a and b are linked", is_finding=True,
     )  # fmt: skip
     statements = Statements((said,), "", {"fdr": 0.05}, domain)
-    kept = keep_statements(statements)
+    kept = statements_to_record(statements)
     # A position and a count for each of 500 cells, not 125,000 cells.
     assert sum(map(len, kept.members.values())) < 16 * 500 + 5 * 256
-    back = read_statements(kept, domain)
+    back = statements_from_record(kept, domain)
     assert back == statements
     assert evidence(back) == evidence(statements)
 

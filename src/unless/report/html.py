@@ -1,13 +1,23 @@
-"""The parts of the page, each a string made of the page's data; what they hold of the table is escaped."""
+"""From the values of a page to one HTML file: styles, scripts and data inside, and a policy against all else.
 
+Each part of the page is a string made of the page's values; what they hold of the table is escaped.
+"""
+
+import re
+from base64 import b64encode
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
 from typing import Any
 
+import msgspec
+
+from unless.data.showing import visible
 from unless.knowledge.sentences import decimal, sure
 from unless.knowledge.statements import FINDINGS
-from unless.report.assets import asset
 from unless.report.page import Page
-from unless.report.words import count, name, shown
 
 # So many findings are open to the eye, the others folded away.
 FIRST_FINDINGS = 10
@@ -36,6 +46,55 @@ MARKS = {
 MOST_ARROWS = 14
 # So many columns that a finding is given are named in its block; its evidence names all.
 MOST_GIVEN = 8
+# What could end a script element, or turn or hide what an editor shows of the file. Outside of strings JSON
+# has none of these, and inside it knows their escapes.
+_UNSAFE = re.compile("[<>&\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def render(page: Page) -> str:
+    """Write the whole page; the same page gives the same bytes."""
+    library, own, style = asset("cytoscape.min.js"), script(), asset("page.css")
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {_digest(library)} {_digest(own)}",
+            f"style-src {_digest(style)}",
+            "img-src data: blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    body = "\n".join(part(page) for part in (findings, explorer, what_if, table))
+    # cytoscape looks for a style element of this name before it makes its own, which the policy forbids.
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{shown(page.title)}</title>
+<style id="__________cytoscape_stylesheet">{style}</style>
+</head>
+<body>
+<a class="skip" href="#found">To the findings</a>
+{head(page)}
+<main>
+<noscript><p class="notice">The graph, the what-if and the tables of evidence need scripts; the sentences do not.</p></noscript>
+{body}
+</main>
+{foot(page)}
+<script type="application/json" id="page-data">{to_json(page).decode()}</script>
+<script>{library}</script>
+<script>{own}</script>
+</body>
+</html>
+"""  # noqa: E501
 
 
 def head(page: Page) -> str:
@@ -254,3 +313,43 @@ def foot(page: Page) -> str:
         f'<p class="small" id="reveals">{shown(page.reveals)}</p>'
         "</footer>"
     )
+
+
+def to_json(page: Page) -> bytes:
+    """Write a page as JSON that may stand inside a script element: no character of it can end one."""
+    text = msgspec.json.encode(page).decode()
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode()
+
+
+def shown(text: str) -> str:
+    r"""Escape a text of the table for HTML; what would not be seen, or would turn what follows, is spelt.
+
+    >>> print(shown("</script>"), shown("a\u202eb"))
+    &lt;/script&gt; a\u202eb
+    """
+    return escape(visible(text), quote=True)
+
+
+def name(text: str) -> str:
+    """Write a name or a label so that its direction does not turn what stands around it."""
+    return f"<bdi>{shown(text)}</bdi>"
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number with what it counts: "1 row", "4,526 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the text of a file of the page."""
+    return files("unless.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def script() -> str:
+    """Return the page's own scripts as one, closed to the outside."""
+    folder = files("unless.report").joinpath("assets", "js")
+    parts = sorted(one.name for one in folder.iterdir() if one.name.endswith(".js"))
+    body = "\n".join(asset(f"js/{part}") for part in parts)
+    return f'"use strict";\n(() => {{\n{body}}})();\n'

@@ -1,11 +1,11 @@
-"""The shares of a statement come from the table's own counts."""
+"""The shares of a statement come from the table's own counts; their limits are Wilson's."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import unless
-from unless.knowledge.slices import shares_of, told_column, wilson
+from unless.report.charts import wilson
 
 
 def counted(data, pair, context):
@@ -23,16 +23,13 @@ def counted(data, pair, context):
 def test_strata_are_counted_as_row_by_row(name):
     data = getattr(unless.datasets, f"load_{name}")()
     for statement in unless.CSGS().fit(data).statements_.findings:
-        for side in shares_of(statement):
-            for one in side.strata:
-                allowed = {column: (label,) for column, label in one.stratum}
-                where = statement.evidence[side.side].where
-                table = sum(
-                    counted(data, statement.pair, _both(allowed, dict(region.conditions))) for region in where
-                ) if len(where) <= 1 and where else counted(data, statement.pair, allowed)  # fmt: skip
-                if len(where) <= 1:
-                    shown = one.counts if not told_column(statement) else one.counts.T
-                    assert shown.tolist() == table.tolist()
+        for side in statement.evidence:
+            for labels, table in zip(side.strata, side.tables, strict=True):
+                allowed = {name: (label,) for name, label in zip(side.table_given, labels, strict=True)}
+                if side.where:
+                    (region,) = side.where
+                    allowed = _both(allowed, dict(region.conditions))
+                assert table.tolist() == counted(data, statement.pair, allowed).tolist()
 
 
 def _both(first, second):

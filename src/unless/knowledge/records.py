@@ -24,8 +24,8 @@ from unless.formats.wire import (
     WireStatement,
     WireStatements,
 )
-from unless.knowledge.gates import Gate
-from unless.knowledge.grounds import Contrast, PairEvidence, Trend, cut_names
+from unless.knowledge.evidence import Contrast, PairEvidence, Trend, cut_names
+from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import KINDS, Statement, Statements
 
 Integers = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ NUMBERS = ("n_rows", "df", "more_rows")
 _Item = TypeVar("_Item")
 
 
-def keep_statements(statements: Statements, *, with_tables: bool = True) -> KeptStatements:
+def statements_to_record(statements: Statements, *, with_tables: bool = True) -> KeptStatements:
     """Write statements with their evidence; `with_tables=False` leaves out counts of rows."""
     domain = _sorted(statements)
     sides = [side for one in statements for side in one.evidence]
@@ -59,8 +59,8 @@ def keep_statements(statements: Statements, *, with_tables: bool = True) -> Kept
     return KeptStatements(wire, dict(zip(STATEMENT_MEMBERS, members, strict=True)))
 
 
-def read_statements(kept: KeptStatements, domain: Domain) -> Statements:
-    """Read what `keep_statements` wrote of some variables, or say what is wrong with it."""
+def statements_from_record(kept: KeptStatements, domain: Domain) -> Statements:
+    """Read what `statements_to_record` wrote of some variables, or say what is wrong with it."""
     by_name = domain.select(sorted(domain.names))
     reader = _Reader.of(kept, by_name)
     said = tuple(reader.statement(one) for one in kept.wire.statements)
