@@ -52,7 +52,7 @@ def command(only: list[str] | None, **wishes: Any) -> None:
     from benchmarks.options import Options
     from benchmarks.result import as_markdown, machine, n_missed
     from benchmarks.suite import chosen, run
-    from unless.cli.display import note, say
+    from unless.cli.output import note, say
 
     selected, start = chosen(only), time.perf_counter()
     data: Path | None = wishes["data"]

@@ -68,7 +68,7 @@ FAULTS = [
         9,
         "--json prints characters that a terminal obeys",
         "they are escaped",
-        "tests/cli/test_wording.py -k json",
+        "tests/cli/test_output.py -k json",
     ),
     (
         10,

@@ -63,7 +63,7 @@ def command(folder: str, n_jobs: int, as_json: bool, **wishes: Any) -> None:
     from studies.paper.claims import findings
     from studies.paper.paper import run_paper
     from studies.paper.plan import make_plan
-    from unless.cli.display import note, say_json
+    from unless.cli.output import note, say_json
 
     plan = make_plan(
         quick=wishes["quick"],
@@ -88,7 +88,7 @@ def command(folder: str, n_jobs: int, as_json: bool, **wishes: Any) -> None:
 
 
 def _tell(found: list["Finding"], n_cells: int) -> None:
-    from unless.cli.display import say, say_table
+    from unless.cli.output import say, say_table
 
     if not found:
         say("No claim of the paper speaks of these learners alone.")

@@ -5,8 +5,7 @@ from typing import Any
 
 from studies.paper.readings import Reading
 from studies.paper.tables import Table
-from unless.data.dataset import Dataset
-from unless.data.splitting import hold_out
+from unless.data.dataset import Dataset, hold_out
 from unless.learners.base import Estimator
 from unless.learners.dtsl import DTSL
 from unless.learners.gssl import GSSL

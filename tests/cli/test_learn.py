@@ -246,7 +246,7 @@ def test_a_survey_is_read_with_its_weights(unless, tmp_path):
 
 
 def test_what_percentages_are_is_said_below_the_findings(unless, tmp_path):
-    from unless.cli.telling import LEGEND
+    from unless.cli.output import LEGEND
 
     table, model = tmp_path / "titanic.csv", tmp_path / "m.unless"
     unless("datasets", "titanic", "-o", table)

@@ -4,7 +4,7 @@ import pytest
 
 from unless.cli import options
 from unless.cli.commands.learn import LEARNING, command
-from unless.cli.reading import READING
+from unless.cli.options import READING
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,8 @@ import pytest
 
 import unless
 from data.tables import write
-from unless.data.choices import find_choices
-from unless.data.moments import formats_of
-from unless.data.scales import find_order
-from unless.data.written import find_numerals, limit_of, parse_number, snapped
+from unless.data.columns.numbers import find_numerals, limit_of, parse_number, snapped
+from unless.data.columns.texts import find_choices, find_order, formats_of
 from unless.errors import DataError, FileFormatError, SettingError, UnknownName
 
 N = 240
@@ -221,7 +219,7 @@ def test_files_and_frames_read_the_same_written_numbers(tmp_path):
     assert all(one == tables[0] and one.notes == tables[0].notes for one in tables)
     plan = tables[0].plan
     assert plan["price"].written == "$1,234.5"
-    assert plan["crp"].told == "number, cut at 5, 15, 20 (numbers beyond a limit: '<5')"
+    assert plan["crp"].description == "number, cut at 5, 15, 20 (numbers beyond a limit: '<5')"
     assert plan["note"].why == "4 cells are no number and missing: 'refused' (4)"
     assert tables[0].domain["crp"].levels[0] == "under 5"
     assert "4 of 240 rows lack 'note' (4)" in plan.missing

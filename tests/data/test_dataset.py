@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, code_order
 from unless.data.domain import Domain, Variable
-from unless.data.ordering import code_order
 from unless.errors import DataError, UnknownName
 
 DOMAIN = Domain((Variable("a", ("x", "y")), Variable("b", ("1", "2", "3"))))

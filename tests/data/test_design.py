@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.design import whole_numbers
+from unless.data.dataset import whole_numbers
 from unless.errors import DataError, SettingError, UnknownName
 
 RNG = np.random.default_rng(7)

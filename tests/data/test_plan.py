@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import unless
 from data.tables import levels_of, write
-from unless.data.cutting import Numbers, find_cuts, group_labels, group_sizes, n_groups
-from unless.data.holes import Holes, decide_holes
+from unless.data.columns.numbers import Numbers, find_cuts, group_labels, group_sizes, n_groups
+from unless.data.prepare import MissingPatterns, decide_policy
 from unless.data.read import read_beside
 from unless.errors import DataError, FileFormatError, SettingError, UnknownLevel, UnknownName
 
@@ -28,7 +28,7 @@ AGES = RNG.integers(18, 90, N).tolist()
 def told(columns, name="x", **settings):
     return unless.prepare(
         {"x": columns, "sex": SEX, "b": list("pqrs") * 50, **settings.pop("more", {})}, **settings
-    )[name].told
+    )[name].description
 
 
 @pytest.mark.parametrize(
@@ -150,30 +150,30 @@ def test_many_levels_are_merged_or_left_out():
 
 
 def holes(patterns):
-    return Holes({frozenset(names.split()): n for names, n in patterns.items()})
+    return MissingPatterns({frozenset(names.split()): n for names, n in patterns.items()})
 
 
 def test_few_rows_with_holes_are_left_out():
-    policy = decide_holes(["a", "b"], holes({"": 96, "a": 3, "b": 1}))
+    policy = decide_policy(["a", "b"], holes({"": 96, "a": 3, "b": 1}))
     assert (policy.levels, policy.n_dropped) == ((), 4)
 
 
 def test_a_column_gets_a_level_only_where_too_few_rows_would_remain():
-    policy = decide_holes(["a", "b"], holes({"": 70, "a": 25, "b": 5}))
+    policy = decide_policy(["a", "b"], holes({"": 70, "a": 25, "b": 5}))
     assert (policy.levels, policy.n_dropped, policy.dropped_for) == ((), 30, (("a", 25), ("b", 5)))
-    policy = decide_holes(["a", "b"], holes({"": 10, "a": 85, "b": 5}))
+    policy = decide_policy(["a", "b"], holes({"": 10, "a": 85, "b": 5}))
     assert (policy.levels, policy.n_dropped, policy.dropped_for) == (("a",), 5, (("b", 5),))
 
 
 def test_columns_missing_together_get_a_level_only_where_too_few_rows_would_remain():
-    policy = decide_holes(["a", "b"], holes({"": 70, "a b": 28, "a": 2}))
+    policy = decide_policy(["a", "b"], holes({"": 70, "a b": 28, "a": 2}))
     assert (policy.levels, policy.n_dropped) == ((), 30)
-    policy = decide_holes(["a", "b"], holes({"": 35, "a b": 60, "a": 5}))
+    policy = decide_policy(["a", "b"], holes({"": 35, "a b": 60, "a": 5}))
     assert (policy.levels, policy.n_dropped) == (("a", "b"), 0)
 
 
 def test_rows_are_left_out_only_while_half_remain():
-    policy = decide_holes(["a", "b", "c", "d"], holes({"": 40, "a": 18, "b": 16, "c": 14, "d": 12}))
+    policy = decide_policy(["a", "b", "c", "d"], holes({"": 40, "a": 18, "b": 16, "c": 14, "d": 12}))
     assert (policy.levels, policy.n_dropped) == (("a",), 42)
 
 
@@ -466,7 +466,7 @@ def test_numbers_with_signs_are_no_identifiers(write):
     values = [write.format(1_000 + 37 * i) for i in range(300)]
     plan = unless.prepare({"price": values, "a": ["x", "y", "z"] * 100, "b": ["u", "v"] * 150})
     assert plan["price"].role == "number"
-    assert "read as numbers written like" in plan["price"].told
+    assert "read as numbers written like" in plan["price"].description
     mixed = [f"{1_000 + 37 * i} {'kg' if i % 2 else 'lb'}" for i in range(300)]
     plan = unless.prepare({"price": mixed, "a": ["x", "y", "z"] * 100, "b": ["u", "v"] * 150})
     assert plan["price"].role != "number"

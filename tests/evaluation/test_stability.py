@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.dataset import Dataset
-from unless.data.splitting import resample
+from unless.data.dataset import Dataset, resample
 from unless.errors import DataError, SettingError
 from unless.evaluation import stability
 from unless.knowledge.sentences import Gate

@@ -6,7 +6,7 @@ import networkx
 import numpy as np
 import pytest
 
-from unless.kernels.cliques import maximal_cliques
+from unless.kernels.graphs import maximal_cliques
 
 
 def pack(links):

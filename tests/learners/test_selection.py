@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.splitting import hold_out
+from unless.data.dataset import hold_out
 from unless.errors import DataError, SettingError
 from unless.learners.feature_search import FeatureLearner
 from unless.learners.settings import setting

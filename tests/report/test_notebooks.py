@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.design import Design
+from unless.data.dataset import Design
 from unless.evaluation.stability import Support
 from unless.inference.belief import BeliefReport
 from unless.inference.chains import GibbsReport

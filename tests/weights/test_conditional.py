@@ -7,7 +7,7 @@ import pytest
 import unless
 from unless.errors import TooLarge
 from unless.weights import conditional
-from unless.weights.conditional import GRID, ConditionalLoss, Design, fit_conditional
+from unless.weights.conditional import GRID, ConditionalDesign, ConditionalLoss, fit_conditional
 
 
 def table(n_rows=600, seed=0):
@@ -43,12 +43,12 @@ def test_the_optimum_is_that_of_a_penalised_multinomial_regression():
     X = frame[["a", "b", "c"]]
     other = LogisticRegression(C=model.sd**2, tol=1e-10, max_iter=10_000)
     other.fit(encoder := OneHotEncoder().fit_transform(X), frame["y"])
-    assert model.chances(cells(model, frame)) == pytest.approx(other.predict_proba(encoder), abs=2e-4)
+    assert model.probabilities(cells(model, frame)) == pytest.approx(other.predict_proba(encoder), abs=2e-4)
 
 
 def test_derivatives_are_those_of_the_loss():
     rng = np.random.default_rng(1)
-    layout = Design(rng.integers(0, 3, (20, 2)), (3, 3), ((0,), (1,), (0, 1)))
+    layout = ConditionalDesign(rng.integers(0, 3, (20, 2)), (3, 3), ((0,), (1,), (0, 1)))
     loss = ConditionalLoss(*layout.design, rng.integers(0, 5, (20, 3)).astype(float))
     point, move = rng.normal(size=(2, loss.n_features)) / 50
     value, gradient = loss.value_and_gradient(point, keep=True)
@@ -67,7 +67,7 @@ def test_pairs_are_used_where_they_predict_better():
     frame = together()
     model = fit_conditional(unless.read(frame), "y")
     assert [term for term in model.terms if len(term) > 1] == [(0, 1)]
-    right = model.chances(cells(model, frame)).argmax(axis=1) == frame["y"].astype(int)
+    right = model.probabilities(cells(model, frame)).argmax(axis=1) == frame["y"].astype(int)
     assert right.mean() > 0.9
     assert {one.n_pairs for one in model.tried} == {0, 1}
     assert model.sd in GRID
@@ -93,13 +93,13 @@ def test_a_hidden_column_is_averaged_over_as_often_as_its_levels_were_seen():
     whole = cells(model, frame[:1])
     hidden = whole.copy()
     hidden[0, 0] = -1
-    told = [model.chances(np.array([[level, *whole[0, 1:]]]))[0] for level in range(2)]
+    told = [model.probabilities(np.array([[level, *whole[0, 1:]]]))[0] for level in range(2)]
     shares = frame["a"].value_counts(normalize=True).sort_index().to_numpy()
-    assert model.chances(hidden)[0] == pytest.approx(shares @ np.array(told))
+    assert model.probabilities(hidden)[0] == pytest.approx(shares @ np.array(told))
     # With all columns hidden it is about as frequent as it is.
     base = (frame["y"] == "1").mean()
-    assert model.chances(np.full((1, 3), -1))[0, 1] == pytest.approx(base, abs=0.05)
-    assert model.chances(np.full((3, 3), -1)).sum(axis=1) == pytest.approx(1)
+    assert model.probabilities(np.full((1, 3), -1))[0, 1] == pytest.approx(base, abs=0.05)
+    assert model.probabilities(np.full((3, 3), -1)).sum(axis=1) == pytest.approx(1)
 
 
 def test_a_level_without_rows_says_as_little_as_a_hidden_one():
@@ -107,13 +107,13 @@ def test_a_level_without_rows_says_as_little_as_a_hidden_one():
     data = unless.read(frame, levels={"a": ["0", "1", "never"]})
     model = fit_conditional(data, "y")
     hidden, never = np.array([[-1, 0, 0], [2, 0, 0]])
-    assert np.array_equal(*model.chances(np.array([hidden, never])))
+    assert np.array_equal(*model.probabilities(np.array([hidden, never])))
 
 
 def test_one_class_is_certain():
     data = unless.read({"a": ["x", "y", "x"], "y": ["only"] * 3})
     model = fit_conditional(data, "y")
-    assert model.chances(np.array([[0], [-1]])).tolist() == [[1.0], [1.0]]
+    assert model.probabilities(np.array([[0], [-1]])).tolist() == [[1.0], [1.0]]
 
 
 def test_work_that_would_not_fit_is_refused_and_pairs_that_would_not_are_left_out(monkeypatch):
@@ -121,7 +121,7 @@ def test_work_that_would_not_fit_is_refused_and_pairs_that_would_not_are_left_ou
     monkeypatch.setattr(conditional, "parse_memory", lambda amount: amount or 10**9)
     with pytest.raises(TooLarge, match="max_memory"):
         fit_conditional(data, "y", max_memory=100)
-    singles = Design(np.zeros((8, 3), dtype=np.int64), (2, 2, 2), ((0,), (1,), (2,))).need(2)
+    singles = ConditionalDesign(np.zeros((8, 3), dtype=np.int64), (2, 2, 2), ((0,), (1,), (2,))).need(2)
     assert all(len(term) == 1 for term in fit_conditional(data, "y", max_memory=singles).terms)
     monkeypatch.setattr(conditional, "MOST_COMBINATIONS", 3)
     assert all(len(term) == 1 for term in fit_conditional(data, "y").terms)

@@ -12,9 +12,9 @@ from twins.naive_objective import random_case
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference import completing
-from unless.inference.completing import Completions, incomplete_rows
+from unless.inference.completing import Completions
 from unless.inference.model import LogLinearModel
-from unless.inference.tables import HOLE
+from unless.inference.tables import HOLE, incomplete_rows
 from unless.structures.graph import Graph
 from unless.weights import fit
 
@@ -50,7 +50,7 @@ def test_completions_have_the_probabilities_of_the_model():
         count for row, count in rows_of(data) if set(row) == {None}
     )
     made = Completions(data.domain, cells)
-    chances = made.chances(model)
+    chances = made.probabilities(model)
     for place, row in enumerate(cells.tolist()):
         shown = [None if code == HOLE else code for code in row]
         wanted = completions(data.domain, shown, features, model.weights)

@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from unless.cli.wording import visible
+from unless.data.showing import visible
 from unless.errors import UnlessError, UnlessWarning, interrupt_in
 from unless.runtime.memory import is_out_of_memory, out_of_memory
 
 BUG, REFUSED, STOPPED, UNREAD = 1, 2, 130, 141
 
-# The library speaks of arguments, the command line of options; only these are spelled differently.
+# The library names arguments, the command line options; only these are spelled differently.
 _OPTIONS = {
     "required_edges": "--require",
     "forbidden_edges": "--forbid",
@@ -43,8 +43,8 @@ _MENTION = re.compile(
 )
 
 
-def tell(sentence: str) -> None:
-    """Print a sentence on stderr; where nobody can read it, the exit code alone has to tell."""
+def print_error(sentence: str) -> None:
+    """Print a sentence on stderr; where nobody can read it, the exit code alone has to do."""
     with suppress(OSError):
         click.echo(sentence, err=True)
 
@@ -55,7 +55,7 @@ def answer(failure: BaseException) -> int:
     if isinstance(failure, KeyboardInterrupt | click.Abort):
         # Learners say what they kept and how to go on; click hides it behind an exception of its own.
         said = failure.__cause__ if isinstance(failure, click.Abort) else failure
-        tell(in_options(_line(str(said))) if said and said.args else "Stopped.")
+        print_error(in_options(_line(str(said))) if said and said.args else "Stopped.")
         return STOPPED
     if isinstance(failure, BrokenPipeError | SystemExit):
         # click and rich leave by themselves only when nobody reads the output any more.
@@ -64,7 +64,7 @@ def answer(failure: BaseException) -> int:
     sentence = _sentence(failure)
     if sentence is None:
         return _bug(failure)
-    tell(f"unless: {sentence}")
+    print_error(f"unless: {sentence}")
     return REFUSED
 
 
@@ -76,7 +76,7 @@ def plain_warnings() -> Iterator[None]:
 
         def show_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, UnlessWarning):
-                tell(f"unless: {in_options(_line(str(message)))}")
+                print_error(f"unless: {in_options(_line(str(message)))}")
             else:
                 show(message, category, *where, **more)
 
@@ -89,11 +89,15 @@ def in_options(sentence: str) -> str:
     return _MENTION.sub(_option, sentence)
 
 
+def option_named(argument: str) -> str:
+    """Return the option for an argument of the library: "n_jobs" is --jobs."""
+    return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+
+
 def _option(match: re.Match[str]) -> str:
-    name = match["name"]
-    if name is None:
+    if match["name"] is None:
         return match[0]
-    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    option = option_named(match["name"])
     if match["column"]:
         return f"{option} {match['column']}={match['spec']}"
     # The value itself is left to the next match, which leaves it alone if it is quoted.
@@ -127,7 +131,9 @@ def _bug(failure: BaseException) -> int:
     if os.environ.get("UNLESS_DEBUG", "0") not in ("", "0"):
         traceback.print_exception(failure)
     message = _line(str(failure)).rstrip(".") or "no message"
-    tell(f"unless: This is a bug ({message}); please report it, with what UNLESS_DEBUG=1 makes it print.")
+    print_error(
+        f"unless: This is a bug ({message}); please report it, with what UNLESS_DEBUG=1 makes it print."
+    )
     return BUG
 
 

@@ -1,4 +1,4 @@
-"""Options that hold names and labels: how they are written, and how they are read."""
+"""The options that commands share: how names and labels are written, and how a table is to be read."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -6,10 +6,17 @@ from typing import Any
 
 import click
 
+from unless.cli.failures import option_named
+
 QUOTING = (
     "A name or label that contains a comma, a colon or an equals sign goes in double quotes, and a double "
     "quote inside them is doubled; single quotes keep the shell away: --columns '\"a,b\",c'."
 )
+
+
+def epilog_of(documentation: str | None) -> str:
+    """Return what the help of a command ends with: the docstring of its file, without the first line."""
+    return (documentation or "").partition("\n")[2].replace("\\b", "\b").replace("{QUOTING}", QUOTING)
 
 
 # Generic only in newer versions of click.
@@ -41,12 +48,12 @@ def take(text: str, separator: str) -> tuple[str, str | None]:
 
 def names(text: str) -> list[str]:
     """Read "a,b,c"."""
-    found: list[str] = []
+    listed: list[str] = []
     rest: str | None = text
     while rest is not None:
         field, rest = take(rest, ",")
-        found.append(field)
-    return found
+        listed.append(field)
+    return listed
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -107,16 +114,6 @@ def rare(text: str) -> tuple[str | None, int]:
         raise ValueError(f"{text!r} is not a number of rows; write 5, or Dept=5 for one column.") from None
 
 
-def gathered(option: str, given: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Make one table of a repeated option; a name given twice is a contradiction."""
-    table: dict[Any, Any] = {}
-    for name, value in given:
-        if name in table:
-            raise click.UsageError(f"{option} names {name!r} twice")
-        table[name] = value
-    return table
-
-
 def delimiter(text: str) -> str:
     r"""Read one character; a shell has no easy way to write a tab, so \t and tab are one."""
     return "\t" if text in (r"\t", "tab") else text
@@ -138,3 +135,182 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return function
 
     return decorate
+
+
+def gathered(option: str, given: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Make one table of a repeated option; a name given twice is a contradiction."""
+    table: dict[Any, Any] = {}
+    for name, value in given:
+        if name in table:
+            raise click.UsageError(f"{option} names {name!r} twice")
+        table[name] = value
+    return table
+
+
+def _text(option: str, metavar: str, description: str) -> Callable[[Any], Any]:
+    return click.option(option, metavar=metavar, help=description)
+
+
+def _repeated(option: str, form: str, read: Callable[[str], Any], description: str) -> Callable[[Any], Any]:
+    return click.option(option, type=Written(form, read), multiple=True, help=description)
+
+
+# --- options of models and of running ---------------------------------------------------------------------
+
+given_option = click.option(
+    "--given",
+    "-g",
+    type=Written("NAME=LABEL", assignment),
+    multiple=True,
+    help="Where NAME is LABEL; repeat it to say more.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="The same seed gives the same draws.",
+)
+memory_option = _text(
+    "--max-memory",
+    "SIZE",
+    "Memory for exact answers, such as '2 GB' (60 % of what the process may take, at most 4 GB).",
+)
+target_option = _text("--target", "NAME", "Say what matters for this column, most first.")
+jobs_option = click.option(
+    "--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1)."
+)
+quiet_option = click.option(
+    "--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for."
+)
+
+
+def context_option(description: str) -> Callable[[Any], Any]:
+    """Make the option that gives labels to some columns."""
+    return click.option(
+        "--context", "-c", type=Written("NAME=LABEL", assignment), multiple=True, help=description
+    )
+
+
+# --- options of a table -----------------------------------------------------------------------------------
+
+# Named as the arguments of `unless.read`.
+READING = {
+    "columns": _repeated("--columns", "A,B,...", names, "Relate only these columns."),
+    "count_column": _text("--count-column", "NAME", "The column that says how often each row occurs."),
+    "weight_column": _text("--weight-column", "NAME", "The column with the survey weight of each row."),
+    "cluster_column": _text("--cluster-column", "NAME", "Rows with the same value here are not independent."),
+    "strata_column": _text(
+        "--strata-column", "NAME", "The column with the strata that rows were drawn from."
+    ),
+    "exclude": _repeated("--exclude", "A,B,...", names, "Leave these columns out."),
+    "roles": click.option(
+        "--as",
+        "roles",
+        type=Written("NAME=ROLE", assignment),
+        multiple=True,
+        help="What a column is: category, ordered, number, date (or its parts: year+month), choices, count, "
+        "weight, cluster, strata, identifier, text, excluded.",
+    ),
+    "join": _repeated(
+        "--join",
+        "NAME=A,B,...",
+        levels,
+        "Columns of yes and no, of which one at most is yes in a row, become one column NAME.",
+    ),
+    "ordered": _repeated(
+        "--ordered",
+        "NAME=A,B,...",
+        ordered,
+        "The levels of a column have this order; NAME alone keeps the order they have.",
+    ),
+    "missing": click.option(
+        "--missing",
+        type=click.Choice(["error", "drop", "level"]),
+        help="Refuse missing values, drop their rows, or make them a level (as the plan says).",
+    ),
+    "missing_values": click.option(
+        "--missing-value",
+        "missing_values",
+        metavar="TEXT",
+        multiple=True,
+        help="What stands for a missing value.",
+    ),
+    "levels": _repeated(
+        "--levels", "NAME=A,B,...", levels, "The levels of a column, in order; others are refused."
+    ),
+    "bins": _repeated(
+        "--bins",
+        "NAME=N",
+        bins,
+        "Cut numbers: age=4 in groups of equal size, age=width:4 of equal width, age=0,18,65 at edges.",
+    ),
+    "rare": _repeated("--rare", "N", rare, "Merge levels seen in fewer than N rows; NAME=N for one column."),
+    "max_levels": click.option(
+        "--max-levels", type=int, metavar="N", help="Refuse a column with more levels (256)."
+    ),
+    "delimiter": click.option(
+        "--delimiter", type=Written("CHARACTER", delimiter), help=r"What separates fields, such as ';' or \t."
+    ),
+    "header": click.option(
+        "--no-header", "header", flag_value=False, default=None, help="The first line is data."
+    ),
+    "encoding": _text("--encoding", "NAME", "How a text file is written (UTF-8)."),
+    "sheet": _text(
+        "--sheet",
+        "SHEET",
+        "The sheet of a spreadsheet: its name, or its number from 1 (the first with a table).",
+    ),
+    "plan": click.option(
+        "--plan", metavar="FILE", type=click.Path(), help="Read as this plan says, saved by `unless check`."
+    ),
+    "strict": click.option(
+        "--strict",
+        is_flag=True,
+        default=None,
+        help="Decide nothing: refuse a table with too many levels or missing values.",
+    ),
+    "max_memory": _text(
+        "--max-memory",
+        "SIZE",
+        "Memory to use, such as '2 GB' (60 % of what the process may take, at most 4 GB).",
+    ),
+}
+# Where a table is, if not in a file of its own.
+_DATABASE = {
+    "sql": _text("--sql", "QUERY", "Read what this query gives, of the database in FILE or --database."),
+    "database": click.option(
+        "--database",
+        metavar="FILE",
+        type=click.Path(),
+        help="A SQLite or DuckDB file, read only; without --sql, the only table that it has.",
+    ),
+}
+_ALL = {**_DATABASE, **READING}
+# What a table is read with; what a plan is made with; what a table is read with whose columns a model knows.
+reading_options = stacked(*_ALL.values())
+preparing_options = stacked(*(one for name, one in _ALL.items() if name not in ("plan", "strict")))
+MATCHING = tuple(name for name in _ALL if name not in ("columns", "levels"))
+matching_options = stacked(*(_ALL[name] for name in MATCHING))
+
+
+def settings_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Keep what was asked for; the rest is left to the defaults of `read`."""
+    given = {name: options[name] for name in READING if options.get(name) not in (None, (), False)}
+    if options.get("header") is False:
+        given["header"] = False
+    for name in {"columns", "exclude"} & given.keys():
+        given[name] = [one for listed in given[name] for one in listed]
+    for name in ("levels", "bins", "rare", "roles", "ordered", "join"):
+        if name in given:
+            given[name] = gathered(option_named(name), given[name])
+    if "ordered" in given:
+        # Names without levels keep the order they have, which `levels` cannot say.
+        given["levels"] = {**given.get("levels", {}), **{k: v for k, v in given["ordered"].items() if v}}
+        given["ordered"] = list(given["ordered"])
+    if None in given.get("rare", ()):
+        if len(given["rare"]) > 1:
+            raise click.UsageError("--rare is given for all columns and for one")
+        given["rare"] = given["rare"][None]
+    return given

@@ -1,26 +1,127 @@
-"""The first narrow waist: a table of categories as distinct rows and counts."""
+"""A table of categories as distinct rows and counts, how its rows were drawn, and draws from them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.design import Design, Floats, whole_numbers
-from unless.data.domain import Code, Domain
-from unless.data.ordering import code_order
+from unless.data.domain import MISSING_LABELS, Code, Domain
 from unless.data.showing import html_table
-from unless.errors import DataError, UnknownName
+from unless.errors import DataError, SettingError, UnknownName
+
+
+def code_order(rows: npt.NDArray[np.uint16]) -> npt.NDArray[np.intp]:
+    """Return the order of `np.lexsort`, by the first column first, in calls short enough to hear Ctrl-C."""
+    widths = rows.max(axis=0, initial=0).astype(np.int64) + 1
+    order = None
+    end = rows.shape[1]
+    while end > 0:
+        # As many columns at a time as 16 bits hold, which numpy sorts digit by digit.
+        begin, width = end - 1, int(widths[end - 1])
+        while begin > 0 and width * int(widths[begin - 1]) <= 2**16:
+            begin -= 1
+            width *= int(widths[begin])
+        key = rows[:, begin].astype(np.uint32)
+        for column in range(begin + 1, end):
+            key = key * np.uint32(widths[column]) + rows[:, column]
+        short = key.astype(np.uint16)
+        order = short.argsort(kind="stable") if order is None else order[short[order].argsort(kind="stable")]
+        end = begin
+    return np.arange(len(rows)) if order is None else order
+
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Weights, clusters and strata of rows that are counted together.
+
+    `weights`, `squares` and `fourths` are the sums of the weights, of their squares and (nearly) of their
+    fourth powers over the rows that are counted together; a weight is 1 on average. `clusters` and `strata`
+    number those of each row; None where every row is a cluster of its own, or where there is one stratum.
+    `columns` names the columns that say so.
+    """
+
+    weights: Floats
+    squares: Floats
+    fourths: Floats
+    clusters: Ints | None = None
+    strata: Ints | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def n_effective(self) -> float:
+        """The rows of a plain sample with the same error of a mean, by the weights alone (Kish 1965)."""
+        return effective_size(self.weights, self.squares)
+
+    @property
+    def n_clusters(self) -> int | None:
+        """The number of clusters; None where every row is one."""
+        return None if self.clusters is None else len(np.unique(self.clusters))
+
+    def _repr_html_(self) -> str:
+        rows = [("rows of a plain sample, by the weights", f"{self.n_effective:,.0f}")]
+        if self.n_clusters is not None:
+            rows.append(("clusters", f"{self.n_clusters:,}"))
+        return html_table("Design of a survey", ("", ""), rows, [f"From {', '.join(self.columns)}."])
+
+    def keys(self) -> list[Ints]:
+        """Return what tells rows apart beside their levels."""
+        return [one for one in (self.strata, self.clusters) if one is not None]
+
+    def taken(self, rows: Bools | Ints) -> "Design":
+        """Keep some rows, or put them into another order."""
+        clusters, strata = (None if one is None else one[rows] for one in (self.clusters, self.strata))
+        sums = self.weights[rows], self.squares[rows], self.fourths[rows]
+        return Design(*sums, clusters, strata, self.columns)
+
+    def joined(self, order: Ints, starts: Ints) -> "Design":
+        """Sort the rows and add up those between two starts, which are of one cluster and stratum."""
+        clusters, strata = (
+            None if one is None else one[order][starts] for one in (self.clusters, self.strata)
+        )
+        weights, squares, fourths = (
+            np.add.reduceat(one[order], starts) for one in (self.weights, self.squares, self.fourths)
+        )
+        return Design(weights, squares, fourths, clusters, strata, self.columns)
+
+
+def effective_size(weights: Floats, squares: Floats) -> float:
+    """Return the square of the sum of weights by the sum of their squares.
+
+    >>> effective_size(np.array([1.0, 3.0]), np.array([1.0, 9.0]))
+    1.6
+    """
+    # Rounded once, the sums are the same in any order.
+    total = fsum(weights.tolist())
+    return total * total / fsum(squares.tolist()) if total else 0.0
+
+
+def whole_numbers(weights: Sequence[float] | Floats) -> Ints:
+    """Round weights to whole numbers that add up to their sum, in proportion in every run of rows.
+
+    This is systematic sampling with probability proportional to the weight, from half a step on: rows that
+    are left out and rows that are counted say nothing of what they hold but through the weight.
+
+    >>> whole_numbers([0.5, 0.5, 1.0, 0.25, 2.75]).tolist()
+    [0, 1, 1, 0, 3]
+    """
+    ends = np.floor(np.cumsum(np.asarray(weights, dtype=np.float64)) + 0.5 - 1e-9)
+    return np.diff(ends, prepend=0.0).astype(np.int64)
+
 
 if TYPE_CHECKING:
     from unless.data.plan import Plan
 
 Rows = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
-# How `unless.read` names the level of missing values.
-MISSING_LABELS = ("missing", "(missing)")
 # Beyond this a share of the rows is no longer exact.
 MOST_ROWS = 2**53
 
@@ -181,7 +282,9 @@ class Dataset:
             line = self.plan[name]
             made = [one for one in (*line.made, line.source) if one in self.domain]
             way = f"name {made[0]!r}" if made else "say what it is with roles= to keep it"
-            raise UnknownName(f"Column {name!r} is not in the table as it was read: {line.told}; {way}.")
+            raise UnknownName(
+                f"Column {name!r} is not in the table as it was read: {line.description}; {way}."
+            )
         return self.domain.index(name)
 
     def select(self, names: Iterable[str]) -> "Dataset":
@@ -265,3 +368,70 @@ def unknown_levels(data: Dataset) -> dict[str, int]:
             if len(codes) == 1 and len(levels) > 2:
                 found[line.name] = codes[0]
     return found
+
+
+# numpy draws without putting back from no more rows than this.
+_MOST_ROWS = 10**9
+
+
+def hold_out(data: Dataset, share: float, random_state: Any = None) -> tuple[Dataset, Dataset]:
+    """Cut a table in two: the rows to learn from, and a share of all rows, drawn at random, to judge by.
+
+    The order of the rows and of the columns has no say in the draw.
+    """
+    check_share(share)
+    n_aside = round(share * data.n_rows)
+    order, aside = _settled_order(data), np.empty_like(data.counts)
+    if data.n_rows:
+        aside[order] = _draw(np.random.default_rng(random_state), data.counts[order], n_aside)
+    if not 0 < aside.sum() < data.n_rows:
+        raise DataError(
+            f"Setting {share:g} of {data.n_rows:,} rows aside leaves none on one side; give more rows, "
+            "another share, or a single setting that needs no judging."
+        )
+    return _take(data, data.counts - aside), _take(data, aside)
+
+
+def resample(data: Dataset, rng: np.random.Generator, share: float | None = None) -> Dataset:
+    """Draw as many rows as there are, each put back; or a share of them, none put back.
+
+    The domain is kept: a level that no row drawn has is still one. The order of the rows and of the columns
+    has no say in the draw.
+    """
+    order, counts = _settled_order(data), np.empty_like(data.counts)
+    settled = data.counts[order]
+    if share is None:
+        counts[order] = rng.multinomial(data.n_rows, settled / data.n_rows)
+    else:
+        counts[order] = _draw(rng, settled, max(1, round(share * data.n_rows)))
+    return _take(data, counts)
+
+
+def _settled_order(data: Dataset) -> npt.NDArray[np.intp]:
+    by_name = np.argsort(np.array(data.names, dtype=object), kind="stable")
+    return code_order(data.rows[:, by_name])
+
+
+def check_share(share: object, setting: str = "validation") -> None:
+    """Refuse what is no share of rows."""
+    if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 < float(share) < 1:
+        raise SettingError(f"{setting}={share!r} must be a share of the rows between 0 and 1, such as 0.3.")
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed of draws."""
+    is_seed = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and int(seed) >= 0
+    if seed is not None and not is_seed:
+        raise SettingError(f"random_state={seed!r} must be a whole number of 0 or more, or None.")
+
+
+def _draw(rng: np.random.Generator, counts: npt.NDArray[np.int64], n_aside: int) -> npt.NDArray[np.int64]:
+    total = int(counts.sum())
+    if total < _MOST_ROWS:
+        return rng.multivariate_hypergeometric(counts, n_aside, method="marginals")
+    return rng.binomial(counts, n_aside / total)
+
+
+def _take(data: Dataset, counts: npt.NDArray[np.int64]) -> Dataset:
+    present = counts > 0
+    return Dataset.from_codes(data.domain, data.rows[present], counts[present], data.notes)

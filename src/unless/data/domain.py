@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -20,6 +20,8 @@ from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 Kind = Literal["text", "integer", "float", "boolean", "category"]
 Code = np.uint16
 MAX_LEVELS = int(np.iinfo(Code).max)
+# What the level of missing values is called.
+MISSING_LABELS = ("missing", "(missing)")
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?")
 
 
@@ -202,8 +204,15 @@ class Domain:
 
 
 def shorten(words: Iterable[str], at_most: int = 8) -> str:
-    """Join words for a message, cutting a long list short and saying how much was cut."""
-    listed = [repr(word) for word in words]
-    if len(listed) <= at_most:
-        return ", ".join(listed)
-    return f"{', '.join(listed[:at_most])} and {len(listed) - at_most:,} more"
+    """Quote and join words for a message, cutting a long list short and saying how much was cut."""
+    return listed([repr(word) for word in words], at_most)
+
+
+def listed(texts: Sequence[str], at_most: int, what: str = "") -> str:
+    """Join texts, cutting a long list short; `what` says what the others are.
+
+    >>> listed(["a", "b", "c"], 2, " columns")
+    'a, b and 1 more columns'
+    """
+    more = f" and {len(texts) - at_most:,} more{what}" if len(texts) > at_most else ""
+    return ", ".join(texts[:at_most]) + more

@@ -2,18 +2,20 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from unless.data.choices import NONE, SEPARATORS, name_of_choice
-from unless.data.cutting import format_cuts
-from unless.data.scales import KNOWN_ORDERS
-from unless.data.settings import DESIGN
+from unless.data.columns.numbers import format_cuts
+from unless.data.columns.texts import KNOWN_ORDERS, LEAST_ORDERED, NONE, SEPARATORS, name_of_choice
+from unless.data.domain import Domain, shorten
+from unless.data.labels import sort_labels
+from unless.data.settings import DESIGN, NO, YES, Settings, Shape
 from unless.data.showing import html_table, visible
+from unless.data.sources.session import Source
 from unless.errors import DataError, FileFormatError
 from unless.runtime.files import replacing
 
@@ -171,12 +173,12 @@ class PlanLine:
         return done + (", missing is a level" if self.missing else "")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What is done with the column, and why."""
         return f"{self.done}{f' ({self.why})' if self.why else ''}"
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.told}"
+        return f"{self.name}: {self.description}"
 
     def _repr_html_(self) -> str:
         return html_table(str(self), (), ())
@@ -253,12 +255,12 @@ class Plan:
 
     def sentences(self) -> list[str]:
         """Return what was done, without the columns that are read as they stand."""
-        told = [
-            f"{one.name!r}: {one.told}."
+        sentences = [
+            f"{one.name!r}: {one.description}."
             for one in self.lines
             if not one.is_plain and one.why not in (ROW_NUMBERS, BLANK)
         ]
-        return [*told, *self.notes, *([self.missing] if self.missing else [])]
+        return [*sentences, *self.notes, *([self.missing] if self.missing else [])]
 
     def without_levels(self) -> "Plan":
         """Return the plan for a table that may show other levels of its categories."""
@@ -318,7 +320,7 @@ class Plan:
 
     def __str__(self) -> str:
         rows = [(visible(one.name), visible(one.done), one.why and visible(one.why)) for one in self.lines]
-        widths = [min(40, max((len(row[place]) for row in rows), default=0)) for place in range(2)]
+        widths = [min(40, max((len(row[i]) for row in rows), default=0)) for i in range(2)]
         lines = [
             f"{name:<{widths[0]}}  {done:<{widths[1]}}{f'  ({why})' if why else ''}".rstrip()
             for name, done, why in rows
@@ -460,8 +462,115 @@ def _levels_and_cuts(wire: Mapping[str, Any], name: str) -> tuple[tuple[str, ...
     return levels, numbers
 
 
-def shown_names(names: Iterable[str], at_most: int = 100) -> str:
-    """List columns in a note."""
-    listed = [repr(name) for name in names]
-    more = f" and {len(listed) - at_most:,} more" if len(listed) > at_most else ""
-    return ", ".join(listed[:at_most]) + more
+# How a plan is followed: it becomes settings of reading.
+
+
+def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
+    """Turn a plan into settings of reading; what was asked for beside it comes first.
+
+    A plan that `is_new` was made of this very table: its categories need no levels, and its numbers no check.
+    """
+    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in one.made]
+    shapes: dict[str, Shape] = {}
+    levels = dict(how.levels)
+    ordered = dict(how.ordered)
+    rare: dict[str, int] = {}
+    for one in plan.lines:
+        if not one.kept or one.name in how.bins or one.name in how.levels:
+            continue
+        shapes |= _shapes_of(one, is_new)
+        merged = one.name in shapes and bool(shapes[one.name].others)
+        if one.rare and not merged and not how.rare_below(one.name):
+            rare[one.name] = one.rare
+        plain = bool(one.levels) and (merged or not one.rare)
+        if plain and not one.columns and (not is_new or one.levels != sort_labels(one.levels)):
+            levels[one.name] = one.levels
+        ordered |= {part.name_of(one.name): None for part in one.parts if part.ordered}
+        if one.role == "ordered" and not one.cuts and _is_in_order(one, is_new):
+            ordered.setdefault(one.name, None)
+    left_out = [one for one in plan.lines if not one.kept and one.role not in DONE]
+    same = not any(one.made != (one.name,) or one.columns for one in plan.lines) and all(
+        one.why in (ROW_NUMBERS, BLANK) for one in left_out
+    )
+    columns = how.columns if same and (is_new or how.columns is not None) else tuple(kept)
+    if how.columns is not None:
+        columns = _in_order(how.columns, plan)
+    return replace(
+        how,
+        columns=columns,
+        count_column=how.count_column or plan.count_column,
+        design={**plan.design, **how.design},
+        missing="drop" if how.missing == "auto" else how.missing,
+        levels=levels,
+        ordered=ordered,
+        shapes={**shapes, **how.shapes},
+        rare=how.rare if isinstance(how.rare, int) else {**rare, **(how.rare or {})} or None,
+        missing_levels=frozenset(one.name for one in plan.lines if one.missing and how.missing == "auto"),
+    )
+
+
+def _shapes_of(one: PlanLine, is_new: bool) -> dict[str, Shape]:
+    """Return what makes the columns of a line, by their names."""
+    made: dict[str, Shape] = {}
+    if one.cuts:
+        made[one.name] = Shape(one.name, one.levels, one.cuts, written=one.written or None, known=is_new)
+    for part in one.parts:
+        name = part.name_of(one.name)
+        made[name] = Shape(one.name, part.levels, part.cuts, part.part, one.written, known=False)
+    for choice in one.choices:
+        name = name_of_choice(one.name, choice)
+        made[name] = Shape(
+            one.name, (NO, YES), choice=choice, separator=one.separator, is_none=one.missing, known=is_new
+        )
+    if one.columns:
+        made[one.name] = Shape(one.name, one.levels, columns=one.columns)
+    if one.no_answers:
+        made[one.name] = Shape(one.name, one.levels, missing=one.no_answers)
+    if one.rare and one.levels:
+        made[one.name] = Shape(one.name, one.levels, others=one.levels[-1])
+    return made
+
+
+def _is_in_order(one: PlanLine, is_new: bool) -> bool:
+    return not is_new or one.why in (AS_ASKED, *KNOWN_ORDERS) or len(one.levels) >= LEAST_ORDERED
+
+
+def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
+    """Keep the columns that were asked for, in their order, but for those that cannot be related."""
+    wanted: list[str] = []
+    for name in columns:
+        if name not in plan:
+            wanted.append(name)
+        elif plan[name].kept:
+            wanted += plan[name].made
+        elif plan[name].role == "joined":
+            wanted.append(str(plan[name].source))
+    return tuple(dict.fromkeys(wanted))
+
+
+def cut_alike(plan: Plan, domain: Domain) -> Plan:
+    """Cut numbers and dates where another table was cut; categories may show other levels than here."""
+    lines = []
+    for line in plan.without_levels().lines:
+        other = next((one for one in domain if one.name == line.name), None)
+        if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
+            groups = other.levels[: len(other.cuts) + 1]
+            line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
+        elif other is not None and line.rare and other.levels[-1].strip("()") == "other":
+            line = replace(line, levels=other.levels)
+        elif other is not None and line.cuts:
+            # There every number is a level.
+            line = replace(line, role="ordered", cuts=(), levels=())
+        lines.append(line)
+    return replace(plan, lines=tuple(lines))
+
+
+def check_plan(plan: Plan, source: Source) -> None:
+    """Refuse a table that lacks columns of a plan."""
+    used = [one for one in plan.lines if one.kept or one.role in DONE]
+    needed = [name for one in used for name in (one.columns or (one.name,))]
+    gone = [name for name in needed if name not in source.names]
+    if gone:
+        raise DataError(
+            f"The table has no column {shorten(gone, 100)}, which the plan needs; make a plan of this table."
+        )

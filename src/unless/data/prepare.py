@@ -4,16 +4,24 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from unless.data.choices import NO, NONE, YES, is_blank, is_tick_box, is_ticked, name_of_choice, stems
-from unless.data.cutting import format_cuts, n_groups
+from unless.data.columns.levels import missing_sql, number_or_null, number_sql
+from unless.data.columns.numbers import format_cuts, group_sql, n_groups
+from unless.data.columns.texts import (
+    BUT_FOR,
+    NONE,
+    find_no_answer_codes,
+    is_blank,
+    is_tick_box,
+    is_ticked,
+    joined_levels,
+)
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain
-from unless.data.holes import Holes, decide_holes, is_skipped, may_be_skipped, told
-from unless.data.labels import sort_labels
-from unless.data.plan import AS_ASKED, BLANK, DONE, ROW_NUMBERS, Plan, PlanLine, shown_names
-from unless.data.profile import Profile, number_or_null, profile
+from unless.data.domain import listed, shorten
+from unless.data.encode import ticked_sql, with_labels, with_numbers
+from unless.data.plan import AS_ASKED, ROW_NUMBERS, Plan, PlanLine, Role
+from unless.data.profile import Profile, profile
 from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
     FEW_ROWS,
@@ -26,21 +34,36 @@ from unless.data.roles import (
     is_sequence,
     may_count,
 )
-from unless.data.scales import BUT_FOR, KNOWN_ORDERS, LEAST_ORDERED, find_no_answer_codes
-from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, Shape, check_names, make_settings
-from unless.data.shaping import joined_levels, ticked_sql, with_labels, with_numbers
+from unless.data.settings import (
+    DEFAULT_LEVELS,
+    Bins,
+    Missing,
+    Settings,
+    Shape,
+    check_names,
+    make_settings,
+    stems,
+)
 from unless.data.sources.opening import choose_columns, open_source, row_numbers
 from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.data.sources.sql import with_connection
-from unless.data.survey import missing_sql, number_sql
 from unless.errors import DataError, SettingError
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, progress
 
-# Columns whose holes are told apart; there are at most 2 to this power of patterns.
-_TRACKED = 16
 # Columns of yes and no that are one column: at least so many with a common beginning.
 _LEAST_ONE_HOT = 2
+# Columns whose missing values are told apart; there are at most 2 to this power of patterns.
+_TRACKED = 16
+# Learners have at least this share of the rows, complete ones; until then missing values become levels.
+LEAST_KEPT = 0.5
+# A column is not asked of a level of another column if so many rows or more have this level, and at least
+# this share of them lack the column.
+LEAST_SKIPPED, SKIPPED_SHARE = 10, 0.95
+# Columns that lack no more than this share of their values are not looked at for that.
+FEW_HOLES = 0.20
+# Columns named in a sentence, at most.
+MOST_NAMED = 100
 
 
 def prepare(  # noqa: PLR0913 (every argument is one answer about the table; they are independent)
@@ -103,29 +126,9 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
     sex   category, 2 levels
     Freq  category, 2 levels
     """
-    how = make_settings(
-        columns=columns,
-        count_column=count_column,
-        missing=missing or "auto",
-        missing_values=missing_values,
-        levels=levels,
-        bins=bins,
-        rare=rare,
-        max_levels=max_levels,
-        max_memory=max_memory,
-        delimiter=delimiter,
-        header=header,
-        encoding=encoding,
-        exclude=exclude,
-        roles=roles,
-        ordered=ordered,
-        join=join,
-        sheet=sheet,
-        weight_column=weight_column,
-        cluster_column=cluster_column,
-        strata_column=strata_column,
-    )
-    source = with_connection(source, connection)
+    how = make_settings({**locals(), "missing": missing or "auto"})
+    if connection is not None:
+        source = with_connection(source, connection)
     if isinstance(source, Dataset):
         raise SettingError("The table has been read already; pass its original to prepare it.")
     with (
@@ -143,100 +146,15 @@ def make_plan(
     """Make the plan of an open table; one that the database refuses is made again from a cleaned copy."""
     _check_names(source, how)
     choose_columns(source, how, usable=False)
+    planner = _Planner(source, session, how)
     try:
-        return _make_plan(source, session, how)
+        plan = planner.make_plan()
     except DataError:
         if source.repair is None:
             raise
-        return _make_plan(source.repair(), session, how)
-
-
-def _make_plan(
-    source: Source, session: DuckDBSession, how: Settings
-) -> tuple[Source, Plan, dict[str, Profile]]:
-    asked = [name for name in how.columns or source.names if name != how.count_column]
-    asked += [name for name in how.design.values() if name not in asked]
-    fields = [source.field(name) for name in asked]
-    session.stage("looking at the columns")
-    numbers = [name for name in row_numbers(source) if how.columns is None]
-    looked = [one for one in fields if one.name not in how.exclude and one.name not in numbers]
-    count = how.count_column or next((name for name, role in how.roles.items() if role == "count"), None)
-    weight = source.times if count is None else _count_sql(source, source.field(count))
-    found = profile(source, looked, how, session, weight)
-    if not any(one.n_rows for one in found.values()):
-        if fields and not looked:
-            raise DataError("There is nothing to relate, as every column is left out; exclude fewer columns.")
-        # Said in one sentence where the rows are read.
-        lines = {one.name: PlanLine(name=one.name, role="category") for one in fields}
-        if count is not None:
-            lines[count] = PlanLine(name=count, role="count", kept=False, why=AS_ASKED)
-        return source, Plan(tuple(lines.values())), found
-    source = _read_numerals(source, found, how, session, weight)
-    if count is None and (name := _find_count(source, found, how, session)) is not None:
-        count = name
-        weight = _count_sql(source, source.field(name))
-        others = [source.field(one.name) for one in looked if one.name != name]
-        found |= profile(source, others, how, session, weight)
-    lines = {one.name: _line(one, found, count, numbers, how) for one in fields}
-    _one_weight(lines, how)
-    if how.count_column is not None:
-        lines[how.count_column] = PlanLine(name=how.count_column, role="count", kept=False, why=AS_ASKED)
-    source = _without_no_answers(source, lines, found, how, session, weight)
-    lines |= _joined(source, lines, found, how, session)
-    _keep_apart(source, lines, found, how, session)
-    lines = _at_least_two(lines, found)
-    missing, lines = _missing(source, lines, found, how, session, count)
-    n_rows = next(iter(found.values())).n_rows if found else 0
-    plan = Plan(tuple(_in_place(source.names, lines)), tuple(_notes(lines, found)), n_rows, missing)
-    return source, plan, found
-
-
-def _in_place(names: Sequence[str], lines: Mapping[str, PlanLine]) -> Iterator[PlanLine]:
-    """Give the lines in the order of the table; a joined column stands before the first of its columns."""
-    before = {line.columns[0]: line for line in lines.values() if line.columns}
-    for name in names:
-        if name in before:
-            yield before[name]
-        if name in lines and not lines[name].columns:
-            yield lines[name]
-
-
-def _read_numerals(
-    source: Source, found: dict[str, Profile], how: Settings, session: DuckDBSession, weight: str
-) -> Source:
-    """Put numbers in the place of columns of text that hold them, where they are more than a few."""
-    read = []
-    for name, one in found.items():
-        if one.numerals is None or name in how.levels or name in how.ordered:
-            continue
-        asked = how.roles.get(name) == "number" or name in how.bins
-        if not asked and (name in how.roles or one.n_rows < FEW_ROWS or one.n_values <= NATURAL_VALUES):
-            continue
-        source = with_numbers(source, one.field, one.numerals.written, how, session)
-        read.append(name)
-    if read:
-        for name, one in profile(source, [source.field(name) for name in read], how, session, weight).items():
-            one.numerals = found[name].numerals
-            found[name] = one
-    return source
-
-
-def _without_no_answers(
-    source: Source,
-    lines: Mapping[str, PlanLine],
-    found: dict[str, Profile],
-    how: Settings,
-    session: DuckDBSession,
-    weight: str,
-) -> Source:
-    """Count answers that are no place on a scale as missing."""
-    aside = [line for line in lines.values() if line.no_answers]
-    for line in aside:
-        shape = Shape(line.name, line.levels, missing=line.no_answers)
-        source = with_labels(source, source.field(line.name), shape, how, session)
-    if aside:
-        found |= profile(source, [source.field(line.name) for line in aside], how, session, weight)
-    return source
+        planner = _Planner(source.repair(), session, how)
+        plan = planner.make_plan()
+    return planner.source, plan, planner.profiles
 
 
 def _check_names(source: Source, how: Settings) -> None:
@@ -245,7 +163,7 @@ def _check_names(source: Source, how: Settings) -> None:
         "exclude=": how.exclude,
         "roles=": how.roles,
         "ordered=": how.ordered,
-        "join=": [name for listed in how.join.values() for name in listed],
+        "join=": [name for columns in how.join.values() for name in columns],
         "levels=": how.levels,
         "bins=": how.bins,
         "rare=": how.rare if isinstance(how.rare, dict) else (),
@@ -255,96 +173,374 @@ def _check_names(source: Source, how: Settings) -> None:
         check_names(names, source.names, argument)
 
 
-def _count_sql(source: Source, count: Field) -> str:
-    # Bad counts are refused where the table is read.
-    return f"coalesce(try_cast({number_sql(count)} as BIGINT), 0) * {source.times}"
+@dataclass
+class _Planner:
+    """A plan in the making: what is known of the table so far, and the lines decided."""
 
+    source: Source
+    session: DuckDBSession
+    how: Settings
+    # The column that counts the rows, and the SQL of how many rows one row stands for.
+    count: str | None = None
+    weight: str = "1"
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    lines: dict[str, PlanLine] = field(default_factory=dict)
 
-def _line(
-    one: Field, found: Mapping[str, Profile], count: str | None, numbers: Sequence[str], how: Settings
-) -> PlanLine:
-    if one.name in how.exclude:
-        return PlanLine(name=one.name, role="excluded", kept=False, why=AS_ASKED)
-    if one.name in numbers:
-        return PlanLine(name=one.name, role="identifier", kept=False, why=ROW_NUMBERS)
-    if one.name == count:
-        return PlanLine(name=one.name, role="count", kept=False)
-    for says, name in how.design.items():
-        if one.name == name and not (says == "strata" and one.name in (how.columns or ())):
-            return PlanLine(name=name, role=says, kept=False, why=AS_ASKED)  # type: ignore[arg-type]
-    return decide_role(found[one.name], how)
+    def make_plan(self) -> Plan:
+        """Look at the columns, decide what each of them is, then what is done with several together."""
+        fields = self._look()
+        if not any(one.n_rows for one in self.profiles.values()):
+            return self._plan_of_no_rows(fields)
+        self._read_numerals()
+        self._find_count()
+        self._decide_roles(fields)
+        self._drop_no_answers()
+        self._join_boxes()
+        self._relate_numbers()
+        self._check_two_left()
+        missing = self._decide_missing()
+        n_rows = next(iter(self.profiles.values())).n_rows
+        return Plan(tuple(self._lines_in_order()), tuple(self._notes()), n_rows, missing)
 
+    def _look(self) -> list[Field]:
+        """Profile the columns that are not left out; return those that a plan has a line for."""
+        how, source = self.how, self.source
+        asked = [name for name in how.columns or source.names if name != how.count_column]
+        asked += [name for name in how.design.values() if name not in asked]
+        fields = [source.field(name) for name in asked]
+        self.session.stage("looking at the columns")
+        left_out = {*how.exclude, *(row_numbers(source) if how.columns is None else ())}
+        looked = [one for one in fields if one.name not in left_out]
+        by_role = next((name for name, role in how.roles.items() if role == "count"), None)
+        self.count = how.count_column or by_role
+        self.weight = source.times if self.count is None else self._count_sql(self.count)
+        self._profile(looked)
+        if fields and not looked:
+            raise DataError("There is nothing to relate, as every column is left out; exclude fewer columns.")
+        return fields
 
-def _one_weight(lines: dict[str, PlanLine], how: Settings) -> None:
-    """Keep the weights that were asked for, or the first of those that look like some; leave others out."""
-    found = [name for name, line in lines.items() if line.role == "weight"]
-    chosen = how.design.get("weight") or next(iter(found), None)
-    for name in found:
-        if name != chosen:
-            why = f"it looks like weights of rows, and {chosen} has them"
-            lines[name] = PlanLine(name=name, role="excluded", kept=False, why=why)
+    def _profile(self, fields: Sequence[Field]) -> None:
+        self.profiles |= profile(self.source, fields, self.how, self.session, self.weight)
 
+    def _count_sql(self, name: str) -> str:
+        # Bad counts are refused where the table is read.
+        number = number_sql(self.source.field(name))
+        return f"coalesce(try_cast({number} as BIGINT), 0) * {self.source.times}"
 
-def _find_count(
-    source: Source, found: Mapping[str, Profile], how: Settings, session: DuckDBSession
-) -> str | None:
-    """Find the column that counts the rows of a contingency table.
+    def _plan_of_no_rows(self, fields: Sequence[Field]) -> Plan:
+        # That there are none is said where the rows are read.
+        lines = {one.name: PlanLine(name=one.name, role="category") for one in fields}
+        if self.count is not None:
+            lines[self.count] = PlanLine(name=self.count, role="count", kept=False, why=AS_ASKED)
+        return Plan(tuple(lines.values()))
 
-    It is called so, it holds whole numbers, and the other columns, categories all, differ in every row.
-    """
-    for name, one in found.items():
-        if not is_count_name(name) or name in how.roles or not may_count(one):
-            continue
-        if how.columns is not None and name in how.columns:
-            continue
-        others = [other for other in found.values() if other.name != name]
-        lines = {other.name: decide_role(other, how) for other in others}
-        used = [other for other in others if lines[other.name].kept]
-        plain = all(lines[other.name].is_plain and other.n_values <= MANY_LEVELS for other in used)
-        if len(used) < 2 or not plain or one.n_rows < 4:
-            continue
-        listed = ", ".join(other.field.column for other in used)
-        n_distinct = session.value(f"select count(*) from (select distinct {listed} from {source.relation})")
-        if n_distinct == one.n_rows:
-            return name
-    return None
+    def _read_numerals(self) -> None:
+        """Put numbers in the place of columns of text that hold them, where they are more than a few."""
+        how, read = self.how, {}
+        for name, one in self.profiles.items():
+            if one.numerals is None or name in how.levels or name in how.ordered:
+                continue
+            asked = how.roles.get(name) == "number" or name in how.bins
+            if not asked and (name in how.roles or one.n_rows < FEW_ROWS or one.n_values <= NATURAL_VALUES):
+                continue
+            self.source = with_numbers(self.source, one.field, one.numerals.written, how, self.session)
+            read[name] = one.numerals
+        if read:
+            self._profile([self.source.field(name) for name in read])
+        for name, numerals in read.items():
+            self.profiles[name].numerals = numerals
 
+    def _find_count(self) -> None:
+        """Find the column that counts the rows of a contingency table, unless it is known.
 
-def _keep_apart(
-    source: Source,
-    lines: dict[str, PlanLine],
-    found: Mapping[str, Profile],
-    how: Settings,
-    session: DuckDBSession,
-) -> None:
-    """Leave out copies of numbers, and cut numbers where columns that they tell change."""
-    if how.columns is not None:
-        return
-    numbers = [
-        found[name]
-        for name, line in lines.items()
-        if line.role == "number" and line.cuts and name not in how.roles and found[name].n_rows >= FEW_ROWS
-    ]
-    few = [
-        found[name]
-        for name, line in lines.items()
-        if line.kept
-        and line.is_plain
-        and found[name].labels is not None
-        and name not in {**how.roles, **how.levels}
-    ]
-    for relation in find_relations(source, numbers, few, how, session):
-        name, tells = relation.column, relation.source
-        if not relation.steps:
-            role = "copy" if relation.is_copy else "function"
-            why = (
-                "the same order of rows" if relation.is_copy else f"each value of {tells} has one value of it"
+        It is called so, it holds whole numbers, and the other columns, categories all, differ in every row.
+        """
+        if self.count is not None:
+            return
+        asked = {*self.how.roles, *(self.how.columns or ())}
+        for name, one in self.profiles.items():
+            if not is_count_name(name) or name in asked or not may_count(one):
+                continue
+            others = [other for other in self.profiles.values() if other.name != name]
+            lines = {other.name: decide_role(other, self.how) for other in others}
+            used = [other for other in others if lines[other.name].kept]
+            plain = all(lines[other.name].is_plain and other.n_values <= MANY_LEVELS for other in used)
+            if len(used) < 2 or not plain or one.n_rows < 4:
+                continue
+            columns = ", ".join(other.field.column for other in used)
+            n_distinct = self.session.value(
+                f"select count(*) from (select distinct {columns} from {self.source.relation})"
             )
-            lines[name] = PlanLine(name=name, role=role, kept=False, source=tells, why=why)  # type: ignore[arg-type]
-            continue
-        at = thresholds(relation, found[tells].is_whole, lines[tells].cuts)
-        lines[tells] = _cut_at(lines[tells], found[tells], at)
-        lines[name] = replace(lines[name], role="function", source=tells, why=_steps_told(relation, at))
+            if n_distinct == one.n_rows:
+                self.count, self.weight = name, self._count_sql(name)
+                self._profile([self.source.field(other.name) for other in others])
+                return
+
+    def _decide_roles(self, fields: Sequence[Field]) -> None:
+        """Give each column a line; of columns that look like weights only one weights the rows."""
+        self.lines = {one.name: self._line(one.name) for one in fields}
+        weights = [name for name, line in self.lines.items() if line.role == "weight"]
+        chosen = self.how.design.get("weight") or next(iter(weights), None)
+        for name in weights:
+            if name != chosen:
+                why = f"it looks like weights of rows, and {chosen} has them"
+                self.lines[name] = PlanLine(name=name, role="excluded", kept=False, why=why)
+        if (name := self.how.count_column) is not None:  # type: ignore[assignment]
+            self.lines[name] = PlanLine(name=name, role="count", kept=False, why=AS_ASKED)
+
+    def _line(self, name: str) -> PlanLine:
+        if name in self.how.exclude:
+            return PlanLine(name=name, role="excluded", kept=False, why=AS_ASKED)
+        if name not in self.profiles:
+            return PlanLine(name=name, role="identifier", kept=False, why=ROW_NUMBERS)
+        if name == self.count:
+            return PlanLine(name=name, role="count", kept=False)
+        for says, column in self.how.design.items():
+            if name == column and not (says == "strata" and name in (self.how.columns or ())):
+                return PlanLine(name=name, role=says, kept=False, why=AS_ASKED)  # type: ignore[arg-type]
+        return decide_role(self.profiles[name], self.how)
+
+    def _drop_no_answers(self) -> None:
+        """Count answers that have no position on a scale as missing."""
+        changed = [line for line in self.lines.values() if line.no_answers]
+        for line in changed:
+            shape = Shape(line.name, line.levels, missing=line.no_answers)
+            base = self.source.field(line.name)
+            self.source = with_labels(self.source, base, shape, self.how, self.session)
+        if changed:
+            self._profile([self.source.field(line.name) for line in changed])
+
+    def _join_boxes(self) -> None:
+        """Join sets of columns of yes and no into one each: those asked for, and those found to be one."""
+        taken = {one for columns in self.how.join.values() for one in columns}
+        sets = [(name, columns, AS_ASKED) for name, columns in self.how.join.items()]
+        if self.how.columns is None:
+            boxes = [one for one in self._boxes() if one.name not in taken]
+            sets += [(stem, names, "exactly one is yes in each row") for stem, names in self._one_hot(boxes)]
+        for stem, columns, why in sets:
+            name = stem if stem not in self.source.names else f"{stem} (joined)"
+            levels = joined_levels(name, columns)
+            if why == AS_ASKED:
+                _check_boxes(stem, columns, self.profiles)
+                none = " and ".join(f"not {ticked_sql(self.source.field(column))}" for column in columns)
+                if self.session.value(f"select count(*) from {self.source.relation} where {none}"):
+                    levels = (*levels, NONE)
+            self.lines[name] = PlanLine(
+                name=name, role="category", levels=levels, columns=tuple(columns), why=why
+            )
+            for column in columns:
+                self.lines[column] = PlanLine(name=column, role="joined", kept=False, source=name)
+
+    def _boxes(self) -> list[Profile]:
+        asked = {**self.how.roles, **self.how.levels, **self.how.ordered}
+        return [
+            one
+            for name, one in self._kept_profiles()
+            if not one.n_missing
+            and one.n_rows >= FEW_ROWS
+            and one.n_values == 2
+            and one.labels is not None
+            and (is_tick_box(one.labels) or set(one.labels) <= {"0", "1"})
+            and name not in asked
+        ]
+
+    def _kept_profiles(self) -> list[tuple[str, Profile]]:
+        known = self.profiles
+        return [(name, known[name]) for name, line in self.lines.items() if line.kept and name in known]
+
+    def _one_hot(self, boxes: Sequence[Profile]) -> list[tuple[str, tuple[str, ...]]]:
+        """Find sets of columns of yes and no, called alike, of which exactly one is yes in every row."""
+        groups: dict[str, list[Profile]] = {}
+        for one in boxes:
+            for stem in stems(one.name):
+                groups.setdefault(stem, []).append(one)
+        sets = []
+        taken: set[str] = set()
+        for stem, members in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+            names = [one.name for one in members]
+            ones = sum(n for one in members for label, n in (one.labels or {}).items() if is_ticked(label))
+            # Their ones add up to the rows before any row is looked at.
+            if len(names) < _LEAST_ONE_HOT or taken & set(names) or ones != members[0].n_rows:
+                continue
+            total = " + ".join(f"{ticked_sql(one.field)}::INTEGER" for one in members)
+            if not self.session.value(f"select count(*) from {self.source.relation} where {total} <> 1"):
+                sets.append((stem, tuple(names)))
+                taken.update(names)
+        return sets
+
+    def _relate_numbers(self) -> None:
+        """Leave out copies of numbers, and cut numbers where columns that they determine change."""
+        if self.how.columns is not None:
+            return
+        kept, lines = self._kept_profiles(), self.lines
+        numbers = [
+            one
+            for name, one in kept
+            if lines[name].role == "number" and lines[name].cuts and name not in self.how.roles
+        ]
+        numbers = [one for one in numbers if one.n_rows >= FEW_ROWS]
+        asked = {**self.how.roles, **self.how.levels}
+        few = [
+            one for name, one in kept if lines[name].is_plain and one.labels is not None and name not in asked
+        ]
+        if not numbers or (len(numbers) < 2 and not few):
+            return
+        for relation in find_relations(self.source, numbers, few, self.how, self.session):
+            name, by = relation.column, relation.source
+            if not relation.steps:
+                role: Role = "copy" if relation.is_copy else "function"
+                why = (
+                    "the same order of rows"
+                    if relation.is_copy
+                    else f"each value of {by} has one value of it"
+                )
+                lines[name] = PlanLine(name=name, role=role, kept=False, source=by, why=why)
+                continue
+            cuts = thresholds(relation, self.profiles[by].is_whole, lines[by].cuts)
+            lines[by] = _cut_at(lines[by], self.profiles[by], cuts)
+            lines[name] = replace(lines[name], role="function", source=by, why=_format_steps(relation, cuts))
+
+    def _check_two_left(self) -> None:
+        """Say in one sentence why nothing can be related where fewer than two columns are left."""
+        kept = [one for one in self.lines.values() if one.kept]
+        if sum(len(one.made) for one in kept) >= 2 or len(self.lines) < 2:
+            return
+        gone = [f"{name!r} ({one.role})" for name, one in self.lines.items() if not one.kept]
+        have = f"only {kept[0].name!r} is" if kept else "no column is"
+        raise DataError(
+            f"There is nothing to relate, as {have} left to look at without {listed(gone, 8)}; exclude fewer "
+            "columns, or say what they are with roles=."
+        )
+
+    def _decide_missing(self) -> str:
+        """Decide what is done with missing values, unless somebody said; return it in a sentence."""
+        lines = self.lines
+        lacking = [
+            one
+            for name, one in self._kept_profiles()
+            if one.n_missing and not (lines[name].choices and lines[name].missing)
+        ]
+        if self.how.missing != "auto" or not lacking:
+            return ""
+        patterns = self._missing_patterns(lacking)
+        forced = [one.name for one in lacking if lines[one.name].missing]
+        doubtful = [
+            one
+            for one in lacking
+            if patterns.lacking(one.name) > FEW_HOLES * patterns.n_rows and one.name not in forced
+        ]
+        policy = decide_policy([one.name for one in lacking], patterns, [*forced, *self._skipped(doubtful)])
+        for name in policy.levels:
+            lines[name] = replace(lines[name], missing=True)
+        return format_policy(policy, patterns, forced)
+
+    def _missing_patterns(self, lacking: Sequence[Profile]) -> "MissingPatterns":
+        """Count rows by the columns that they lack; beyond the first sixteen, the rest count as one."""
+        ranked = sorted(lacking, key=lambda one: (-one.n_missing, one.name))
+        tracked, rest = ranked[:_TRACKED], ranked[_TRACKED:]
+        flags = [self._missing_sql(one) for one in tracked]
+        if rest:
+            flags.append(" or ".join(self._missing_sql(one) for one in rest))
+        names = [one.name for one in [*tracked, *rest[:1]]]
+        wanted = ", ".join(f"({flag}) as m{position}" for position, flag in enumerate(flags))
+        rows = self.session.rows(
+            f"select {wanted}, sum({self.weight})::BIGINT from {self.source.relation} group by all"
+        )
+        patterns: Counter[frozenset[str]] = Counter()
+        for *lacks, n in rows:
+            patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
+        return MissingPatterns(patterns)
+
+    def _skipped(self, doubtful: Sequence[Profile]) -> list[str]:
+        """Return the columns that (nearly) all rows with some level of another column lack.
+
+        Where men are not asked for births, complete rows are of women: without the others, "man" is lost.
+        """
+        keys = [sql for name, one in self._kept_profiles() if (sql := self._level_sql(one, self.lines[name]))]
+        if not doubtful or not keys:
+            return []
+        inner = [f"{sql} as y{position}" for position, sql in enumerate(keys)]
+        inner += [f"({self._missing_sql(one)}) as h{position}" for position, one in enumerate(doubtful)]
+        known = ", ".join(f"sum(case when h{i} then 0 else w end)::BIGINT" for i in range(len(doubtful)))
+        shown = ", ".join(f"y{position}" for position in range(len(keys)))
+        sets = ", ".join(f"(y{position})" for position in range(len(keys)))
+        rows = self.session.rows(
+            f"select coalesce({shown}, '') as label, sum(w)::BIGINT, {known} "
+            f"from (select {', '.join(inner)}, {self.weight} as w from {self.source.relation}) "
+            f"group by grouping sets ({sets})"
+        )
+        skipped = {
+            one.name
+            for label, n, *counts in rows
+            for one, n_known in zip(doubtful, counts, strict=True)
+            if label and n >= LEAST_SKIPPED and n_known <= (1 - SKIPPED_SHARE) * n
+        }
+        return [one.name for one in doubtful if one.name in skipped]
+
+    def _level_sql(self, one: Profile, line: PlanLine) -> str:
+        """Write the level of a column as text, empty where it is missing; nothing where it has too many."""
+        if one.is_number and one.field.form != "code" and line.cuts:
+            number = f"({number_or_null(one.field, self.how)})"
+            return f"case when {number} is null then '' else ({group_sql(number, line.cuts)})::VARCHAR end"
+        if one.n_values > MOST_LEVELS or line.choices or line.parts:
+            return ""
+        return f"case when {self._missing_sql(one)} then '' else {one.field.column}::VARCHAR end"
+
+    def _missing_sql(self, one: Profile) -> str:
+        if one.is_number and one.field.form != "code":
+            return f"({number_or_null(one.field, self.how)}) is null"
+        return missing_sql(one.field, self.how)
+
+    def _lines_in_order(self) -> Iterator[PlanLine]:
+        """Give the lines in the order of the table; a joined column comes before the first of its columns."""
+        before = {line.columns[0]: line for line in self.lines.values() if line.columns}
+        for name in self.source.names:
+            if name in before:
+                yield before[name]
+            if name in self.lines and not self.lines[name].columns:
+                yield self.lines[name]
+
+    def _notes(self) -> Iterator[str]:
+        """Say what concerns several columns, and what may be wrong."""
+        lines, profiles = self.lines, self.profiles
+        again = [name for name, line in lines.items() if "come again" in line.why]
+        if again:
+            yield (
+                f"Rows with the same {' or '.join(map(repr, again[:3]))} may not be independent, and are "
+                "taken to be; name the column with cluster_column= if they are not."
+            )
+        moments = [
+            name for name, line in lines.items() if line.role == "date" and is_sequence(profiles[name])
+        ]
+        if moments:
+            yield (
+                f"Rows in sequence of time ({shorten(moments, MOST_NAMED)}) may not be independent, and are "
+                "taken to be."
+            )
+        several = [
+            name
+            for name, line in lines.items()
+            if name in profiles
+            and line.role != "choices"
+            and line.why != AS_ASKED
+            and _holds_several(profiles[name])
+        ]
+        if several:
+            yield (
+                f"Cells of {shorten(several, MOST_NAMED)} may hold several answers at once; if so, split "
+                f"them with roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
+            )
+        yield from _no_answer_notes(lines, profiles)
+
+
+def _check_boxes(name: str, columns: Sequence[str], profiles: Mapping[str, Profile]) -> None:
+    for column in columns:
+        one = profiles.get(column)
+        if one is None or not all(is_ticked(label) or is_blank(label) for label in one.labels or ("?",)):
+            raise DataError(
+                f"Column {column!r} of join={{{name!r}: ...}} does not hold yes and no, or 1 and 0; leave it "
+                "out."
+            )
 
 
 def _cut_at(line: PlanLine, one: Profile, at: Sequence[float]) -> PlanLine:
@@ -360,177 +556,34 @@ def _cut_at(line: PlanLine, one: Profile, at: Sequence[float]) -> PlanLine:
     return cut_again(line, one, tuple(sorted(cuts)))
 
 
-def _steps_told(relation: Relation, at: Sequence[float]) -> str:
+def _format_steps(relation: Relation, at: Sequence[float]) -> str:
     labels = [label for label, _, _ in relation.steps]
     cuts = format_cuts(at)
-    told = [f"{labels[0]} where {relation.source} is under {cuts[0]}"]
-    told += [f"{label} from {cut}" for label, cut in zip(labels[1:], cuts, strict=True)]
-    return ", ".join(told)
+    first = f"{labels[0]} where {relation.source} is under {cuts[0]}"
+    return ", ".join([first, *(f"{label} from {cut}" for label, cut in zip(labels[1:], cuts, strict=True))])
 
 
-def _at_least_two(lines: dict[str, PlanLine], found: Mapping[str, Profile]) -> dict[str, PlanLine]:
-    """Say in one sentence why nothing can be related where fewer than two columns are left."""
-    kept = [one for one in lines.values() if one.kept]
-    made = sum(len(one.made) for one in kept)
-    if made >= 2 or not found or len(lines) < 2:
-        return lines
-    gone = [f"{name!r} ({one.role})" for name, one in lines.items() if not one.kept]
-    listed = ", ".join(gone[:8]) + (f" and {len(gone) - 8:,} more" if len(gone) > 8 else "")
-    have = f"only {kept[0].name!r} is" if kept else "no column is"
-    raise DataError(
-        f"There is nothing to relate, as {have} left to look at without {listed}; exclude fewer columns, or "
-        "say what they are with roles=."
-    )
-
-
-def _missing(
-    source: Source,
-    lines: dict[str, PlanLine],
-    found: Mapping[str, Profile],
-    how: Settings,
-    session: DuckDBSession,
-    count: str | None,
-) -> tuple[str, dict[str, PlanLine]]:
-    """Decide what is done with missing values, unless somebody said."""
-    kept = [
-        name
-        for name, line in lines.items()
-        if line.kept and name in found and found[name].n_missing and not (line.choices and line.missing)
-    ]
-    if how.missing != "auto" or not kept:
-        return "", lines
-    holes = _patterns(source, [found[name] for name in kept], how, session, count)
-    forced = [name for name in kept if lines[name].missing]
-    holed = [found[name] for name in may_be_skipped(kept, holes) if name not in forced]
-    skipped = _skipped(source, holed, lines, found, how, session, count)
-    policy = decide_holes(kept, holes, [*forced, *skipped])
-    changed = dict(lines)
-    for name in policy.levels:
-        changed[name] = replace(lines[name], missing=True)
-    return told(policy, holes, forced), changed
-
-
-def _patterns(
-    source: Source, holed: Sequence[Profile], how: Settings, session: DuckDBSession, count: str | None
-) -> Holes:
-    """Count the rows by the columns that they lack; beyond the first sixteen, the rest count as the last."""
-    ranked = sorted(holed, key=lambda one: (-one.n_missing, one.name))
-    tracked, rest = ranked[:_TRACKED], ranked[_TRACKED:]
-    flags = [_hole_sql(one, how) for one in tracked]
-    if rest:
-        flags.append(" or ".join(_hole_sql(one, how) for one in rest))
-    names = [one.name for one in [*tracked, *rest[:1]]]
-    listed = ", ".join(f"({flag}) as m{place}" for place, flag in enumerate(flags))
-    weight = source.times if count is None else _count_sql(source, source.field(count))
-    rows = session.rows(f"select {listed}, sum({weight})::BIGINT from {source.relation} group by all")
-    patterns: Counter[frozenset[str]] = Counter()
-    for *lacks, n in rows:
-        patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
-    return Holes(patterns)
-
-
-def _skipped(
-    source: Source,
-    holed: Sequence[Profile],
-    lines: Mapping[str, PlanLine],
-    found: Mapping[str, Profile],
-    how: Settings,
-    session: DuckDBSession,
-    count: str | None,
-) -> list[str]:
-    """Return the columns that (nearly) all rows with some level of another column lack.
-
-    Where men are not asked for births, complete rows are of women: leaving the others out would lose "man".
-    """
-    kept = [(found[name], line) for name, line in lines.items() if line.kept and name in found]
-    keys = [sql for one, line in kept if (sql := _level_sql(one, line, how))]
-    if not holed or not keys:
-        return []
-    weight = source.times if count is None else _count_sql(source, source.field(count))
-    inner = [f"{sql} as y{place}" for place, sql in enumerate(keys)]
-    inner += [f"({_hole_sql(one, how)}) as h{place}" for place, one in enumerate(holed)]
-    known = ", ".join(f"sum(case when h{place} then 0 else w end)::BIGINT" for place in range(len(holed)))
-    shown = ", ".join(f"y{place}" for place in range(len(keys)))
-    sets = ", ".join(f"(y{place})" for place in range(len(keys)))
-    rows = session.rows(
-        f"select coalesce({shown}, '') as label, sum(w)::BIGINT, {known} "
-        f"from (select {', '.join(inner)}, {weight} as w from {source.relation}) "
-        f"group by grouping sets ({sets})"
-    )
-    met = set[str]()
-    for label, n, *counts in rows:
-        if label:
-            met |= {one.name for one, n_known in zip(holed, counts, strict=True) if is_skipped(n, n_known)}
-    return [one.name for one in holed if one.name in met]
-
-
-def _level_sql(one: Profile, line: PlanLine, how: Settings) -> str:
-    """Write the level of a column as text, empty where it is missing; nothing where it has too many."""
-    if one.is_number and one.field.form != "code" and line.cuts:
-        number = f"({number_or_null(one.field, how)})"
-        steps = " + ".join(f"({number} >= {cut!r})::INT" for cut in line.cuts)
-        return f"coalesce(({steps})::VARCHAR, '')"
-    if one.n_values > MOST_LEVELS or line.choices or line.parts:
-        return ""
-    return f"case when {_hole_sql(one, how)} then '' else {one.field.column}::VARCHAR end"
-
-
-def _hole_sql(one: Profile, how: Settings) -> str:
-    if one.is_number and one.field.form != "code":
-        return f"({number_or_null(one.field, how)}) is null"
-    return missing_sql(one.field, how)
-
-
-def _notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> list[str]:
-    notes = []
-    again = [name for name, line in lines.items() if "come again" in line.why]
-    if again:
-        listed = " or ".join(map(repr, again[:3]))
-        notes.append(
-            f"Rows with the same {listed} may not be independent, and are taken to be; name the column with "
-            "cluster_column= if they are not."
-        )
-    moments = [name for name, line in lines.items() if line.role == "date" and is_sequence(found[name])]
-    if moments:
-        notes.append(
-            f"Rows in sequence of time ({shown_names(moments)}) may not be independent, and are taken to be."
-        )
-    several = [
-        name
-        for name, line in lines.items()
-        if name in found and line.role != "choices" and line.why != AS_ASKED and _holds_several(found[name])
-    ]
-    if several:
-        notes.append(
-            f"Cells of {shown_names(several)} may hold several answers at once; if so, split them with "
-            f"roles={{{several[0]!r}: 'choices'}} (--as {several[0]}=choices)."
-        )
-    return [*notes, *_no_answer_notes(lines, found)]
-
-
-def _no_answer_notes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile]) -> Iterator[str]:
+def _no_answer_notes(lines: Mapping[str, PlanLine], profiles: Mapping[str, Profile]) -> Iterator[str]:
     """Name what may stand for no answer, and is read as any other level."""
     way = "name all that stands for missing with missing_values=."
     scales = [name for name, line in lines.items() if line.kept and line.why.startswith(BUT_FOR)]
     if scales:
         labels = list(dict.fromkeys(lines[name].why.removeprefix(BUT_FOR) for name in scales))
-        have = f"{shown_names(scales)} {'has' if len(scales) == 1 else 'have'}"
+        have = f"{shorten(scales, MOST_NAMED)} {'has' if len(scales) == 1 else 'have'}"
         yield f"{have} no order with {', '.join(labels[:3])} as a level; if it is to be missing, {way}"
     codes = {
         name: codes
         for name, line in lines.items()
-        if line.kept and AS_ASKED not in line.why and (codes := _no_answer_codes(found.get(name)))
+        if line.kept and AS_ASKED not in line.why and (codes := _no_answer_codes(profiles.get(name)))
     }
     if codes:
-        told = [f"{', '.join(map(str, some))} in {name!r}" for name, some in codes.items()]
-        more = f" and in {len(told) - 4:,} more columns" if len(told) > 4 else ""
-        yield f"{', '.join(told[:4])}{more} may stand for no answer; if so, {way}"
+        texts = [f"{', '.join(map(str, some))} in {name!r}" for name, some in codes.items()]
+        more = f" and in {len(texts) - 4:,} more columns" if len(texts) > 4 else ""
+        yield f"{', '.join(texts[:4])}{more} may stand for no answer; if so, {way}"
 
 
 def _no_answer_codes(one: Profile | None) -> tuple[int, ...]:
-    if one is None or one.numbers is None or not one.is_whole or one.labels is None:
-        return ()
-    if one.n_rows < FEW_ROWS:
+    if one is None or one.numbers is None or not one.is_whole or one.labels is None or one.n_rows < FEW_ROWS:
         return ()
     return find_no_answer_codes(one.numbers.values.tolist())
 
@@ -547,198 +600,80 @@ def _holds_several(one: Profile) -> bool:
     return False
 
 
-def _joined(
-    source: Source,
-    lines: Mapping[str, PlanLine],
-    found: Mapping[str, Profile],
-    how: Settings,
-    session: DuckDBSession,
-) -> dict[str, PlanLine]:
-    """Join sets of columns of yes and no into one each: those asked for, and those that are one column."""
-    changed: dict[str, PlanLine] = {}
-    taken = {one for listed in how.join.values() for one in listed}
-    sets = [(name, columns, AS_ASKED) for name, columns in how.join.items()]
-    if how.columns is None:
-        found_sets = _one_hot(
-            source, [one for one in _boxes(lines, found, how) if one.name not in taken], session
-        )
-        sets += [(name, columns, "exactly one is yes in each row") for name, columns in found_sets]
-    for stem, columns, why in sets:
-        asked = why == AS_ASKED
-        if asked:
-            _check_boxes(stem, columns, found)
-        name = stem if stem not in source.names else f"{stem} (joined)"
-        levels = joined_levels(name, columns)
-        if asked and _some_row_ticks_none(source, columns, session):
-            levels = (*levels, NONE)
-        changed[name] = PlanLine(name=name, role="category", levels=levels, columns=tuple(columns), why=why)
-        for column in columns:
-            changed[column] = PlanLine(name=column, role="joined", kept=False, source=name)
-    return changed
+# What is done with missing values when nobody said: rows left out where they are needed, or a level.
 
 
-def _check_boxes(name: str, columns: Sequence[str], found: Mapping[str, Profile]) -> None:
-    for column in columns:
-        one = found.get(column)
-        if one is None or not all(is_ticked(label) or is_blank(label) for label in one.labels or ("?",)):
-            raise DataError(
-                f"Column {column!r} of join={{{name!r}: ...}} does not hold yes and no, or 1 and 0; leave it "
-                "out."
-            )
+@dataclass(frozen=True)
+class MissingPolicy:
+    """The columns whose missing values are a level, and the rows left out."""
+
+    levels: tuple[str, ...] = ()
+    n_dropped: int = 0
+    dropped_for: tuple[tuple[str, int], ...] = ()
 
 
-def _some_row_ticks_none(source: Source, columns: Sequence[str], session: DuckDBSession) -> bool:
-    none = " and ".join(f"not {ticked_sql(source.field(column))}" for column in columns)
-    return bool(session.value(f"select count(*) from {source.relation} where {none}"))
+@dataclass(frozen=True)
+class MissingPatterns:
+    """How many rows lack each set of columns; the empty set is of complete rows."""
+
+    patterns: Mapping[frozenset[str], int]
+
+    @property
+    def n_rows(self) -> int:
+        """All rows."""
+        return sum(self.patterns.values())
+
+    def lacking(self, *names: str) -> int:
+        """Return how many rows lack all of these columns."""
+        return sum(n for lacks, n in self.patterns.items() if lacks.issuperset(names))
+
+    def dropped(self, names: Iterable[str]) -> int:
+        """Return how many rows lack any of these columns."""
+        wanted = set(names)
+        return sum(n for lacks, n in self.patterns.items() if lacks & wanted)
 
 
-def is_box(one: Profile) -> bool:
-    """Tell whether a column says yes or no, in whatever words."""
-    return one.labels is not None and (is_tick_box(one.labels) or set(one.labels) <= {"0", "1"})
+def decide_policy(
+    names: Sequence[str], patterns: MissingPatterns, forced: Iterable[str] = ()
+) -> MissingPolicy:
+    """Decide what is done with the missing values of some columns; those `forced` have a level anyway.
 
-
-def _boxes(lines: Mapping[str, PlanLine], found: Mapping[str, Profile], how: Settings) -> list[Profile]:
-    kept = [found[name] for name, line in lines.items() if line.kept and name in found]
-    return [
-        one
-        for one in kept
-        if not one.n_missing
-        and one.n_rows >= FEW_ROWS
-        and one.n_values == 2
-        and is_box(one)
-        and one.name not in {**how.roles, **how.levels, **how.ordered}
-    ]
-
-
-def _one_hot(
-    source: Source, boxes: Sequence[Profile], session: DuckDBSession
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Find sets of columns of yes and no, called alike, of which exactly one is yes in every row."""
-    groups: dict[str, list[Profile]] = {}
-    for one in boxes:
-        for stem in stems(one.name):
-            groups.setdefault(stem, []).append(one)
-    sets = []
-    taken: set[str] = set()
-    for stem, members in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        names = [one.name for one in members]
-        ones = sum(n for one in members for label, n in (one.labels or {}).items() if is_ticked(label))
-        # Their ones add up to the rows before any row is looked at.
-        if len(names) < _LEAST_ONE_HOT or taken & set(names) or ones != members[0].n_rows:
-            continue
-        total = " + ".join(f"{ticked_sql(one.field)}::INTEGER" for one in members)
-        if not session.value(f"select count(*) from {source.relation} where {total} <> 1"):
-            sets.append((stem, tuple(names)))
-            taken.update(names)
-    return sets
-
-
-def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
-    """Turn a plan into settings of reading; what was asked for beside it comes first.
-
-    A plan that `is_new` was made of this very table: its categories need no levels, and its numbers no check.
+    No level is made while at least half of the rows are complete; until then the column with the most
+    missing values gets one. Learners leave the other rows out; tests and networks use what these rows have.
+    To tests a level made here is no value.
     """
-    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in one.made]
-    shapes: dict[str, Shape] = {}
-    levels = dict(how.levels)
-    ordered = dict(how.ordered)
-    rare: dict[str, int] = {}
-    for one in plan.lines:
-        if not one.kept or one.name in how.bins or one.name in how.levels:
-            continue
-        shapes |= _shapes(one, is_new)
-        merged = one.name in shapes and bool(shapes[one.name].others)
-        if one.rare and not merged and not how.rare_below(one.name):
-            rare[one.name] = one.rare
-        plain = bool(one.levels) and (merged or not one.rare)
-        if plain and not one.columns and (not is_new or one.levels != sort_labels(one.levels)):
-            levels[one.name] = one.levels
-        ordered |= {part.name_of(one.name): None for part in one.parts if part.ordered}
-        if one.role == "ordered" and not one.cuts and _is_in_order(one, is_new):
-            ordered.setdefault(one.name, None)
-    left_out = [one for one in plan.lines if not one.kept and one.role not in DONE]
-    same = not any(one.made != (one.name,) or one.columns for one in plan.lines) and all(
-        one.why in (ROW_NUMBERS, BLANK) for one in left_out
-    )
-    columns = how.columns if same and (is_new or how.columns is not None) else tuple(kept)
-    if how.columns is not None:
-        columns = _in_order(how.columns, plan)
-    return replace(
-        how,
-        columns=columns,
-        count_column=how.count_column or plan.count_column,
-        design={**plan.design, **how.design},
-        missing="drop" if how.missing == "auto" else how.missing,
-        levels=levels,
-        ordered=ordered,
-        shapes={**shapes, **how.shapes},
-        rare=how.rare if isinstance(how.rare, int) else {**rare, **(how.rare or {})} or None,
-        missing_levels=frozenset(one.name for one in plan.lines if one.missing and how.missing == "auto"),
-    )
+    levels = list(forced)
+    rest = [name for name in names if name not in levels and patterns.lacking(name)]
+    while patterns.dropped(rest) > (1 - LEAST_KEPT) * patterns.n_rows:
+        most = max(rest, key=lambda name: (patterns.lacking(name), name))
+        levels.append(most)
+        rest.remove(most)
+    dropped_for = tuple((name, patterns.lacking(name)) for name in rest)
+    return MissingPolicy(tuple(name for name in names if name in levels), patterns.dropped(rest), dropped_for)
 
 
-def _shapes(one: PlanLine, is_new: bool) -> dict[str, Shape]:
-    """Return what makes the columns of a line, by their names."""
-    made: dict[str, Shape] = {}
-    if one.cuts:
-        made[one.name] = Shape(one.name, one.levels, one.cuts, written=one.written or None, known=is_new)
-    for part in one.parts:
-        name = part.name_of(one.name)
-        made[name] = Shape(one.name, part.levels, part.cuts, part.part, one.written, known=False)
-    for choice in one.choices:
-        name = name_of_choice(one.name, choice)
-        made[name] = Shape(
-            one.name, (NO, YES), choice=choice, separator=one.separator, is_none=one.missing, known=is_new
+def format_policy(policy: MissingPolicy, patterns: MissingPatterns, forced: Iterable[str] = ()) -> str:
+    """Say in one sentence what is done with missing values; nothing where there are none.
+
+    Those `forced` have a level that is a value like any other.
+    """
+    parts = []
+    if policy.n_dropped:
+        one = policy.n_dropped == 1
+        lack, them, have = ("lacks", "it", "it has") if one else ("lack", "them", "they have")
+        parts.append(
+            f"{policy.n_dropped:,} of {patterns.n_rows:,} rows {lack} {_columns(policy.dropped_for)}: "
+            f"learners leave {them} out, tests and networks use what {have}"
         )
-    if one.columns:
-        made[one.name] = Shape(one.name, one.levels, columns=one.columns)
-    if one.no_answers:
-        made[one.name] = Shape(one.name, one.levels, missing=one.no_answers)
-    if one.rare and one.levels:
-        made[one.name] = Shape(one.name, one.levels, others=one.levels[-1])
-    return made
+    ticked = set(forced)
+    for is_value, more in ((False, ", which tests do not take for a value"), (True, "")):
+        names = [name for name in policy.levels if (name in ticked) == is_value]
+        if names:
+            lacking = [(name, patterns.lacking(name)) for name in names]
+            parts.append(f"missing values of {_columns(lacking)} are a level{more}")
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}." if parts else ""
 
 
-def _is_in_order(one: PlanLine, is_new: bool) -> bool:
-    return not is_new or one.why in (AS_ASKED, *KNOWN_ORDERS) or len(one.levels) >= LEAST_ORDERED
-
-
-def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
-    """Keep the columns that were asked for, in their order, but for those that cannot be related."""
-    wanted: list[str] = []
-    for name in columns:
-        if name not in plan:
-            wanted.append(name)
-        elif plan[name].kept:
-            wanted += plan[name].made
-        elif plan[name].role == "joined":
-            wanted.append(str(plan[name].source))
-    return tuple(dict.fromkeys(wanted))
-
-
-def cut_alike(plan: Plan, domain: Domain) -> Plan:
-    """Cut numbers and dates where another table was cut; categories may show other levels than here."""
-    lines = []
-    for line in plan.without_levels().lines:
-        other = next((one for one in domain if one.name == line.name), None)
-        if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
-            groups = other.levels[: len(other.cuts) + 1]
-            line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
-        elif other is not None and line.rare and other.levels[-1].strip("()") == "other":
-            line = replace(line, levels=other.levels)
-        elif other is not None and line.cuts:
-            # There every number is a level.
-            line = replace(line, role="ordered", cuts=(), levels=())
-        lines.append(line)
-    return replace(plan, lines=tuple(lines))
-
-
-def check_plan(plan: Plan, source: Source) -> None:
-    """Refuse a table that lacks columns of a plan."""
-    used = [one for one in plan.lines if one.kept or one.role in DONE]
-    needed = [name for one in used for name in (one.columns or (one.name,))]
-    gone = [name for name in needed if name not in source.names]
-    if gone:
-        raise DataError(
-            f"The table has no column {shown_names(gone)}, which the plan needs; make a plan of this table."
-        )
+def _columns(lacking: Iterable[tuple[str, int]]) -> str:
+    return listed([f"{name!r} ({n:,})" for name, n in lacking], MOST_NAMED, " columns")

@@ -7,25 +7,38 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from unless.data.collapse import collapse, fetch_codes, finer_plans, plan_columns
-from unless.data.dataset import Counts, Dataset, Detail, Rows
-from unless.data.design import Design
+from unless.data.columns.levels import (
+    NOTHING,
+    Codes,
+    RawColumn,
+    apply_policy,
+    label_column,
+    make_variable,
+    merge_rare,
+    number_sql,
+    order_levels,
+)
+from unless.data.dataset import Bools, Counts, Dataset, Design, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
-from unless.data.drawing import fetch_design, plan_design
-from unless.data.levels import NOTHING, Codes, Draft, draft_column, make_variable, order_levels
-from unless.data.missing import apply_policy
-from unless.data.plan import Plan
-from unless.data.prepare import check_plan, cut_alike, follow, make_plan
-from unless.data.profile import Profile
-from unless.data.rare import merge_rare
+from unless.data.encode import (
+    check_counts,
+    collapse,
+    encode_columns,
+    encode_finer,
+    fetch_codes,
+    find_row,
+    refuse_levels,
+    with_shapes,
+)
+from unless.data.plan import Plan, check_plan, cut_alike, follow
+from unless.data.prepare import make_plan
+from unless.data.profile import Profile, count_values
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
-from unless.data.shaping import with_shapes
 from unless.data.sources.opening import choose_columns, open_source, row_numbers
 from unless.data.sources.session import DuckDBSession, Source
 from unless.data.sources.sql import with_connection
-from unless.data.survey import check_counts, find_row, number_sql, refuse_levels, survey
+from unless.data.survey import design_sql, fetch_design
 from unless.errors import DataError, SettingError, UnknownLevel
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, Bar, progress
@@ -132,36 +145,31 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
     >>> data.domain["age"].levels
     ('30', '41')
     """
-    how = make_settings(
-        columns=columns,
-        count_column=count_column,
-        missing=missing or ("error" if strict or isinstance(levels, Domain) else "auto"),
-        missing_values=missing_values,
-        levels=levels,
-        bins=bins,
-        rare=rare,
-        max_levels=max_levels,
-        max_memory=max_memory,
-        delimiter=delimiter,
-        header=header,
-        encoding=encoding,
-        exclude=exclude,
-        roles=roles,
-        ordered=ordered,
-        join=join,
-        sheet=sheet,
-        weight_column=weight_column,
-        cluster_column=cluster_column,
-        strata_column=strata_column,
-    )
-    source = with_connection(source, connection)
+    is_matched = isinstance(levels, Domain)
+    unsaid = "error" if strict or is_matched else "auto"
+    how = make_settings({**locals(), "missing": missing or unsaid})
+    if connection is not None:
+        source = with_connection(source, connection)
     if isinstance(source, Dataset):
         return _read_again(source, how)
-    if plan is None or isinstance(plan, Beside):
-        decides = not strict and not isinstance(levels, Domain)
-        return _read(source, how, None, plan, decides, show_progress)
-    known = plan if isinstance(plan, Plan) else Plan.load(plan)
-    return _read(source, how, known, None, False, show_progress)
+    beside = plan.domain if isinstance(plan, Beside) else None
+    decides = (plan is None or beside is not None) and not strict and not is_matched
+    known = plan if plan is None or isinstance(plan, Plan | Beside) else Plan.load(plan)
+    followed = known if isinstance(known, Plan) else None
+    with memory_errors_explained(), progress("Reading", show_progress, after=BAR_DELAY) as bar:
+        with DuckDBSession(how.max_memory, bar) as session, session.unchanged():
+            opened = open_source(source, session, how)
+            profiles: Mapping[str, Profile] = {}
+            if decides:
+                opened, followed, profiles = make_plan(opened, session, how)
+            if followed is not None and beside is not None:
+                followed, profiles = cut_alike(followed, beside), {}
+            chosen = _follow(followed, opened, how, is_new=decides and beside is None)
+            rows = _encode(opened, session, chosen, profiles)
+        # Made of the codes once the database has given its memory back.
+        rows.notes = [*_plan_notes(followed, decides), *_other_notes(rows.notes, followed, decides)]
+        data = _make_dataset(rows, chosen, bar, keeps_missing=how.missing == "auto")
+        return replace(data, plan=followed)
 
 
 @dataclass(frozen=True)
@@ -176,74 +184,65 @@ def read_beside(source: object, domain: Domain, **settings: Any) -> Dataset:
     return read(source, **settings) if "plan" in settings else read(source, **settings, plan=Beside(domain))
 
 
-def _read(
-    source: object,
-    how: Settings,
-    plan: Plan | None,
-    beside: Beside | None,
-    decides: bool,
-    show_progress: bool | None,
-) -> Dataset:
-    is_open = how.missing == "auto"
-    with memory_errors_explained(), progress("Reading", show_progress, after=BAR_DELAY) as bar:
-        with DuckDBSession(how.max_memory, bar) as session, session.unchanged():
-            opened = open_source(source, session, how)
-            profiles: Mapping[str, Profile] = {}
-            if decides:
-                opened, plan, profiles = make_plan(opened, session, how)
-            if plan is not None and beside is not None:
-                plan, profiles = cut_alike(plan, beside.domain), {}
-            if plan is not None:
-                check_plan(plan, opened)
-                how = follow(plan, how, is_new=decides and beside is None)
-            elif how.exclude:
-                how = _without(opened, how)
-            drafts, counts, notes, whole = _collapse(opened, session, how, profiles)
-        # Made of the drafts once the database has given its memory back.
-        told = [*_told(plan, decides), *_other(notes, plan, decides)]
-        data = _assemble(drafts, counts, told, how, bar, whole, keeps_holes=is_open)
-        return replace(data, plan=plan)
-
-
-def _told(plan: Plan | None, is_new: bool) -> list[str]:
-    """Return what a plan says; of one made for another table, what it does with columns."""
-    if plan is None or is_new:
-        return [] if plan is None else plan.sentences()
-    return [one for one in plan.sentences() if one != plan.missing and one not in plan.notes]
-
-
-def _other(notes: list[str], plan: Plan | None, is_new: bool) -> list[str]:
-    """Return the notes that a plan does not tell already."""
-    if plan is None or not is_new or not plan.missing:
-        return notes
-    return [one for one in notes if not one.startswith(("Dropped ", "Made missing "))]
-
-
-def _without(source: Source, how: Settings) -> Settings:
-    check_names(how.exclude, source.names, "exclude=")
-    asked = how.columns or [name for name in source.names if name not in row_numbers(source)]
-    return replace(how, columns=tuple(name for name in asked if name not in how.exclude))
-
-
 def _read_again(data: Dataset, how: Settings) -> Dataset:
     if how.reshapes:
         raise SettingError("The table has been read already; pass its original to read it in another way.")
     return data if how.columns is None else data.select(how.columns)
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """The rows before those with missing values were dropped: codes of each column, counts, finer groups."""
+def _follow(plan: Plan | None, source: Source, how: Settings, *, is_new: bool) -> Settings:
+    """Return the settings of reading: those given, and what a plan adds to them."""
+    if plan is not None:
+        check_plan(plan, source)
+        return follow(plan, how, is_new=is_new)
+    if not how.exclude:
+        return how
+    check_names(how.exclude, source.names, "exclude=")
+    asked = how.columns or [name for name in source.names if name not in row_numbers(source)]
+    return replace(how, columns=tuple(name for name in asked if name not in how.exclude))
 
-    codes: list[Codes]
+
+def _plan_notes(plan: Plan | None, is_new: bool) -> list[str]:
+    """Return what a plan says; of one made for another table, what it does with columns."""
+    if plan is None or is_new:
+        return [] if plan is None else plan.sentences()
+    return [one for one in plan.sentences() if one != plan.missing and one not in plan.notes]
+
+
+def _other_notes(notes: list[str], plan: Plan | None, is_new: bool) -> list[str]:
+    """Return the notes that a plan does not have already."""
+    if plan is None or not is_new or not plan.missing:
+        return notes
+    return [one for one in notes if not one.startswith(("Dropped ", "Made missing "))]
+
+
+@dataclass
+class _EncodedRows:
+    """The distinct rows of a table as codes of labels, on their way to a Dataset.
+
+    `counts` are those of the rows that are left once missing values were dropped; `all_codes` and
+    `all_counts` those of all rows, `finer` their finer groups of cut numbers and `design` their weights.
+    """
+
+    columns: list[RawColumn]
     counts: Counts
+    notes: list[str]
+    all_codes: list[Codes]
+    all_counts: Counts
     finer: dict[str, Codes]
     design: Design | None
 
+    @property
+    def has_detail(self) -> bool:
+        """Whether all rows say more than those that are left."""
+        fewer = int(self.counts.sum()) < int(self.all_counts.sum())
+        return self.design is not None or bool(self.finer) or fewer
 
-def _collapse(
+
+def _encode(
     source: Source, session: DuckDBSession, how: Settings, profiles: Mapping[str, Profile]
-) -> tuple[list[Draft], Counts, list[str], _Whole | None]:
+) -> _EncodedRows:
+    """Group equal rows in the database and fetch them: codes of labels, counts, and what was done."""
     asked = how
     source, how = with_shapes(source, how, session)
     fields, count = choose_columns(source, how)
@@ -251,136 +250,143 @@ def _collapse(
     # What a plan was made of need not be counted again.
     unknown = [one for one in fields if one.name not in profiles]
     try:
-        found = survey(source, unknown, count, session)
+        n_rows, n_values = count_values(source, unknown, session, source.times)
     except DataError:
         if source.repair is None:
             raise
         source, how = with_shapes(source.repair(), asked, session)
-        found = survey(source, unknown, count, session)
-    found.n_values.update({one.name: one.n_values for one in profiles.values()})
-    if not found.n_rows:
+        n_rows, n_values = count_values(source, unknown, session, source.times)
+    n_values |= {one.name: one.n_values for one in profiles.values()}
+    if not n_rows:
         raise DataError(f"{source.title} has columns but no rows; give at least one row.")
     weight = source.times
     if count is not None:
-        check_counts(source, count, found, session)
+        check_counts(source, count, session)
         weight = f"{number_sql(count)}::BIGINT * {source.times}"
     session.stage("looking at single columns")
-    plans = plan_columns(source, fields, weight, how, found, session)
-    notes = [*source.notes, *(plan.note for plan in plans if plan.note)]
+    encodings = encode_columns(source, fields, weight, how, n_values, n_rows, session)
+    notes = [*source.notes, *(one.note for one in encodings if one.note)]
     if how.columns is None and row_numbers(source):
         notes.append(f"Left out {shorten(row_numbers(source))}, which holds row numbers of pandas.")
     numbers = {name: one.numbers for name, one in profiles.items() if one.numbers is not None}
-    finer = finer_plans(fields, how, numbers, found.n_rows)
-    fetched = [*plans, *finer.values()]
-    drawn = plan_design(source, how, weight, session)
-    n_distinct = collapse(source, fetched, weight, session, drawn)
+    finer = encode_finer(fields, how, numbers, n_rows)
+    fetched = [*encodings, *finer.values()]
+    beside = design_sql(source, how, weight, session) if how.design else ""
+    n_distinct = collapse(source, fetched, weight, session, beside)
     values, table, counts = fetch_codes(fetched, n_distinct, session)
     design = None
-    if drawn is not None:
-        design, there, told = fetch_design(drawn, counts, session)
-        table, counts = table[there], counts[there]
+    if how.design:
+        design, has_weight, said = fetch_design(how.design, counts, session)
+        table, counts = table[has_weight], counts[has_weight]
         # Weights are added up in one order, whatever that of the rows was.
         order = np.lexsort([design.squares, design.weights, *design.keys(), *table.T[::-1]])
         table, counts, design = table[order], counts[order], design.taken(order)
-        notes += told
+        notes += said
     if (counts == 0).any():
         notes.append("Left out rows that are counted 0 times; their levels are kept.")
-    drafts = [
-        replace(draft_column(plan.field, listed, table[:, place], how), cuts=plan.cuts)
-        for place, (plan, listed) in enumerate(zip(plans, values, strict=False))
+    columns = [
+        replace(label_column(one.field, texts, table[:, position], how), cuts=one.cuts)
+        for position, (one, texts) in enumerate(zip(encodings, values, strict=False))
     ]
     if how.columns is None:
-        drafts, dropped = _without_blank(drafts)
-        notes += dropped
-    trimmed = [draft.name for draft in drafts if draft.trimmed]
+        columns = _without_blank(columns, notes)
+    trimmed = [column.name for column in columns if column.trimmed]
     if trimmed:
         notes.append(f"Removed spaces around the labels of {shorten(trimmed)}.")
-    groups = {name: table[:, len(plans) + place] for place, name in enumerate(finer)}
-    whole = _Whole([draft.codes for draft in drafts], counts, groups, design)
-    counts, done = apply_policy(drafts, counts, how)
-    for draft in drafts:
-        _check_known(source, draft, session, how)
-    is_needed = design is not None or bool(groups) or int(counts.sum()) < int(whole.counts.sum())
-    return drafts, counts, [*notes, *done], whole if is_needed else None
+    groups = {name: table[:, len(encodings) + position] for position, name in enumerate(finer)}
+    all_codes = [column.codes for column in columns]
+    left, done = apply_policy(columns, counts, how)
+    for column in columns:
+        _check_known(source, column, session, how)
+    return _EncodedRows(columns, left, [*notes, *done], all_codes, counts, groups, design)
 
 
-def _without_blank(drafts: list[Draft]) -> tuple[list[Draft], list[str]]:
+def _without_blank(columns: list[RawColumn], notes: list[str]) -> list[RawColumn]:
     """Leave out columns with neither name nor value, which a delimiter at the end of every line makes."""
-    blank = [one.name for one in drafts if re.fullmatch(r"column \d+", one.name) and not one.seen()]
-    if not blank:
-        return drafts, []
-    kept = [one for one in drafts if one.name not in blank]
-    return kept, [f"Left out {shorten(blank)}, which has neither a name nor a value."]
+    blank = [one.name for one in columns if re.fullmatch(r"column \d+", one.name) and not one.seen()]
+    if blank:
+        notes.append(f"Left out {shorten(blank)}, which has neither a name nor a value.")
+    return [one for one in columns if one.name not in blank]
 
 
-def _assemble(
-    drafts: list[Draft],
-    counts: Counts,
-    notes: list[str],
-    how: Settings,
-    bar: Bar,
-    whole: _Whole | None,
-    keeps_holes: bool,
-) -> Dataset:
+def _check_known(source: Source, column: RawColumn, session: DuckDBSession, how: Settings) -> None:
+    """Refuse labels that are not among the levels that were given."""
+    given = how.levels.get(column.name)
+    unknown = [] if given is None else [label for label in column.seen() if label not in given]
+    if given is not None and unknown:
+        label = min(unknown)
+        row = find_row(source, column.field, column.raw[column.labels.index(label)], session)
+        where = f" (row {row:,})" if row else ""
+        named = "the levels given by ordered=" if column.name in how.ordered else "its levels="
+        raise UnknownLevel(
+            f"{label!r} in column {column.name!r}{where} is not among {named}{shorten(given)}; add it "
+            "there or correct the table."
+        )
+
+
+def _make_dataset(rows: _EncodedRows, how: Settings, bar: Bar, *, keeps_missing: bool) -> Dataset:
+    """Order the levels of each column, merge rare ones, and collapse rows that are then alike."""
     made: list[tuple[Variable, Codes]] = []
-    all_rows: list[Codes] = []
-    missing: dict[str, npt.NDArray[np.bool_]] = {}
-    bar.begin("ordering levels", len(drafts))
-    for place, draft in enumerate(drafts):
+    whole: list[Codes] = []
+    missing: dict[str, Bools] = {}
+    notes = list(rows.notes)
+    has_detail = rows.has_detail
+    bar.begin("ordering levels", len(rows.columns))
+    for column, all_codes in zip(rows.columns, rows.all_codes, strict=True):
         bar()
-        ordered = order_levels(draft, how.levels.get(draft.name))
-        kept, merged = merge_rare(draft, ordered, counts, how.rare_below(draft.name))
-        if len(kept) > how.max_levels and draft.name not in how.levels:
-            numeric = draft.kind in ("integer", "float")
-            refuse_levels(draft.name, len(kept), how.max_levels, numeric=numeric, unique=False)
-        variable, codes = make_variable(draft, kept, merged)
-        made.append((replace(variable, ordered=variable.ordered or draft.name in how.ordered), codes))
-        notes += draft.notes
-        if whole is not None:
-            before = whole.codes[place]
-            all_rows.append(make_variable(replace(draft, codes=before), kept, merged)[1])
-            missing[draft.name] = _has_no_level(draft, before, {*kept, *merged})
+        ordered = order_levels(column, how.levels.get(column.name))
+        levels, merged = merge_rare(column, ordered, rows.counts, how.rare_below(column.name))
+        if len(levels) > how.max_levels and column.name not in how.levels:
+            refuse_levels(
+                column.name, len(levels), how.max_levels, numeric=column.kind in ("integer", "float")
+            )
+        variable, codes = make_variable(column, levels, merged)
+        made.append((replace(variable, ordered=variable.ordered or column.name in how.ordered), codes))
+        notes += column.notes
+        if has_detail:
+            whole.append(make_variable(replace(column, codes=all_codes), levels, merged)[1])
+            missing[column.name] = _has_no_level(column, all_codes, {*levels, *merged})
     domain = Domain(tuple(variable for variable, _ in made))
-    design = None if whole is None else whole.design
-    weights = None if whole is None or design is None else _weights_left(whole, design, drafts)
-    codes = np.column_stack([codes for _, codes in made])
-    data = Dataset.from_codes(domain, codes, counts, weights=weights)
-    detail = None if whole is None else _detail(whole, np.column_stack(all_rows), missing, keeps_holes)
+    weights = None if rows.design is None else rows.design.weights[_is_left(rows)]
+    data = Dataset.from_codes(
+        domain, np.column_stack([codes for _, codes in made]), rows.counts, weights=weights
+    )
+    detail = _detail(rows, np.column_stack(whole), missing, keeps_missing) if has_detail else None
     return replace(data, notes=(*notes, *_constant(data)), detail=detail)
 
 
-def _weights_left(whole: _Whole, design: Design, drafts: list[Draft]) -> npt.NDArray[np.float64]:
-    """Return the weights of the rows that `apply_policy` kept."""
-    gone = np.zeros(len(whole.counts), dtype=np.bool_)
-    for draft, codes in zip(drafts, whole.codes, strict=True):
-        gone |= (codes == NOTHING) & ((whole.counts == 0) | (draft.missing_label is None))
-    return design.weights[~gone]
+def _is_left(rows: _EncodedRows) -> Bools:
+    """Tell which rows `apply_policy` kept."""
+    gone = np.zeros(len(rows.all_counts), dtype=np.bool_)
+    for column, codes in zip(rows.columns, rows.all_codes, strict=True):
+        gone |= (codes == NOTHING) & ((rows.all_counts == 0) | (column.missing_label is None))
+    return ~gone
 
 
 def _detail(
-    whole: _Whole, rows: Rows, missing: Mapping[str, npt.NDArray[np.bool_]], keeps_holes: bool
+    rows: _EncodedRows, codes: Rows, missing: Mapping[str, Bools], keeps_missing: bool
 ) -> Detail | None:
     """Put together the rows as tests read them; who asks for rows to be dropped gets them dropped."""
-    there = whole.counts > 0
-    if not keeps_holes:
-        there &= ~np.logical_or.reduce(list(missing.values()))
+    counted = rows.all_counts > 0
+    if not keeps_missing:
+        counted &= ~np.logical_or.reduce(list(missing.values()))
     # What has no number is a group of its own, which the code of missing values is.
     finer = {
-        name: np.unique(codes[there], return_inverse=True)[1].astype(np.uint16)
-        for name, codes in whole.finer.items()
+        name: np.unique(groups[counted], return_inverse=True)[1].astype(np.uint16)
+        for name, groups in rows.finer.items()
     }
-    holes = {name: where[there] for name, where in missing.items() if where[there].any()}
-    if not finer and not holes and whole.design is None:
+    holes = {name: where[counted] for name, where in missing.items() if where[counted].any()}
+    if not finer and not holes and rows.design is None:
         return None
-    design = whole.design and whole.design.taken(there)
-    return Detail.of(rows[there], whole.counts[there], finer, holes, design)
+    design = rows.design and rows.design.taken(counted)
+    return Detail.of(codes[counted], rows.all_counts[counted], finer, holes, design)
 
 
-def _has_no_level(draft: Draft, codes: Codes, known: set[str]) -> npt.NDArray[np.bool_]:
+def _has_no_level(column: RawColumn, codes: Codes, known: set[str]) -> Bools:
     """Tell which rows lack a value, or have one that no complete row has."""
     has_level = np.zeros(NOTHING + 1, dtype=np.bool_)
-    has_level[: len(draft.labels)] = [label in known for label in draft.labels]
-    has_level[NOTHING] = draft.missing_label is not None
+    has_level[: len(column.labels)] = [label in known for label in column.labels]
+    has_level[NOTHING] = column.missing_label is not None
     return ~has_level[codes]
 
 
@@ -391,19 +397,3 @@ def _constant(data: Dataset) -> list[str]:
     if len(still) == 1:
         return [f"Column {still[0]!r} shows a single level; it is kept and linked to nothing."]
     return [f"Columns {shorten(still)} show a single level each; they are kept and linked to nothing."]
-
-
-def _check_known(source: Source, draft: Draft, session: DuckDBSession, how: Settings) -> None:
-    given = how.levels.get(draft.name)
-    if given is None:
-        return
-    unknown = [label for label in draft.seen() if label not in given]
-    if unknown:
-        label = min(unknown)
-        row = find_row(source, draft.field, draft.raw[draft.labels.index(label)], session)
-        where = f" (row {row:,})" if row else ""
-        listed = "the levels given by ordered=" if draft.name in how.ordered else "its levels="
-        raise UnknownLevel(
-            f"{label!r} in column {draft.name!r}{where} is not among {listed}{shorten(given)}; add it "
-            "there or correct the table."
-        )

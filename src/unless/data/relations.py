@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.cutting import roundest
+from unless.data.columns.levels import number_or_null, text_or_null
+from unless.data.columns.numbers import roundest
 from unless.data.labels import sort_labels
-from unless.data.profile import Profile, number_or_null, text_or_null
+from unless.data.profile import Profile
 from unless.data.settings import Settings
 from unless.data.sources.session import DuckDBSession, Source
 
@@ -57,31 +58,26 @@ def find_relations(
 
     `numbers` are in the order of the table: of two copies the first is the source.
     """
-    if not numbers or (len(numbers) < 2 and not few):
-        return []
-    columns = [*numbers, *few]
-    table = _fetch(source, columns, {one.name for one in few}, how, session)
+    table = _fetch(source, [*numbers, *few], {one.name for one in few}, how, session)
     whole = len(table[numbers[0].name]) < MORE_ROWS
     checker = _Checker(source, how, session, table, whole)
-    found: list[Relation] = []
-    told: set[str] = set()
-    for place, one in enumerate(numbers):
-        if one.name in told:
+    relations: dict[str, Relation] = {}
+    for position, one in enumerate(numbers):
+        if one.name in relations:
             continue
-        for other in _rising(one, [*numbers[:place], *numbers[place + 1 :]], table):
-            if other in told:
-                continue
-            earlier = numbers[place + 1 :]
-            relation = checker.monotone(one.name, other, other in {later.name for later in earlier})
-            if relation is not None:
-                found.append(relation)
-                told.add(other)
+        later = {other.name for other in numbers[position + 1 :]}
+        for other in _rising(one, [*numbers[:position], *numbers[position + 1 :]], table):
+            if other not in relations:
+                relation = checker.monotone(one.name, other, other in later)
+                if relation is not None:
+                    relations[other] = relation
+    determined = set(relations)
     for column in few:
         for one in numbers:
-            if one.name not in told and (relation := checker.steps(one, column)) is not None:
-                found.append(relation)
+            if one.name not in determined and (relation := checker.steps(one, column)) is not None:
+                relations[column.name] = relation
                 break
-    return found
+    return list(relations.values())
 
 
 def _fetch(
@@ -89,32 +85,32 @@ def _fetch(
 ) -> dict[str, Floats]:
     """Return the first rows: numbers, and positions among the sorted labels of columns of few levels."""
     wanted = []
-    for place, one in enumerate(columns):
+    for position, one in enumerate(columns):
         if one.field.form == "code":
             value = f"{one.field.column}::VARCHAR"
         elif one.is_number and one.field.form in ("integer", "float", "decimal"):
             value = number_or_null(one.field, how)
         else:
             value = text_or_null(one.field, how)
-        wanted.append(f"{value} as v{place}")
+        wanted.append(f"{value} as v{position}")
     found = session.rows(f"select {', '.join(wanted)} from {source.relation} limit {MORE_ROWS}")
     listed: dict[str, Floats] = {}
-    for place, one in enumerate(columns):
-        values = [row[place] for row in found]
+    for position, one in enumerate(columns):
+        values = [row[position] for row in found]
         if one.field.form == "code":
             values = [None if value in (None, "-1") else one.field.labels[int(value)] for value in values]
-            values = [None if value is not None and _is_hole(value, how) else value for value in values]
+            values = [None if value is not None and _is_missing(value, how) else value for value in values]
         if one.name in few:
-            places = _places(one)
-            listed[one.name] = np.array([places.get(_key(one, value), np.nan) for value in values], float)
+            positions = _positions(one)
+            listed[one.name] = np.array([positions.get(_key(one, value), np.nan) for value in values], float)
         else:
             listed[one.name] = np.array([np.nan if value is None else float(value) for value in values])
     return listed
 
 
-def _places(one: Profile) -> dict[str | float, int]:
+def _positions(one: Profile) -> dict[str | float, int]:
     """Return the position of each level, by its number if it is one: 1.0 and 1 are one level."""
-    return {_key(one, label): place for place, label in enumerate(_labels(one))}
+    return {_key(one, label): position for position, label in enumerate(_labels(one))}
 
 
 def _key(one: Profile, value: Any) -> str | float:
@@ -124,7 +120,7 @@ def _key(one: Profile, value: Any) -> str | float:
     return str(value).capitalize() if one.field.form == "boolean" else str(value)
 
 
-def _is_hole(label: str, how: Settings) -> bool:
+def _is_missing(label: str, how: Settings) -> bool:
     return not label.strip() or (how.missing_values is not None and label.strip() in how.missing_values)
 
 
@@ -141,9 +137,9 @@ def _rising(one: Profile, others: Sequence[Profile], table: Mapping[str, Floats]
     order = order[~np.isnan(x[order])]
     values = np.column_stack([table[other.name][:FIRST_ROWS][order] for other in others])
     steps = np.diff(values, axis=0)
-    apart = (np.diff(x[order]) > 0)[:, None]
+    is_step = (np.diff(x[order]) > 0)[:, None]
     both: list[bool] = np.atleast_1d(
-        ((steps > 0) & apart).any(axis=0) & ((steps < 0) & apart).any(axis=0)
+        ((steps > 0) & is_step).any(axis=0) & ((steps < 0) & is_step).any(axis=0)
     ).tolist()
     return [other.name for other, refuted in zip(others, both, strict=True) if not refuted]
 
@@ -160,21 +156,16 @@ class _Checker:
     def monotone(self, source: str, column: str, is_later: bool) -> Relation | None:
         """Return the relation if the column only rises or only falls with the source, on every row."""
         seen = self._pair(source, column)
-        if seen is None or not seen.is_function:
-            return None
-        # Where both tell each other, the first of the table is kept.
-        if seen.is_copy and not is_later:
+        # Where each determines the other, the first of the table is kept.
+        if seen is None or (seen.is_copy and not is_later):
             return None
         if not self.is_whole:
-            confirmed = self._on_all_rows(source, column, falls=seen.falls)
-            if confirmed is None:
-                return None
-            seen = confirmed
-        if not seen.is_function or (seen.is_copy and not is_later):
+            seen = self._on_all_rows(source, column, falls=seen.falls)
+        if seen is None or (seen.is_copy and not is_later):
             return None
         return Relation(source, column, seen.is_copy)
 
-    def _pair(self, source: str, column: str) -> "_Pair | None":
+    def _pair(self, source: str, column: str) -> "_Monotone | None":
         x, y = self.table[source], self.table[column]
         present = ~np.isnan(x) & ~np.isnan(y)
         alone = np.count_nonzero(~np.isnan(y) & np.isnan(x))
@@ -190,9 +181,9 @@ class _Checker:
         rises, falls = bool((up > 0).any()), bool((up < 0).any())
         if rises == falls:
             return None
-        return _Pair(True, not ((up == 0) & (across > 0)).any(), falls)
+        return _Monotone(not ((up == 0) & (across > 0)).any(), falls)
 
-    def _on_all_rows(self, source: str, column: str, *, falls: bool) -> "_Pair | None":
+    def _on_all_rows(self, source: str, column: str, *, falls: bool) -> "_Monotone | None":
         if self.n_checks >= MOST_CHECKS:
             return None
         x, y = (self._sql(name) for name in (source, column))
@@ -211,7 +202,7 @@ class _Checker:
         )
         if broken or torn or (alone or 0) > MOST_ALONE * max(1, n):
             return None
-        return _Pair(True, not flat, falls)
+        return _Monotone(not flat, falls)
 
     def _sql(self, name: str) -> str | None:
         one = self.source.field(name)
@@ -225,11 +216,11 @@ class _Checker:
             return None
         present = ~np.isnan(x) & ~np.isnan(y)
         ranges = [
-            (float(x[present & (y == place)].min()), float(x[present & (y == place)].max()), place)
-            for place in range(len(labels))
-            if (present & (y == place)).any()
+            (float(x[present & (y == position)].min()), float(x[present & (y == position)].max()), position)
+            for position in range(len(labels))
+            if (present & (y == position)).any()
         ]
-        if not _apart(ranges):
+        if not _are_separate(ranges):
             return None
         if not self.is_whole:
             number = self._sql(source.name)
@@ -237,33 +228,33 @@ class _Checker:
             if number is None or one.form == "code" or self.n_checks >= MOST_CHECKS:
                 return None
             self.n_checks += 1
-            places = _places(column)
+            positions = _positions(column)
             rows = self.session.rows(
                 f"select min(x), max(x), y from (select {number} as x, {text_or_null(one, self.how)} as y "
                 f"from {self.source.relation}) where x is not null and y is not null group by y order by y"
             )
             keyed = [(low, high, _key(column, label)) for low, high, label in rows]
-            ranges = [(low, high, places[key]) for low, high, key in keyed if key in places]
-            if len(ranges) != len(rows) or not _apart(ranges):
+            ranges = [(low, high, positions[key]) for low, high, key in keyed if key in positions]
+            if len(ranges) != len(rows) or not _are_separate(ranges):
                 return None
         if len(ranges) != len(labels):
             return None
         ordered = sorted(ranges)
         below = [-inf, *(high for _, high, _ in ordered)]
         steps = tuple(
-            (labels[place], before, low) for (low, _, place), before in zip(ordered, below, strict=False)
+            (labels[position], before, low)
+            for (low, _, position), before in zip(ordered, below, strict=False)
         )
         return Relation(source.name, column.name, is_copy=False, steps=steps)
 
 
 @dataclass(frozen=True)
-class _Pair:
-    is_function: bool
+class _Monotone:
     is_copy: bool
     falls: bool
 
 
-def _apart(ranges: Sequence[tuple[float, float, int]]) -> bool:
+def _are_separate(ranges: Sequence[tuple[float, float, int]]) -> bool:
     ordered = sorted(ranges)
     return len(ordered) > 1 and all(first[1] < second[0] for first, second in pairwise(ordered))
 

@@ -7,16 +7,35 @@ from math import ceil, isclose
 
 import numpy as np
 
-from unless.data.choices import Choices, means_none
-from unless.data.cutting import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels, merge_thin
+from unless.data.columns.levels import free_name
+from unless.data.columns.numbers import (
+    LEAST_ROWS,
+    MOST_CELLS,
+    Numbers,
+    Numerals,
+    cuts_between,
+    find_cuts,
+    group_labels,
+    limit_of,
+    merge_thin,
+    snapped,
+)
+from unless.data.columns.texts import (
+    BUT_FOR,
+    LEAST_ORDERED,
+    Choices,
+    Order,
+    find_order,
+    is_ambiguous,
+    is_time_of_day,
+    means_none,
+    part_label,
+)
+from unless.data.domain import listed, shorten
 from unless.data.labels import sort_labels
-from unless.data.levels import free_name
-from unless.data.moments import is_ambiguous, is_time_of_day, part_label
 from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
-from unless.data.scales import BUT_FOR, LEAST_ORDERED, Order, find_order
 from unless.data.settings import DAY_FIRST, DEFAULT_LEVELS, Settings
-from unless.data.written import MOST_CELLS, Numerals, limit_of, snapped
 from unless.errors import DataError
 
 # A table of fewer rows is read as it stands: too little is known of its columns to decide anything.
@@ -87,9 +106,7 @@ def may_count(one: Profile) -> bool:
 def decide_role(one: Profile, how: Settings) -> PlanLine:
     """Give a column its role, and what follows from it."""
     if one.field.form == "unusable" or (one.kind is None and one.labels == {} and one.field.form == "json"):
-        return PlanLine(
-            name=one.name, role="nested", kept=False, why="its cells hold lists, records or bytes"
-        )
+        return _without(one, "nested", "its cells hold lists, records or bytes")
     line = _said(one, how)
     if line is None and not one.n_present:
         line = _empty(one, how)
@@ -102,6 +119,10 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
     if line is None and one.dates is not None:
         line = _date(one, one.dates)
     return _category(one, how) if line is None else line
+
+
+def _without(one: Profile, role: Role, why: str) -> PlanLine:
+    return PlanLine(name=one.name, role=role, kept=False, why=why)
 
 
 def _said(one: Profile, how: Settings) -> PlanLine | None:
@@ -122,29 +143,28 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
     return None
 
 
-def _choices(one: Profile, found: Choices, how: Settings, why: str = "") -> PlanLine:
+def _choices(one: Profile, choices: Choices, how: Settings, why: str = "") -> PlanLine:
     """Give each answer of a question with several of them a column of its own."""
-    told = [why] if why else []
-    if found.none:
-        told.append(f"{', '.join(map(repr, found.none))} means that no other is ticked")
-    if found.left_out:
-        listed = ", ".join(map(repr, found.left_out[:5]))
-        more = f" and {len(found.left_out) - 5:,} more" if len(found.left_out) > 5 else ""
-        told.append(f"left out, as hardly anybody or nearly everybody ticked it: {listed}{more}")
+    notes = [why] if why else []
+    if choices.none:
+        notes.append(f"{', '.join(map(repr, choices.none))} means that no other is ticked")
+    if choices.left_out:
+        rest = shorten(choices.left_out, 5)
+        notes.append(f"left out, as hardly anybody or nearly everybody ticked it: {rest}")
     # Who ticks none leaves the cell empty, unless there is an answer for that.
     empty = 0 < one.n_missing <= MOST_EMPTY * one.n_rows
     is_none = (
         empty
         and how.missing == "auto"
-        and not any(map(means_none, (*found.kept, *found.left_out, *found.none)))
+        and not any(map(means_none, (*choices.chosen, *choices.left_out, *choices.none)))
     )
     return PlanLine(
         name=one.name,
         role="choices",
-        choices=found.kept,
-        separator=found.separator,
+        choices=choices.chosen,
+        separator=choices.separator,
         missing=is_none,
-        why="; ".join(told),
+        why="; ".join(notes),
     )
 
 
@@ -189,13 +209,11 @@ def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
                 "role."
             )
         return replace(line, why=f"{why}, {line.why}" if line.why else why)
-    if role == "count":
-        return PlanLine(name=name, role="count", kept=False, why=why)
     if role in ("category", "ordered"):
         order = _order(one)
         known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
         return PlanLine(name=name, role=role, levels=known, why=why)  # type: ignore[arg-type]
-    return PlanLine(name=name, role=role, kept=False, why=why)  # type: ignore[arg-type]
+    return _without(one, role, why)  # type: ignore[arg-type]
 
 
 # Of $1,999.01 and 25%.
@@ -204,26 +222,24 @@ SIGNED = "it looks like numbers with signs or separators: write them as plain nu
 
 def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:  # noqa: PLR0911 (one for each kind of column)
     """Return the line of a column that tells nothing of others; one asked for is kept if it can be."""
-    name = one.name
     if one.n_values == 1 and one.n_rows >= FEW_ROWS and not is_asked and not one.n_missing:
         label = next(iter(one.labels or ("",)))
-        return PlanLine(name=name, role="constant", kept=False, why=f"every row has {label!r}")
+        return _without(one, "constant", f"every row has {label!r}")
     if is_asked and one.n_values <= DEFAULT_LEVELS:
         return None
     if one.is_signed and one.n_values > NATURAL_VALUES:
-        return PlanLine(name=name, role="text", kept=False, why=SIGNED)
+        return _without(one, "text", SIGNED)
     if (why := _identifier(one)) is not None:
-        return PlanLine(name=name, role="identifier", kept=False, why=why)
+        return _without(one, "identifier", why)
     if one.n_rows < FEW_ROWS:
         return None
     if _is_weight(one):
         why = "it looks like weights of rows"
-        return PlanLine(name=name, role="weight", kept=False, why=why)
+        return _without(one, "weight", why)
     if one.is_number or one.dates is not None:
         return None
-    wordy = one.n_words > WORDS * one.n_present or one.n_letters > LETTERS * one.n_present
-    if wordy and one.n_values > MOSTLY * one.n_present:
-        return PlanLine(name=name, role="text", kept=False, why="free text")
+    if _is_free_text(one) and one.n_values > MOSTLY * one.n_present:
+        return _without(one, "text", "free text")
     return None
 
 
@@ -289,31 +305,25 @@ def _cut(one: Profile, numbers: Numbers, why: str = "") -> PlanLine:
     if one.numerals is not None:
         written = one.numerals.written
         cuts = snapped(cuts, [limit_of(limit, written) for limit in one.numerals.limits])
-        told = _numerals_told(one.numerals)
-        why = f"{why}; {told}" if why and told else why or told
+        why = "; ".join(note for note in (why, _format_numerals(one.numerals)) if note)
     if not cuts:
-        return PlanLine(
-            name=one.name, role="constant", kept=False, why="nearly every row has the same number"
-        )
+        return _without(one, "constant", "nearly every row has the same number")
     levels = group_labels(cuts, one.is_whole, one.low, one.high)
     return PlanLine(name=one.name, role="number", levels=levels, cuts=cuts, why=why, written=written)
 
 
-def _numerals_told(found: Numerals) -> str:
+def _format_numerals(numerals: Numerals) -> str:
     """Say how numbers are written, and what is none."""
-    told = [] if found.is_plain else [f"read as numbers written like {found.written}"]
-    if found.limits:
-        more = f" and {len(found.limits) - 4:,} more" if len(found.limits) > 4 else ""
-        told.append(f"numbers beyond a limit: {', '.join(map(repr, found.limits[:4]))}{more}")
-    if found.strays:
-        ranked = sorted(found.strays.items(), key=lambda one: (-one[1], one[0]))
-        listed = ", ".join(f"{text!r} ({n:,})" for text, n in ranked[:5])
-        more = f" and {len(ranked) - 5:,} more" if len(ranked) > 5 else ""
-        n_cells = sum(found.strays.values())
-        told.append(
-            f"{n_cells:,} {'cell is' if n_cells == 1 else 'cells are'} no number and missing: {listed}{more}"
-        )
-    return "; ".join(told)
+    notes = [] if numerals.is_plain else [f"read as numbers written like {numerals.written}"]
+    if numerals.limits:
+        notes.append(f"numbers beyond a limit: {shorten(numerals.limits, 4)}")
+    if numerals.strays:
+        ranked = sorted(numerals.strays.items(), key=lambda one: (-one[1], one[0]))
+        strays = listed([f"{text!r} ({n:,})" for text, n in ranked], 5)
+        n_cells = sum(numerals.strays.values())
+        cells = "cell is" if n_cells == 1 else "cells are"
+        notes.append(f"{n_cells:,} {cells} no number and missing: {strays}")
+    return "; ".join(notes)
 
 
 def cut_again(line: PlanLine, one: Profile, cuts: tuple[float, ...]) -> PlanLine:
@@ -330,7 +340,7 @@ def _date(one: Profile, dates: Dates, asked: Sequence[str] = ()) -> PlanLine | N
     if not parts:
         if one.n_values <= MANY_LEVELS:
             return None
-        return PlanLine(name=one.name, role="date", kept=False, why="no part of it comes again")
+        return _without(one, "date", "no part of it comes again")
     why = ""
     if is_ambiguous(dates.written, one.formats):
         why = f"the month is taken to come before the day; the role {DAY_FIRST!r} says otherwise"
@@ -400,7 +410,7 @@ def _category(one: Profile, how: Settings) -> PlanLine:
             if one.n_exact is None
             else (f"{one.n_values:,} levels, too many to relate")
         )
-        return PlanLine(name=name, role="text", kept=False, why=why)
+        return _without(one, "text", why)
     return merge_seldom(one, one.labels)
 
 
@@ -446,7 +456,7 @@ def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
         return PlanLine(name=one.name, role="category", levels=levels_of(one))
     if merged > MOST_MERGED * one.n_present:
         why = f"{one.n_values:,} levels, nearly all of them seldom"
-        return PlanLine(name=one.name, role="text", kept=False, why=why)
+        return _without(one, "text", why)
     why = f"{one.n_values:,} levels"
     kept = sort_labels(label for label, n in labels.items() if n >= rare)
     levels = (*kept, free_name("other", kept))

@@ -2,15 +2,15 @@
 
 import codecs
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from numbers import Integral
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from unless.data.choices import NO, YES, stems
-from unless.data.domain import MAX_LEVELS, Domain, shorten
+from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Domain, shorten
 from unless.data.labels import to_label
 from unless.errors import SettingError, UnknownName
 from unless.runtime.memory import parse_memory
@@ -18,8 +18,6 @@ from unless.runtime.memory import parse_memory
 Missing = Literal["error", "drop", "level"]
 # A column made of the dates of another.
 _PART = re.compile(r"(.+) \((year|quarter|month|weekday|hour)\)", re.DOTALL)
-# What the level of missing values is called.
-MISSING_LABELS = frozenset({"missing", "(missing)"})
 # More levels than this are refused unless somebody says otherwise.
 DEFAULT_LEVELS = 256
 # The roles of columns that say how rows were drawn, and are no columns to relate.
@@ -31,8 +29,13 @@ CHOICES = (
     "category", "ordered", "number", "date", DAY_FIRST, "choices", "count", "weight", "cluster", "strata",
     "identifier", "text", "excluded",
 )  # fmt: skip
-T = TypeVar("T")
+# The levels of a column that says whether something was ticked.
+YES, NO = "yes", "no"
+# Marks between the name that a set of columns shares and what tells them apart.
+MARKS = "_.:- "
+# How columns are cut: a number of groups, ("width", n), or edges.
 Bins = int | tuple[str, int] | Sequence[float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -129,58 +132,41 @@ class Settings:
         return bool(asked or self.exclude or self.join or self.design)
 
 
-def make_settings(  # noqa: PLR0913 (the arguments of `read`, one by one)
-    *,
-    columns: Iterable[object] | None,
-    count_column: object | None,
-    missing: str,
-    missing_values: Iterable[object] | None,
-    levels: Mapping[str, Iterable[object]] | Domain | None,
-    bins: Mapping[str, Bins] | None,
-    rare: int | Mapping[str, int] | None,
-    max_levels: int,
-    max_memory: int | str | None,
-    delimiter: str | None,
-    header: bool,
-    encoding: str | None,
-    exclude: Iterable[object] | None = None,
-    roles: Mapping[str, str] | None = None,
-    ordered: Mapping[str, Iterable[object]] | Iterable[object] | None = None,
-    join: Mapping[str, Iterable[object]] | None = None,
-    sheet: str | int | None = None,
-    weight_column: object | None = None,
-    cluster_column: object | None = None,
-    strata_column: object | None = None,
-) -> Settings:
-    """Check every argument that can be checked without the table."""
-    orders = _ordered(ordered)
+def make_settings(given: Mapping[str, Any]) -> Settings:
+    """Check every argument of `read` or `prepare` that can be checked without the table.
+
+    `given` may have other names as well; those that it lacks have the defaults of `read`.
+    """
+    given = defaultdict(lambda: None, {"header": True, "max_levels": DEFAULT_LEVELS, **given})
+    levels, missing, roles = given["levels"], given["missing"], _roles(given["roles"])
+    orders = _ordered(given["ordered"])
     orders |= {one.name: None for one in levels if one.ordered} if isinstance(levels, Domain) else {}
-    given = {name: listed for name, listed in orders.items() if listed is not None}
+    count_column, sheet = given["count_column"], given["sheet"]
     return Settings(
-        columns=_names(columns),
+        columns=_names(given["columns"]),
         count_column=None if count_column is None else str(count_column),
         missing="auto" if missing == "auto" else _one_of("missing", missing, ("error", "drop", "level")),
-        missing_values=_words(missing_values),
-        levels=_levels(levels) | given,
-        bins=_mapping("bins", bins),
-        rare=_rare(rare),
-        max_levels=_whole("max_levels", max_levels, 2, MAX_LEVELS),
-        max_memory=parse_memory(max_memory),
-        delimiter=_delimiter(delimiter),
-        header=bool(header),
-        encoding=_encoding(encoding),
-        exclude=_names(exclude, "exclude") or (),
-        roles=_roles(roles),
+        missing_values=_words(given["missing_values"]),
+        levels=_levels(levels) | {name: order for name, order in orders.items() if order is not None},
+        bins=_mapping("bins", given["bins"]),
+        rare=_rare(given["rare"]),
+        max_levels=_whole("max_levels", given["max_levels"], 2, MAX_LEVELS),
+        max_memory=parse_memory(given["max_memory"]),
+        delimiter=_delimiter(given["delimiter"]),
+        header=bool(given["header"]),
+        encoding=_encoding(given["encoding"]),
+        exclude=_names(given["exclude"], "exclude") or (),
+        roles=roles,
         ordered=orders,
-        join=_join(join),
-        shapes=_shapes(levels, bins or ()) if isinstance(levels, Domain) else {},
+        join=_join(given["join"]),
+        shapes=_shapes(levels, given["bins"] or ()) if isinstance(levels, Domain) else {},
         missing_levels=_with_missing(levels) if missing == "error" else frozenset(),
         sheet=sheet if sheet is None or isinstance(sheet, str) else _whole("sheet", sheet, 1),
-        design=_design(_roles(roles), weight=weight_column, cluster=cluster_column, strata=strata_column),
+        design=_design(roles, {says: given[f"{says}_column"] for says in DESIGN}),
     )
 
 
-def _design(roles: Mapping[str, str], **given: object | None) -> dict[str, str]:
+def _design(roles: Mapping[str, str], given: Mapping[str, object]) -> dict[str, str]:
     """Gather the columns that say how rows were drawn, by argument or by role."""
     design = {says: str(name) for says, name in given.items() if name is not None}
     for name, role in roles.items():
@@ -190,6 +176,17 @@ def _design(roles: Mapping[str, str], **given: object | None) -> dict[str, str]:
     if twice is not None:
         raise SettingError(f"{twice!r} cannot be two of weight, cluster and strata; name a column for each.")
     return design
+
+
+def stems(name: str) -> list[str]:
+    """Return what a set of columns with this one may be called: its beginnings before a mark.
+
+    >>> stems("eye color_light blue")
+    ['eye color_light', 'eye color', 'eye']
+    """
+    marks = [position for position, letter in enumerate(name) if letter in MARKS]
+    beginnings = [name[:mark].rstrip(MARKS) for mark in reversed(marks) if name[mark:].strip(MARKS)]
+    return [one for one in dict.fromkeys(beginnings) if one]
 
 
 def bases_of(name: str) -> list[str]:
@@ -213,7 +210,7 @@ def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> fro
     """Return the variables of a model that have a level for missing values."""
     if not isinstance(levels, Domain):
         return frozenset()
-    return frozenset(one.name for one in levels if MISSING_LABELS & {*one.levels})
+    return frozenset(one.name for one in levels if {*MISSING_LABELS} & {*one.levels})
 
 
 def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
@@ -229,7 +226,7 @@ def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
             made[one.name] = Shape(match[1], groups if one.cuts else one.levels, one.cuts, match[2])
         elif one.cuts:
             made[one.name] = Shape(one.name, groups, one.cuts)
-        elif ": " in one.name and set(one.levels) - MISSING_LABELS == {NO, YES}:
+        elif ": " in one.name and set(one.levels) - {*MISSING_LABELS} == {NO, YES}:
             made[one.name] = Shape(one.name, one.levels, choice=one.name)
         elif one.kind in ("text", "category") and len(one.levels) > 1:
             # Only if the table lacks the column, and has one for each of its levels.

@@ -1,178 +1,126 @@
-"""One look at the table before its rows are collapsed: is it there, is it countable, what must be refused."""
+"""Weights, clusters and strata of a survey, read beside its rows."""
 
 # ruff: noqa: S608 (every name in the SQL is our own, c0, c1, ...; every text goes through `quoted`)
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Mapping
+from math import fsum
 
-from unless.data.dataset import MOST_ROWS
-from unless.data.domain import MAX_LEVELS
-from unless.data.levels import MISSING_WORDS
+import numpy as np
+
+from unless.data.columns.levels import missing_sql, number_sql, text_sql
+from unless.data.dataset import Bools, Counts, Design, Ints
+from unless.data.encode import first_row
 from unless.data.settings import Settings
-from unless.data.sources.session import DuckDBSession, Field, Source, quoted
-from unless.errors import DataError, TooLarge, TooManyLevels
+from unless.data.sources.session import DuckDBSession, Field, Source
+from unless.errors import DataError, SettingError
 
-_SPACES = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
-
-
-@dataclass(frozen=True)
-class Survey:
-    """How many rows there are, about how many values each column has, and what the counts look like."""
-
-    n_rows: int
-    n_values: dict[str, int]
-    n_bad_counts: int = 0
-    total: float = 0.0
+# Weights are added up as whole numbers of this many bits at most: the same in any order of the rows.
+_BITS = 40
+# What notes on a survey begin with.
+SURVEY = ("Rows are weighted by ", "Rows of one ")
+# Rows that are left out: those without a value, and those that count nothing.
+_LACKS, _ZERO = 1, 2
 
 
-def survey(source: Source, fields: Sequence[Field], count: Field | None, session: DuckDBSession) -> Survey:
-    """Pass once over the table."""
-    columns = [one.column for one in fields]
+def design_sql(source: Source, how: Settings, times: str, session: DuckDBSession) -> str:
+    """Check the weights; write in SQL how the rows that are counted together were drawn."""
+    fields = {says: source.field(name) for says, name in how.design.items()}
+    scaled = "1::HUGEINT"
+    if "weight" in fields:
+        number = number_sql(fields["weight"])
+        unit = _largest_weight(source, fields["weight"], how, session) / 2**_BITS
+        scaled = f"coalesce(round({number} / {unit!r}::DOUBLE), 0)::HUGEINT"
+    lacks = " or ".join(missing_sql(one, how) for one in fields.values())
     wanted = [
-        f"coalesce(sum({source.times}), 0)::BIGINT",
-        *(f"approx_count_distinct({column})" for column in columns),
+        # Rows that do not count are told apart from others that hold the same.
+        f"(case when {lacks} then {_LACKS} when {scaled} = 0 then {_ZERO} else 0 end)::UTINYINT as state",
+        f"sum({scaled} * {times}) as w",
+        f"sum({scaled} * {scaled} * {times}) as ww",
+        # Rows that are counted together have weights of about the same size.
+        f"floor(log2(greatest({scaled}, 1))) as size",
+        *(f"{text_sql(fields[says])} as {says}" for says in ("cluster", "strata") if says in fields),
     ]
-    if count is not None:
-        number = number_sql(count)
-        wanted += [
-            f"count(*) filter (where {_bad_count(number)})",
-            f"coalesce(sum({number} * {source.times}), 0)",
-        ]
-    found = session.row(f"select {', '.join(wanted)} from {source.relation}")
-    n_values = dict(zip((one.name for one in fields), found[1:], strict=False))
-    return Survey(found[0], n_values, *found[1 + len(fields) :])
+    return ", ".join(wanted)
 
 
-def _bad_count(number: str) -> str:
-    # Neither NaN nor infinity is a finite number; NULL is none at all.
-    return f"coalesce(not isfinite({number}) or {number} < 0 or {number} <> floor({number}), true)"
-
-
-def number_sql(one: Field) -> str:
-    """Write a field's value as a number; null where it is none."""
-    if one.form in ("integer", "float", "decimal"):
-        return f"{one.column}::DOUBLE"
-    if one.form in ("words", "text"):
-        return f"try_cast({text_sql(one)} as DOUBLE)"
-    if one.form == "json":
-        return f"try_cast(({one.column} ->> '$') as DOUBLE)"
-    return "null::DOUBLE"
-
-
-def text_sql(one: Field) -> str:
-    """Write a field's value as text, without the layout around it."""
-    if one.form == "json":
-        return f"({one.column} ->> '$')"
-    text = f"{one.column}::VARCHAR"
-    return f"trim({text}, {_SPACES})" if one.form == "words" else text
-
-
-def missing_sql(one: Field, how: Settings) -> str:
-    """Write the condition under which a field's value is missing."""
-    words = how.missing_values
-    if words is None:
-        words = MISSING_WORDS if one.form == "words" else frozenset()
-    if one.form == "code":
-        blank = [str(code) for code, label in enumerate(one.labels) if label.strip() in words | {""}]
-        return f"coalesce({one.column} in ({', '.join(['-1', *blank])}), true)"
-    listed = ", ".join(quoted(word) for word in sorted(words | {""}))
-    text = f"{text_sql(one)} in ({listed})"
-    if one.form in ("integer", "float", "decimal"):
-        numbers = [word for word in sorted(words) if word.lstrip("-").replace(".", "", 1).isdigit()]
-        text = f"isnan({number_sql(one)}) or {number_sql(one)} in ({', '.join([*numbers, 'null'])})"
-    return f"({one.column} is null or coalesce({text}, false))"
-
-
-def check_counts(source: Source, count: Field, found: Survey, session: DuckDBSession) -> None:
-    """Refuse counts that are not whole numbers of 0 or more, naming the first."""
-    if found.n_bad_counts:
-        place, text = _first_bad_count(source, count, session)
-        said = "nothing" if text is None else repr(text)
-        raise DataError(
-            f"Row {place:,} of count column {count.name!r} holds {said}; counts are whole numbers, 0 or more."
-        )
-    if found.total >= MOST_ROWS:
-        raise TooLarge(
-            f"The counts in {count.name!r} add up to {found.total:.3g}, more than can be counted exactly."
-        )
-    if found.n_rows and not found.total:
-        raise DataError(
-            f"All counts in {count.name!r} are 0, so the table has no rows; give some that are more."
-        )
-
-
-def _first_bad_count(source: Source, count: Field, session: DuckDBSession) -> tuple[int, str | None]:
-    number = number_sql(count)
-    row = session.row(
-        f"select place, said from (select {source.row_number} as place, {text_sql(count)} as said, "
-        f"{_bad_count(number)} as bad from {source.relation}) where bad order by place limit 1"
-    )
-    return row[0], row[1]
-
-
-def check_numbers(source: Source, one: Field, how: Settings, session: DuckDBSession) -> str:
-    """Return SQL for a column that is to be cut, or refuse it, naming the first value that is no number."""
+def _largest_weight(source: Source, one: Field, how: Settings, session: DuckDBSession) -> float:
+    """Refuse what is no weight, naming the first row; return the largest one."""
     number, missing = number_sql(one), missing_sql(one, how)
-    bad = f"not {missing} and ({number} is null or isnan({number}) or isinf({number}))"
-    text = f"{one.column}::VARCHAR" if one.form not in ("words", "json") else text_sql(one)
-    found = session.rows(
-        f"select place, said from (select {source.row_number} as place, {text} as said, {bad} as bad "
-        f"from {source.relation}) where bad order by place limit 1"
-    )
-    if found:
-        said = one.labels[int(found[0][1])] if one.form == "code" else found[0][1]
+    bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
+    found = first_row(source, session, bad, text_sql(one))
+    if found is not None:
         raise DataError(
-            f"Column {one.name!r} cannot be cut into bins: row {found[0][0]:,} holds {said!r}, no number; "
-            "take it out of bins=."
+            f"Row {found[0]:,} of weight column {one.name!r} holds {found[1]!r}; weights are numbers, "
+            "0 or more."
         )
-    return f"case when {missing} then null else {number} end"
+    largest = session.value(f"select max({number}) from {source.relation} where not {missing}")
+    if not largest:
+        raise DataError(f"No row of weight column {one.name!r} has a weight above 0; name another column.")
+    return float(largest)
 
 
-def find_row(source: Source, one: Field, raw: Sequence[str], session: DuckDBSession) -> int:
-    """Return the first row whose value is written in one of these ways."""
-    listed = ", ".join(quoted(text) for text in raw)
-    found = session.rows(
-        f"select place from (select {source.row_number} as place, {one.column}::VARCHAR as said "
-        f"from {source.relation}) where said in ({listed}) order by place limit 1"
+def fetch_design(
+    columns: Mapping[str, str], counts: Counts, session: DuckDBSession
+) -> tuple[Design, Bools, list[str]]:
+    """Fetch the design of the collapsed rows: that of those with a weight, which these are, and notes.
+
+    `columns` are those that say how rows were drawn, by what they say.
+    """
+    says = [one for one in ("cluster", "strata") if one in columns]
+    # Names are told apart by 64 bits: a window function would change the order of the rows.
+    hashed = "".join(f", hash({one})::UBIGINT as {one}" for one in says)
+    found = session.arrays(f"select state, w::DOUBLE as w, ww::DOUBLE as ww{hashed} from collapsed")
+    state, weights = np.asarray(found["state"]), np.asarray(found["w"], dtype=np.float64)
+    there: Bools = state == 0
+    if not there.any():
+        listed = ", ".join(map(repr, columns.values()))
+        raise DataError(f"No row has a value in each of {listed}; name other columns.")
+    n_rows = int(counts[there].sum())
+    scale = n_rows / fsum(weights[there].tolist())
+    clusters, strata = (
+        np.unique(np.asarray(found[one])[there], return_inverse=True)[1].astype(np.int64)
+        if one in says
+        else None
+        for one in ("cluster", "strata")
     )
-    return int(found[0][0]) if found else 0
+    squares = np.asarray(found["ww"], dtype=np.float64)[there] * scale * scale
+    if clusters is not None and strata is not None:
+        # Clusters of two strata may have the same name.
+        clusters = np.unique(strata * (clusters.max() + 1) + clusters, return_inverse=True)[1]
+    fourths = squares**2 / np.maximum(counts[there], 1)
+    design = Design(weights[there] * scale, squares, fourths, clusters, strata, tuple(columns.values()))
+    return design, there, _notes(design, columns, counts, state)
 
 
-def check_levels(source: Source, one: Field, how: Settings, found: Survey, session: DuckDBSession) -> None:
-    """Refuse a column of very many values before the collapse would have to hold them all."""
-    limit = max(how.max_levels, len(how.levels.get(one.name, ())))
-    if found.n_values[one.name] <= limit:
-        return
-    value, missing = text_sql(one), missing_sql(one, how)
-    # "1" and "1.0" are one label, so numbers are compared by value; too low a count is caught later.
-    spelled = (
-        f"coalesce({number_sql(one)}::VARCHAR, {value})" if one.form in ("words", "json") else one.column
-    )
-    n_values, n_numbers = session.row(
-        f"select count(distinct {spelled}), "
-        f"count(distinct {spelled}) filter (where {number_sql(one)} is not null) "
-        f"from {source.relation} where not {missing}"
-    )
-    if n_values > limit:
-        refuse_levels(
-            one.name, n_values, limit, numeric=n_numbers == n_values, unique=n_values == found.n_rows
+def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: Ints) -> list[str]:
+    n_rows, notes = int(counts[state == 0].sum()), []
+    if n_lacking := int(counts[state == _LACKS].sum()):
+        listed = " or ".join(map(repr, columns.values()))
+        notes.append(f"Left out {_rows(n_lacking)} without a value in {listed}.")
+    if n_zero := int(counts[state == _ZERO].sum()):
+        notes.append(f"Left out {_rows(n_zero)} whose weight is 0.")
+    if "weight" in columns:
+        effect = n_rows / max(design.n_effective, 1e-9)
+        notes.append(
+            f"Rows are weighted by {columns['weight']!r}: {n_rows:,} rows tell as much as "
+            f"{design.n_effective:,.0f} drawn alike (design effect {effect:.2f})."
         )
+    if design.n_clusters is not None:
+        if design.n_clusters < 2 + _n_strata(design.strata):
+            raise SettingError(
+                f"There are {design.n_clusters:,} clusters in {columns['cluster']!r}, too few to tell "
+                "how far rows of one are alike; take a column with more."
+            )
+        notes.append(
+            f"Rows of one {columns['cluster']!r} are taken as a cluster: {design.n_clusters:,} of them "
+            f"with {n_rows:,} rows; tests are corrected for it."
+        )
+    return notes
 
 
-def refuse_levels(
-    name: str, n_levels: int, limit: int, *, numeric: bool = False, unique: bool = False
-) -> NoReturn:
-    """Say why a column is no category, and what can be done."""
-    what = "different numbers" if numeric else "levels"
-    why = f"has {n_levels:,} {what}, more than {limit:,}"
-    if unique:
-        why = f"has a different value in each of its {n_levels:,} rows, as an identifier or a measurement has"
-    ways = ["leave it out with exclude="]
-    if numeric:
-        ways.append(f"cut it into groups with bins={{{name!r}: 4}}")
-    elif not unique:
-        ways.append("merge its seldom levels with rare=")
-    if n_levels <= MAX_LEVELS:
-        ways.append(f"keep it with max_levels={n_levels}")
-    raise TooManyLevels(f"Column {name!r} {why}; {', '.join(ways[:-1])}{' or ' * (len(ways) > 1)}{ways[-1]}.")
+def _rows(n_rows: int) -> str:
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+
+
+def _n_strata(strata: Ints | None) -> int:
+    return 0 if strata is None else len(np.unique(strata)) - 1

@@ -180,15 +180,13 @@ class CSIDomain(GatedDomain):
     p(x) ~ exp( [w = 0] sum_{a<b} pair_weights[a, b][x_a, x_b] + [w = 1] sum_a gate_weights[a][x_a] ).
     """
 
-    def __init__(
-        self, domain: Domain, pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats
-    ) -> None:
+    def __init__(self, domain: Domain, pair_weights: Mapping[Pair, Floats], gate_weights: Floats) -> None:
         gate = len(gate_weights)
         spokes = {(variable, gate): weights for variable, weights in enumerate(gate_weights)}
         super().__init__(domain, dict.fromkeys(pair_weights, gate), pair_weights, spokes)
         self.__dict__.update(pair_weights=pair_weights, gate_weights=gate_weights)
 
-    pair_weights: Mapping[tuple[int, int], Floats]
+    pair_weights: Mapping[Pair, Floats]
     gate_weights: Floats
 
     @cached_property
@@ -205,9 +203,7 @@ class CSIDomain(GatedDomain):
         return Dataset.from_codes(self.domain, np.argwhere(counts > 0), counts[counts > 0])
 
 
-def side_energies(
-    pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats
-) -> tuple[Floats, Floats]:
+def side_energies(pair_weights: Mapping[Pair, Floats], gate_weights: Floats) -> tuple[Floats, Floats]:
     """Return the exponents of p(x) for W = 0 and for W = 1, one axis per other variable."""
     n_others = len(gate_weights)
     linked, unlinked = np.zeros((2,) * n_others), np.zeros((2,) * n_others)
@@ -282,9 +278,13 @@ def _of_shape(
     links = links_of(shape, others)
     if len(links) < n_gates > 1:
         raise SettingError(f"n_gates={n_gates} is more than the {len(links)} links; use fewer.")
-    owner = owners(links, gates)
-    _check_features(domain, links)
-    size = domain.n_levels.tolist()
+    owner, size = owners(links, gates), domain.n_levels.tolist()
+    n_features = sum(size[a] * size[b] for a, b in links)
+    if n_features > MAX_FEATURES:
+        raise TooLarge(
+            f"The domain would have {n_features:,} features, more than {MAX_FEATURES:,}; use fewer variables "
+            "or levels, or shape='chain' or 'grid'."
+        )
     pair_weights = {(a, b): draw((size[a], size[b])) for a, b in links}
     gate_weights = {spoke: draw(size[spoke[0]]) for spoke in spokes_of(owner, others, gates)}
     raw = GatedDomain(domain, owner, pair_weights, gate_weights)
@@ -306,7 +306,12 @@ def _as_published(n_variables: int, draw: Callable[..., Any], balance: bool) -> 
     pair_weights = dict(zip(pairs, draw((len(pairs), 2, 2)), strict=True))
     gate_weights = draw((n_variables - 1, 2))
     if balance:
-        gate_weights = gate_weights + _balancing_shift(pair_weights, gate_weights)
+        linked, unlinked = (
+            np.logaddexp.reduce(energies, axis=None) for energies in side_energies(pair_weights, gate_weights)
+        )
+        # Every row with W = 1 matches exactly one feature per other variable, so a shift shared among them is
+        # a shift of all these rows, and the model needs no feature of W alone.
+        gate_weights = gate_weights + float(linked - unlinked) / len(gate_weights)
     return CSIDomain(_domain([2] * (n_variables - 1), 1, "last"), pair_weights, gate_weights)
 
 
@@ -315,15 +320,6 @@ def _domain(sizes: Sequence[int], n_gates: int, w: _Position) -> Domain:
     others = [(f"X{number}", size) for number, size in enumerate(sizes, 1)]
     named = gates + others if w == "first" else others + gates
     return Domain(tuple(Variable(name, tuple(map(str, range(size))), "integer") for name, size in named))
-
-
-def _balancing_shift(pair_weights: Mapping[tuple[int, int], Floats], gate_weights: Floats) -> float:
-    linked, unlinked = (
-        np.logaddexp.reduce(side, axis=None) for side in side_energies(pair_weights, gate_weights)
-    )
-    # Every row with W = 1 matches exactly one feature per other variable, so a shift shared among them is
-    # a shift of the whole side, and the model needs no feature of W alone.
-    return float(linked - unlinked) / len(gate_weights)
 
 
 def _checked_sizes(n_variables: int, n_levels: int | Sequence[int], n_gates: int) -> list[int]:
@@ -355,15 +351,6 @@ def _check(law: str, w: str, shape: str) -> None:
         raise SettingError(f"There is no shape {shape!r}; use 'complete', 'chain' or 'grid'.")
 
 
-def _check_features(domain: Domain, links: list[tuple[int, int]]) -> None:
-    n_features = sum(int(domain.n_levels[a] * domain.n_levels[b]) for a, b in links)
-    if n_features > MAX_FEATURES:
-        raise TooLarge(
-            f"The domain would have {n_features:,} features, more than {MAX_FEATURES:,}; use fewer variables "
-            "or levels, or shape='chain' or 'grid'."
-        )
-
-
 def links_of(shape: Shape, variables: Sequence[int]) -> list[Pair]:
     """Return the links of variables that are all linked, or neighbours in a chain or in a grid."""
     if shape == "complete":
@@ -372,9 +359,9 @@ def links_of(shape: Shape, variables: Sequence[int]) -> list[Pair]:
         return list(pairwise(variables))
     # As square as the number allows, row by row; the last row may be shorter.
     width = int(np.ceil(np.sqrt(len(variables))))
-    places = range(len(variables))
-    right = [(place, place + 1) for place in places[:-1] if (place + 1) % width]
-    below = [(place, place + width) for place in places[:-width]]
+    numbers = range(len(variables))
+    right = [(number, number + 1) for number in numbers[:-1] if (number + 1) % width]
+    below = [(number, number + width) for number in numbers[:-width]]
     return [(variables[a], variables[b]) for a, b in sorted(right + below)]
 
 

@@ -183,15 +183,9 @@ def compare_structures(
         raise SettingError("weighted=True counts the rows of a table; give it as contexts=.")
     with progress("Comparing", show_progress, after=BAR_DELAY) as bar:
         if contexts is None:
-            counts, n_contexts, n_left_out = _in_all(domain, sides, bar)
+            numbers, n_contexts, n_left_out = _in_all(domain, sides, bar)
         else:
-            counts, n_contexts, n_left_out = _in_some(_observed(contexts, domain), sides, weighted, bar)
-    return _comparison(by, domain, counts, n_contexts, n_left_out)
-
-
-def _comparison(
-    by: str, domain: Domain, numbers: list[_Counts], n_contexts: int, n_left_out: int
-) -> StructureComparison:
+            numbers, n_contexts, n_left_out = _in_some(_observed(contexts, domain), sides, weighted, bar)
     counts = [
         PairCounts(both, second - both, first - both, n_contexts - first - second + both)
         for first, second, both in numbers
@@ -202,6 +196,7 @@ def _comparison(
 
 
 def _in_all(domain: Domain, sides: _Sides, bar: Bar) -> tuple[list[_Counts], int, int]:
+    """Count in all contexts that both sides answer for; return how many these are, and how many others."""
     n_contexts = prod(domain.n_levels.tolist())
     known = [side.contexts for side in sides if side.contexts is not None]
     if known:
@@ -210,27 +205,21 @@ def _in_all(domain: Domain, sides: _Sides, bar: Bar) -> tuple[list[_Counts], int
     if n_contexts <= MAX_CONTEXTS:
         return _in_rows(_all_blocks(domain, n_contexts), sides, bar, n_contexts), n_contexts, 0
     first, second = (side.boxes() for side in sides)
-    return _in_boxes(domain, first, second, bar), n_contexts, 0
-
-
-def _in_some(data: Dataset, sides: _Sides, weighted: bool, bar: Bar) -> tuple[list[_Counts], int, int]:
-    kept = _answered(data.rows, sides)
-    rows, counts = data.rows[kept], data.counts[kept]
-    if not weighted:
-        return _in_rows(_blocks(rows), sides, bar, len(rows)), len(rows), len(data.rows) - len(rows)
-    n_contexts = int(counts.sum())
-    return _in_rows(_blocks(rows, counts), sides, bar, len(rows)), n_contexts, data.n_rows - n_contexts
-
-
-def _in_boxes(
-    domain: Domain, first: dict[int, list[Box]], second: dict[int, list[Box]], bar: Bar
-) -> list[_Counts]:
     counter, counts = ContextCounter(domain.n_levels.tolist()), []
     bar.begin("pairs", counter.n_pairs)
     for pair in range(counter.n_pairs):
         counts.append(counter.count(first.get(pair, []), second.get(pair, [])))
         bar()
-    return counts
+    return counts, n_contexts, 0
+
+
+def _in_some(data: Dataset, sides: _Sides, weighted: bool, bar: Bar) -> tuple[list[_Counts], int, int]:
+    """Count in the contexts of a table that both sides answer for."""
+    answered = _answered(data.rows, sides)
+    rows, counts = data.rows[answered], data.counts[answered] if weighted else None
+    n_contexts = len(rows) if counts is None else int(counts.sum())
+    n_all = data.n_rows if weighted else len(data.rows)
+    return _in_rows(_blocks(rows, counts), sides, bar, len(rows)), n_contexts, n_all - n_contexts
 
 
 class ContextCounter:

@@ -73,152 +73,141 @@ def kl_divergence(
     """
     if n_samples is not None and n_samples < 2:
         raise SettingError(f"n_samples must be 2 or more, not {n_samples!r}.")
-    codes = _codes(truth.domain, net.domain)
-    total, net_total = _total(truth, max_memory), _total(net, max_memory)
-    totals = total - net_total
+    pair = _ModelPair(truth, net, max_memory)
     if n_samples is None and float(np.prod(truth.domain.n_levels.astype(np.float64))) <= MAX_STATES:
         with showing_share("Comparing", show_progress, "states") as look:
-            return _by_states(truth, net, codes, total, net_total, look)
+            return pair.by_states(look)
     if n_samples is None and _n_steps(truth, net) <= MAX_STEPS:
         with showing_share("Comparing", show_progress, "features") as look:
-            return Divergence(_by_expectations(truth, net, codes, totals, look), method="expectations")
+            return Divergence(pair.by_expectations(look), method="expectations")
     how: dict[str, Any] = {"max_memory": max_memory, "show_progress": show_progress}
     sample = truth.sample_codes(n_samples or N_SAMPLES, random_state, method="exact", **how)
     with showing_share("Comparing", show_progress, "rows") as look:
-        return _by_sampling(truth, net, codes, totals, sample, look)
+        return pair.by_sampling(sample, look)
 
 
-def _by_states(
-    truth: LogLinearModel,
-    net: LogLinearModel,
-    codes: list[Integers],
-    total: float,
-    net_total: float,
-    look: Look,
-) -> Divergence:
-    from unless.kernels.algebra import dot
+class _ModelPair:
+    """A true and a learned model of the same variables."""
 
-    expected, n_done, n_states = 0.0, 0, int(np.prod(truth.domain.n_levels))
-    for rows in _states(truth.domain):
-        logs = truth.log_potentials(rows) - total
-        possible = logs > -np.inf
-        others = _potentials(net, codes, truth.domain, rows[possible]) - net_total
-        if np.isneginf(others).any():
-            # However improbable: what is possible may round to a probability of zero.
-            return Divergence(np.inf, method="states")
-        expected += dot(np.exp(logs[possible]), logs[possible] - others)
-        n_done += len(rows)
-        look(n_done / n_states)
-    return Divergence(max(expected, 0.0), method="states")
+    def __init__(self, truth: LogLinearModel, net: LogLinearModel, max_memory: Memory) -> None:
+        self.truth, self.net, self.codes = truth, net, _codes(truth.domain, net.domain)
+        self.total, self.net_total = (model.log_partition(max_memory=max_memory) for model in (truth, net))
+        for model, total in ((truth, self.total), (net, self.net_total)):
+            if total == -np.inf:
+                raise impossible(model.domain, {})
 
+    def net_potentials(self, rows: Rows) -> Floats:
+        """Return the net's log potentials of rows coded by the truth; -inf for levels it does not know."""
+        positions = [self.truth.domain.index(name) for name in self.net.domain.names]
+        translated = np.column_stack([self.codes[one][rows[:, one]] for one in positions])
+        known = (translated >= 0).all(axis=1)
+        logs = np.full(len(rows), -np.inf)
+        logs[known] = self.net.log_potentials(translated[known].astype(Code))
+        return logs
 
-def _by_sampling(
-    truth: LogLinearModel,
-    net: LogLinearModel,
-    codes: list[Integers],
-    totals: float,
-    sample: Dataset,
-    look: Look,
-) -> Divergence:
-    gaps = np.empty(len(sample.rows))
-    for low in range(0, len(gaps), _AT_ONCE):
-        rows = sample.rows[low : low + _AT_ONCE]
-        some = truth.log_potentials(rows) - _potentials(net, codes, truth.domain, rows) - totals
-        gaps[low : low + _AT_ONCE] = some
-        look((low + len(rows)) / len(gaps))
-    mean = float(np.average(gaps, weights=sample.counts))
-    if mean == np.inf:
-        return Divergence(mean, method="sampling")
-    spread = float(np.average((gaps - mean) ** 2, weights=sample.counts))
-    return Divergence(mean, float(np.sqrt(spread / (sample.n_rows - 1))), "sampling")
+    def by_states(self, look: Look) -> Divergence:
+        """Sum over all states."""
+        from unless.kernels.algebra import dot
 
+        shape = tuple(int(size) for size in self.truth.domain.n_levels)
+        expected, n_states = 0.0, int(np.prod(shape))
+        for low in range(0, n_states, _AT_ONCE):
+            numbers = np.arange(low, min(low + _AT_ONCE, n_states))
+            rows = np.column_stack(np.unravel_index(numbers, shape)).astype(Code)
+            logs = self.truth.log_potentials(rows) - self.total
+            possible = logs > -np.inf
+            others = self.net_potentials(rows[possible]) - self.net_total
+            if np.isneginf(others).any():
+                # However improbable: what is possible may round to a probability of zero.
+                return Divergence(np.inf, method="states")
+            expected += dot(np.exp(logs[possible]), logs[possible] - others)
+            look((low + len(rows)) / n_states)
+        return Divergence(max(expected, 0.0), method="states")
 
-def _by_expectations(
-    truth: LogLinearModel, net: LogLinearModel, codes: list[Integers], totals: float, look: Look
-) -> float:
-    unknown = [{v: int(level)} for v, code in enumerate(codes) for level in np.flatnonzero(code < 0)]
-    same = [np.arange(len(code)) for code in codes]
-    if _is_possible(truth, unknown) or _allows_what_is_forbidden(truth, net, codes):
-        return float("inf")
-    share = len(truth.features) / max(1, len(truth.features) + len(net.features))
-    own = _expected_potential(truth, truth, same, within(look, 0.0, share))
-    other = _expected_potential(truth, net, codes, within(look, share, 1.0))
-    return max(own - other - totals, 0.0)
+    def by_sampling(self, sample: Dataset, look: Look) -> Divergence:
+        """Average over a sample from the truth."""
+        gaps = np.empty(len(sample.rows))
+        for low in range(0, len(gaps), _AT_ONCE):
+            rows = sample.rows[low : low + _AT_ONCE]
+            gap = self.truth.log_potentials(rows) - self.net_potentials(rows) - (self.total - self.net_total)
+            gaps[low : low + _AT_ONCE] = gap
+            look((low + len(rows)) / len(gaps))
+        mean = float(np.average(gaps, weights=sample.counts))
+        if mean == np.inf:
+            return Divergence(mean, method="sampling")
+        spread = float(np.average((gaps - mean) ** 2, weights=sample.counts))
+        return Divergence(mean, float(np.sqrt(spread / (sample.n_rows - 1))), "sampling")
 
+    def by_expectations(self, look: Look) -> float:
+        """Subtract the expectations of the features of the net from those of the truth."""
+        truth, net = self.truth, self.net
+        unknown = [{v: int(level)} for v, code in enumerate(self.codes) for level in np.flatnonzero(code < 0)]
+        if self._is_possible(unknown) or self._allows_what_is_forbidden():
+            return float("inf")
+        share = len(truth.features) / max(1, len(truth.features) + len(net.features))
+        same = [np.arange(len(code)) for code in self.codes]
+        own = self._expected_potential(truth, same, within(look, 0.0, share))
+        other = self._expected_potential(net, self.codes, within(look, share, 1.0))
+        return max(own - other - (self.total - self.net_total), 0.0)
 
-def _expected_potential(
-    truth: LogLinearModel, model: LogLinearModel, codes: list[Integers], look: Look
-) -> float:
-    """Return the expectation under the truth of the log potential of a model."""
-    from unless.kernels.algebra import dot
+    def _expected_potential(self, model: LogLinearModel, codes: list[Integers], look: Look) -> float:
+        """Return the expectation under the truth of the log potential of a model."""
+        from unless.kernels.algebra import dot
 
-    arrays, weights = model.plain
-    # What may happen at all has been seen to; no sum meets an infinity here.
-    weights = np.where(np.isneginf(weights), 0.0, weights)
-    chances = np.zeros(len(weights))
-    plain, rows, n_done = [], [], 0
-    for number, fits in enumerate(_fits(truth, model, arrays, codes)):
-        if not weights[number]:
-            continue
-        if all(fit.sum() == 1 for fit in fits.values()):
-            plain.append(number)
-            rows.append(truth.exact.codes({v: int(np.argmax(fit)) for v, fit in fits.items()}))
-        elif all(fit.any() for fit in fits.values()):
-            _, table = truth.exact.joint(list(fits), {})
-            chances[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
-            n_done += 1
-            look(n_done / len(weights))
-    total = truth.exact.posteriors(truth.exact.codes({}), marginals=False)[0][0]
-    for low in range(0, len(rows), _AT_ONCE):
-        some = np.stack(rows[low : low + _AT_ONCE])
-        part = within(look, (n_done + low) / len(weights), (n_done + low + len(some)) / len(weights))
-        logs, _ = truth.exact.posteriors(some, marginals=False, look=part)
-        chances[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
-    return float(dot(chances, weights))
+        exact, (arrays, weights) = self.truth.exact, model.plain
+        # Whether the forbidden is possible has been checked; no sum has an infinity here.
+        weights = np.where(np.isneginf(weights), 0.0, weights)
+        probabilities = np.zeros(len(weights))
+        plain, rows, n_done = [], [], 0
+        for number, fits in enumerate(self._fits(model, arrays, codes)):
+            if not weights[number]:
+                continue
+            if all(fit.sum() == 1 for fit in fits.values()):
+                plain.append(number)
+                rows.append(exact.codes({v: int(np.argmax(fit)) for v, fit in fits.items()}))
+            elif all(fit.any() for fit in fits.values()):
+                _, table = exact.joint(list(fits), {})
+                probabilities[number] = table[np.ix_(*(np.flatnonzero(fit) for fit in fits.values()))].sum()
+                n_done += 1
+                look(n_done / len(weights))
+        total = exact.posteriors(exact.codes({}), marginals=False)[0][0]
+        for low in range(0, len(rows), _AT_ONCE):
+            some = np.stack(rows[low : low + _AT_ONCE])
+            part = within(look, (n_done + low) / len(weights), (n_done + low + len(some)) / len(weights))
+            logs, _ = exact.posteriors(some, marginals=False, look=part)
+            probabilities[plain[low : low + _AT_ONCE]] = np.exp(logs - total)
+        return float(dot(probabilities, weights))
 
+    def _allows_what_is_forbidden(self) -> bool:
+        """Tell whether a state that the net excludes is possible under the truth, however improbable."""
+        arrays, weights = self.net.plain
+        for fits in self._fits(self.net, arrays.take(np.isneginf(weights)), self.codes):
+            cells = product(*(np.flatnonzero(fit).tolist() for fit in fits.values()))
+            if self._is_possible(dict(zip(fits, levels, strict=True)) for levels in cells):
+                return True
+        return False
 
-def _allows_what_is_forbidden(truth: LogLinearModel, net: LogLinearModel, codes: list[Integers]) -> bool:
-    """Tell whether a state that the net excludes is possible under the truth, however improbable."""
-    arrays, weights = net.plain
-    forbidden = arrays.take(np.isneginf(weights))
-    return any(
-        _is_possible(truth, (dict(zip(fits, cell, strict=True)) for cell in _cells(fits)))
-        for fits in _fits(truth, net, forbidden, codes)
-    )
+    def _is_possible(self, assignments: Iterable[Mapping[int, int]]) -> bool:
+        """Tell whether the truth allows one of some assignments."""
+        exact, left = self.truth.exact, iter(assignments)
+        while some := list(islice(left, _AT_ONCE)):
+            logs, _ = exact.posteriors(np.stack([exact.codes(one) for one in some]), marginals=False)
+            if (logs > -np.inf).any():
+                return True
+        return False
 
-
-def _is_possible(truth: LogLinearModel, assignments: Iterable[Mapping[int, int]]) -> bool:
-    left = iter(assignments)
-    while some := list(islice(left, _AT_ONCE)):
-        logs, _ = truth.exact.posteriors(np.stack([truth.exact.codes(one) for one in some]), marginals=False)
-        if (logs > -np.inf).any():
-            return True
-    return False
-
-
-def _cells(fits: Mapping[int, Bools]) -> Iterator[tuple[int, ...]]:
-    return product(*(np.flatnonzero(fit).tolist() for fit in fits.values()))
-
-
-def _fits(
-    truth: LogLinearModel, model: LogLinearModel, arrays: FeatureArrays, codes: list[Integers]
-) -> Iterator[dict[int, Bools]]:
-    """Give, for each feature of a model, the levels of the truth's variables that fit it, by position."""
-    place = [truth.domain.index(name) for name in model.domain.names]
-    for literals in arrays.literals():
-        fits: dict[int, Bools] = {}
-        for variable, level, equal in literals:
-            position = place[variable]
-            fit = (codes[position] == level) == equal
-            fits[position] = fits[position] & fit if position in fits else fit
-        yield fits
-
-
-def _total(model: LogLinearModel, max_memory: Memory) -> float:
-    total = model.log_partition(max_memory=max_memory)
-    if total == -np.inf:
-        raise impossible(model.domain, {})
-    return total
+    def _fits(
+        self, model: LogLinearModel, arrays: FeatureArrays, codes: list[Integers]
+    ) -> Iterator[dict[int, Bools]]:
+        """Give, for each feature of a model, the levels of the truth's variables that fit it, by position."""
+        positions = [self.truth.domain.index(name) for name in model.domain.names]
+        for literals in arrays.literals():
+            fits: dict[int, Bools] = {}
+            for variable, level, equal in literals:
+                position = positions[variable]
+                fit = (codes[position] == level) == equal
+                fits[position] = fits[position] & fit if position in fits else fit
+            yield fits
 
 
 def _n_steps(truth: LogLinearModel, net: LogLinearModel) -> float:
@@ -244,30 +233,8 @@ def _codes(truth: Domain, net: Domain) -> list[Integers]:
         raise SettingError(
             f"Only one of the two models has a variable {strange!r}; compare models of the same."
         )
-    return [
-        np.array([_code(net, variable.name, label) for label in variable.levels], dtype=np.int64)
-        for variable in truth
-    ]
-
-
-def _code(domain: Domain, name: str, label: str) -> int:
-    levels = domain[name].levels
-    return levels.index(label) if label in levels else -1
-
-
-def _potentials(net: LogLinearModel, codes: list[Integers], truth: Domain, rows: Rows) -> Floats:
-    """Return the net's log potentials of rows coded by the truth; -inf for levels it does not know."""
-    columns = [codes[truth.index(name)][rows[:, truth.index(name)]] for name in net.domain.names]
-    translated = np.column_stack(columns)
-    known = (translated >= 0).all(axis=1)
-    logs = np.full(len(rows), -np.inf)
-    logs[known] = net.log_potentials(translated[known].astype(Code))
-    return logs
-
-
-def _states(domain: Domain) -> Iterator[Rows]:
-    shape = tuple(int(size) for size in domain.n_levels)
-    n_states = int(np.prod(shape))
-    for low in range(0, n_states, _AT_ONCE):
-        numbers = np.arange(low, min(low + _AT_ONCE, n_states))
-        yield np.column_stack(np.unravel_index(numbers, shape)).astype(Code)
+    codes = []
+    for variable in truth:
+        code_of = {label: code for code, label in enumerate(net[variable.name].levels)}
+        codes.append(np.array([code_of.get(label, -1) for label in variable.levels], dtype=np.int64))
+    return codes

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, check_seed, check_share, resample
 from unless.data.showing import MOST_ROWS, html_table
-from unless.data.splitting import check_seed, check_share, resample
 from unless.errors import DataError, SettingError
 from unless.knowledge.statements import Statement, Statements
 from unless.runtime.progress import progress
@@ -194,7 +193,7 @@ def _again(estimator: Any) -> Any:
 
 
 # The regions in which a statement says that its pair is linked, and those in which it says that it is not;
-# None: it speaks of no such rows. A region without conditions is all rows.
+# None: it is about no such rows. A region without conditions is all rows.
 _Regions = tuple[Region, ...] | None
 _EVERYWHERE: _Regions = (Region(),)
 
@@ -218,8 +217,8 @@ def _shares_linked(
     drawn = resample(data, np.random.default_rng(seed), share)
     again = {one.pair: one for one in _again(estimator).fit(drawn).statements_}
     shares = np.full((len(said), 2), np.nan)
-    for place, one in enumerate(said):
-        # Nothing is said of a pair of which one does not vary in the resample.
+    for number, one in enumerate(said):
+        # There is no statement about a pair of which one does not vary in the resample.
         if (other := again.get(one.pair)) is None:
             continue
         linked = _inside(_sides(other)[0], drawn)
@@ -228,7 +227,7 @@ def _shares_linked(
         for side, where in enumerate(_sides(one)):
             inside = _inside(where, drawn)
             if inside.any():
-                shares[place, side] = np.average(linked[inside], weights=drawn.counts[inside])
+                shares[number, side] = np.average(linked[inside], weights=drawn.counts[inside])
     return shares
 
 
@@ -244,13 +243,13 @@ def _support(shares: Floats, one: Statement) -> Support:
     """Sum up a statement: `shares` has a line for each resample, NaN on a side without rows."""
     asked = [side is not None for side in _sides(one)]
     # A resample that lost all rows of a side can neither confirm nor deny.
-    told = shares[~np.isnan(shares[:, asked]).any(axis=1)]
-    if not len(told):
+    answers = shares[~np.isnan(shares[:, asked]).any(axis=1)]
+    if not len(answers):
         return Support(None, None, float("nan"), 0)
-    same = np.ones(len(told), dtype=np.bool_)
+    same = np.ones(len(answers), dtype=np.bool_)
     if asked[0]:
-        same &= told[:, 0] >= MAJORITY
+        same &= answers[:, 0] >= MAJORITY
     if asked[1]:
-        same &= told[:, 1] < MAJORITY
-    means = [float(told[:, side].mean()) if asked[side] else None for side in range(2)]
-    return Support(means[0], means[1], float(same.mean()), len(told))
+        same &= answers[:, 1] < MAJORITY
+    means = [float(answers[:, side].mean()) if asked[side] else None for side in range(2)]
+    return Support(means[0], means[1], float(same.mean()), len(answers))

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable
-from unless.errors import SettingError, TooLarge, UnlessError
+from unless.errors import SettingError, TooLarge
 from unless.formats.gather import MOST_CELLS, Floats, Scope, model_of_tables
 from unless.formats.text import (
     PathLike,
@@ -28,9 +28,11 @@ from unless.formats.text import (
     about,
     quote,
     read_text,
+    refused_in,
     to_count,
     to_number,
     to_potential,
+    valid_unicode,
     write_text,
     wrong,
 )
@@ -80,7 +82,7 @@ def read_block(
 ) -> Block:
     """Read what follows the word `probability`."""
     line = tokens.line
-    tokens.expect("(")
+    tokens.require("(")
     names = [word(tokens, "the name of a variable")]
     while tokens.word != ")":
         # Older files have no bar: the first variable is the child there too.
@@ -91,7 +93,7 @@ def read_block(
     if len({*names}) != len(names):
         raise wrong(line, "a table names a variable twice")
     block = Block(tuple(names), line)
-    tokens.expect("{")
+    tokens.require("{")
     while tokens.word != "}":
         if tokens.word == "property":
             skip_property(tokens)
@@ -119,7 +121,7 @@ def _read_entry(tokens: Tokens, block: Block, word: Callable[[Tokens, str], str]
 
 
 def _read_labels(tokens: Tokens, word: Callable[[Tokens, str], str]) -> tuple[str, ...]:
-    tokens.expect("(")
+    tokens.require("(")
     labels = [word(tokens, "a label")]
     while tokens.word != ")":
         if tokens.word == ",":
@@ -197,10 +199,10 @@ def _given_rows(block: Block, child: Variable, parents: list[Variable]) -> Float
         for label, known, parent in zip(labels, codes, parents, strict=True):
             if label not in known:
                 raise wrong(row[1], f"{quote(label)} is not a level of {quote(parent.name)}")
-        place: list[int] = [
+        levels: list[int] = [
             known[label] for label, known, size in zip(labels, codes, sizes, strict=True) if size > 1
         ]
-        by_parents[tuple(place)] = _checked(row, child)
+        by_parents[tuple(levels)] = _checked(row, child)
     if np.isnan(table).any():
         raise wrong(block.line, f"the table of {quote(child.name)} has no row for some labels of its parents")
     return table
@@ -252,7 +254,7 @@ def parse_bif(text: str) -> BayesianNetwork:
     blocks: dict[str, Block] = {}
     while tokens.word:
         line = tokens.line
-        keyword = tokens.expect("network", "variable", "probability")
+        keyword = tokens.require("network", "variable", "probability")
         if keyword == "network":
             _skip_network(tokens)
         elif keyword == "variable":
@@ -283,12 +285,12 @@ def skip_property(tokens: Tokens) -> None:
     """Pass over a remark of some program, up to its semicolon."""
     while tokens.word not in (";", "", "{", "}"):
         tokens.take()
-    tokens.expect(";")
+    tokens.require(";")
 
 
 def _skip_network(tokens: Tokens) -> None:
     word(tokens, "the name of the network")
-    tokens.expect("{")
+    tokens.require("{")
     while tokens.word != "}":
         if tokens.word != "property":
             raise tokens.unexpected("a property or '}'")
@@ -298,7 +300,7 @@ def _skip_network(tokens: Tokens) -> None:
 
 def _variable(tokens: Tokens) -> tuple[Variable, dict[str, str]]:
     name = word(tokens, "the name of a variable")
-    tokens.expect("{")
+    tokens.require("{")
     levels: tuple[str, ...] | None = None
     properties: dict[str, str] = {}
     while tokens.word != "}":
@@ -308,7 +310,7 @@ def _variable(tokens: Tokens) -> tuple[Variable, dict[str, str]]:
             if own := OWN_PROPERTY.match(tokens.text, begin):
                 properties[own[1]] = own[2]
         elif levels is None:
-            tokens.expect("type")
+            tokens.require("type")
             levels = _levels(tokens)
         else:
             raise tokens.unexpected("a property or '}'")
@@ -330,26 +332,24 @@ def _named(variable: Variable, properties: dict[str, str], line: int) -> Variabl
     if len(levels) != len(variable.levels):
         raise wrong(line, f"unless_levels has {len(levels):,} labels, not {len(variable.levels):,}")
     cuts = tuple(to_number(cut, line, "a cut") for cut in properties.get("cuts", "").split(",") if cut)
-    try:
+    with refused_in(line):
         return Variable(name, levels, kind, properties.get("ordered") == "true", cuts)
-    except UnlessError as error:
-        raise wrong(line, str(error).rstrip(".")) from None
 
 
 def _levels(tokens: Tokens) -> tuple[str, ...]:
-    tokens.expect("discrete")
-    tokens.expect("[")
+    tokens.require("discrete")
+    tokens.require("[")
     line = tokens.line
     size = to_count(word(tokens, "a number of levels"), line, "a number of levels")
-    tokens.expect("]")
-    tokens.expect("{")
+    tokens.require("]")
+    tokens.require("{")
     line, levels = tokens.line, [word(tokens, "a level")]
     while tokens.word != "}":
         if tokens.word == ",":
             tokens.take()
         levels.append(word(tokens, "a level"))
     tokens.take()
-    tokens.expect(";")
+    tokens.require(";")
     if len(levels) != size:
         raise wrong(line, f"there should be {size:,} levels, not {len(levels):,}")
     if len({*levels}) != size or size > MAX_LEVELS:
@@ -360,7 +360,7 @@ def _levels(tokens: Tokens) -> tuple[str, ...]:
 def _network(
     variables: dict[str, Variable], blocks: dict[str, Block], tokens: Tokens, named: dict[str, Variable]
 ) -> BayesianNetwork:
-    place = {name: position for position, name in enumerate(variables)}
+    position_of = {name: position for position, name in enumerate(variables)}
     for name in variables:
         if name not in blocks:
             raise wrong(tokens.line, f"there is no table for variable {quote(name)}")
@@ -369,7 +369,7 @@ def _network(
     for block in blocks.values():
         table = _table_of(block, variables, budget)
         budget -= table.size
-        scope = [place[name] for name in block.names if len(variables[name].levels) > 1]
+        scope = [position_of[name] for name in block.names if len(variables[name].levels) > 1]
         tables.append((tuple(sorted(scope)), table.transpose(np.argsort(scope))))
     parents = {name: blocks[name].names[1:] for name in variables}
     _check_no_cycle(parents, blocks)
@@ -427,8 +427,8 @@ def bif_text(model: LogLinearModel, at_most: int = MOST_CELLS) -> str:
     for variable, name, words in zip(model.domain, names, labels, strict=True):
         lines += _variable_lines(variable, name, words)
     conditionals = {one.child: one for one in factorised(model, at_most)}
-    for place in range(len(model.domain)):
-        lines += _table_lines(conditionals[place], names, labels)
+    for position in range(len(model.domain)):
+        lines += _table_lines(conditionals[position], names, labels)
     return "\n".join([*lines, ""])
 
 
@@ -442,7 +442,7 @@ def factorised(model: LogLinearModel, at_most: int = MOST_CELLS) -> Iterator[Con
     grouped = by_scope(model)
     steps = _steps(model, grouped)
     _check_size(domain, steps, at_most)
-    pending: dict[int, list[tuple[Scope, Floats]]] = {place: [] for place in range(len(sizes))}
+    pending: dict[int, list[tuple[Scope, Floats]]] = {position: [] for position in range(len(sizes))}
     when = {variable: step for step, (variable, _) in enumerate(steps)}
     for scope, features in grouped.items():
         first = min(scope, key=when.__getitem__)
@@ -471,7 +471,7 @@ def factorised(model: LogLinearModel, at_most: int = MOST_CELLS) -> Iterator[Con
 def _steps(model: LogLinearModel, scopes: Iterable[Scope]) -> list[tuple[int, Scope]]:
     """Return the variables in the order of their elimination, each with the neighbours it then has."""
     from unless.inference.exact import Conjunctions
-    from unless.kernels.elimination import eliminate
+    from unless.kernels.graphs import eliminate
 
     levels = model.domain.n_levels
     near: list[set[int]] = [set() for _ in range(len(levels))]
@@ -569,7 +569,5 @@ def _distinct(words: Iterable[tuple[str | None, str, str]]) -> list[str]:
 
 
 def _encoded(word: str) -> str:
-    try:
+    with valid_unicode():
         return percent_encoded(word, safe="")
-    except UnicodeEncodeError:
-        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None

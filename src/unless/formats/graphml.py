@@ -13,12 +13,13 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from unless.data.domain import Domain, Kind, Variable
-from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.errors import FileFormatError, SettingError
 from unless.formats.text import (
     PathLike,
     about,
     quote,
     read_content,
+    refused_in,
     to_count,
     to_number,
     to_text,
@@ -88,7 +89,7 @@ class _GraphParser:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.StartDoctypeDeclHandler = self._doctype
-        self.found = FoundGraph()
+        self.parsed = FoundGraph()
         self.is_seen = False
         self.depth = 0
         self.keys: dict[str, str] = {}
@@ -155,17 +156,17 @@ class _GraphParser:
 
     def _close_graph(self) -> None:
         self.owner = ""
-        self.found.role = self.data.get("role")
+        self.parsed.role = self.data.get("role")
         if "context" in self.data:
-            self.found.context = self._json(self.data["context"], dict[str, str])
+            self.parsed.context = self._json(self.data["context"], dict[str, str])
         if "n_rows" in self.data:
-            self.found.n_rows = to_count(self.data["n_rows"].strip(), self.line, "a number of rows")
+            self.parsed.n_rows = to_count(self.data["n_rows"].strip(), self.line, "a number of rows")
 
     def _close_node(self) -> None:
         self.owner = ""
         key = self._said("id")
         name = self.data.get("name", key)
-        if key in self.names or name in self.found.variables:
+        if key in self.names or name in self.parsed.variables:
             raise wrong(self.line, f"node {quote(name)} appears twice")
         if len(self.names) == MOST_NODES:
             raise wrong(self.line, f"there are more than {MOST_NODES:,} nodes")
@@ -175,10 +176,8 @@ class _GraphParser:
         levels = (
             tuple(self._json(self.data["levels"], list[str])) if "levels" in self.data else UNKNOWN_LEVELS
         )
-        try:
-            self.found.variables[name] = Variable(name, levels, kind)
-        except UnlessError as error:
-            raise wrong(self.line, str(error).rstrip(".")) from None
+        with refused_in(self.line):
+            self.parsed.variables[name] = Variable(name, levels, kind)
         self.names[key] = name
 
     def _close_edge(self) -> None:
@@ -195,10 +194,10 @@ class _GraphParser:
             if source not in self.names or target not in self.names:
                 raise wrong(line, "an edge ends at a node that is not there")
             a, b = sorted((self.names[source], self.names[target]))
-            if a == b or (a, b) in self.found.shares:
+            if a == b or (a, b) in self.parsed.shares:
                 raise wrong(line, f"the edge {quote(a)} - {quote(b)} is a loop or appears twice")
-            self.found.shares[a, b] = share
-        return self.found
+            self.parsed.shares[a, b] = share
+        return self.parsed
 
     def _said(self, attribute: str) -> str:
         if attribute not in self.said:
@@ -222,13 +221,13 @@ def read_graphml(path: PathLike, domain: Domain | None = None) -> Graph:
     the file, else "0" and "1".
     """
     with about(path):
-        found = parse_graphml(to_text(read_content(path)))
-        variables = found.domain()
+        parsed = parse_graphml(to_text(read_content(path)))
+        variables = parsed.domain()
         if domain is not None:
             if {*domain.names} != {*variables.names}:
                 raise wrong(1, "its nodes are not the variables of the domain given")
             variables = domain
-        return _graph(found, variables)
+        return _graph(parsed, variables)
 
 
 def write_graphml(graph: Graph, path: PathLike) -> None:
@@ -278,15 +277,15 @@ def _is_forbidden(character: str) -> bool:
     return (character < " " and character not in "\t\n\r") or character in "\ufffe\uffff"
 
 
-def _graph(found: FoundGraph, domain: Domain) -> Graph:
-    graph = Graph(domain, found.shares)
-    if found.role not in ROLES:
+def _graph(parsed: FoundGraph, domain: Domain) -> Graph:
+    graph = Graph(domain, parsed.shares)
+    if parsed.role not in ROLES:
         return graph
-    context = domain.decode(domain.encode(found.context or {}))
-    if found.role == "instantiated":
+    context = domain.decode(domain.encode(parsed.context or {}))
+    if parsed.role == "instantiated":
         return graph._as(InstantiatedGraph, context=context)
-    n_rows = found.n_rows or 0
-    if found.role == "canonical":
+    n_rows = parsed.n_rows or 0
+    if parsed.role == "canonical":
         return graph._as(CanonicalGraph, context=context, n_rows=n_rows)
-    shares = {edge: share for edge, share in found.shares.items() if share is not None}
+    shares = {edge: share for edge, share in parsed.shares.items() if share is not None}
     return graph._as(ObservedGraph, context=context, n_rows=n_rows, shares=shares)

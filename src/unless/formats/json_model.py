@@ -21,7 +21,7 @@ from typing import TypeVar
 import msgspec
 
 from unless.data.domain import Domain, Variable
-from unless.errors import SettingError, UnlessError
+from unless.errors import UnlessError
 from unless.formats.gather import Piece, model_of_pieces
 from unless.formats.text import (
     PathLike,
@@ -30,6 +30,7 @@ from unless.formats.text import (
     nameless_domain,
     quote,
     read_text,
+    valid_unicode,
     write_text,
     write_texts,
     wrong,
@@ -150,10 +151,8 @@ def write_with_names(path: PathLike, text: str, domain: Domain) -> None:
 
 def names_text(domain: Domain) -> str:
     """Return the file of names: the same domain, the same text."""
-    try:
+    with valid_unicode():
         variables = json_lines(wire_domain(domain))
-    except UnicodeEncodeError:
-        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
     return f'{{"format": "{NAMES_FORMAT}", "version": {NAMES_VERSION}, "variables": [\n{variables}\n]}}\n'
 
 
@@ -227,14 +226,12 @@ def json_text(model: LogLinearModel) -> str:
         )
         for literals, weight in zip(conditions, model.weights.tolist(), strict=True)
     )
-    try:
+    with valid_unicode():
         return (
             f'{{"format": "{FORMAT}", "version": {VERSION},\n'
             f'"variables": [\n{json_lines(wire_domain(model.domain))}\n],\n'
             f'"features": [\n{json_lines(features)}\n]}}\n'
         )
-    except UnicodeEncodeError:
-        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
 
 
 def parse_json(text: str) -> LogLinearModel:

@@ -13,9 +13,9 @@ from typing import Literal as Choice
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import free_name
 from unless.data.dataset import Counts, Dataset
 from unless.data.domain import MAX_LEVELS, Domain, Variable
-from unless.data.levels import free_name
 from unless.errors import DataError, FileFormatError, MissingValues, SettingError
 from unless.formats.gather import Piece, model_of_pieces
 from unless.formats.json_model import domain_beside, names_path, names_text, write_with_names
@@ -111,7 +111,7 @@ def parse_mn(text: str) -> tuple[list[int], list[Piece]]:
         raise tokens.unexpected("'MN {'")
     tokens.take()
     _skip_lines(tokens)
-    tokens.expect("{")
+    tokens.require("{")
     pieces = list(_contents(tokens, sizes))
     _skip_lines(tokens)
     if tokens.word:
@@ -129,7 +129,7 @@ def _contents(tokens: Tokens, sizes: list[int]) -> Iterator[Piece]:
             return
         if word in ("features", "table", "tree"):
             tokens.take()
-            tokens.expect("{")
+            tokens.require("{")
         if word == "features":
             yield from _features(tokens, sizes)
         elif word == "table":
@@ -226,7 +226,7 @@ def _tree(tokens: Tokens, sizes: list[int]) -> Iterator[Piece]:
         if not _turn(tokens, path):
             break
     _skip_lines(tokens)
-    tokens.expect("}")
+    tokens.require("}")
 
 
 def _split(tokens: Tokens, sizes: list[int]) -> tuple[int, int]:
@@ -247,7 +247,7 @@ def _turn(tokens: Tokens, path: list[Literal]) -> bool:
             path.append((variable, level, False))
             return True
         _skip_lines(tokens)
-        tokens.expect(")")
+        tokens.require(")")
     return False
 
 

@@ -22,7 +22,7 @@ from unless.formats.structures import (
     structure_members,
     table_members,
 )
-from unless.formats.text import about, read_content, take
+from unless.formats.text import about, read_content, take, valid_unicode
 from unless.formats.wire import (
     FORMAT,
     VERSION,
@@ -182,10 +182,8 @@ def save_record(record: Record, path: Path, *, follow_links: bool = True) -> Non
         table=table,
         statements=None if record.statements is None else record.statements.wire,
     )
-    try:
+    with valid_unicode():
         text = msgspec.json.encode(wire, order="sorted")
-    except UnicodeEncodeError:
-        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
     members = {**members, "model.json": text}
     write_container(path, members, private=record.holds_rows, follow_links=follow_links)
 

@@ -79,16 +79,12 @@ def wire_report(report: FitReport | None) -> WireFit | None:
     if not all(map(math.isfinite, numbers + [tried.score for tried in report.candidates])):
         return None
     return WireFit(
-        repr(report.prior),
-        report.measure,
-        report.stopped_by,
-        report.n_iterations,
-        report.n_evaluations,
-        report.objective,
-        report.gradient_norm,
-        report.tolerance,
-        [WireCandidate(repr(tried.prior), tried.score) for tried in report.candidates],
-        None if report.completed is None else WireCompleted(**asdict(report.completed)),
+        **{
+            **vars(report),
+            "prior": repr(report.prior),
+            "candidates": [WireCandidate(repr(tried.prior), tried.score) for tried in report.candidates],
+            "completed": None if report.completed is None else WireCompleted(**asdict(report.completed)),
+        }
     )
 
 
@@ -97,16 +93,12 @@ def read_report(wire: WireFit | None) -> FitReport | None:
     if wire is None:
         return None
     return FitReport(
-        parse_prior(wire.prior),
-        wire.measure,
-        wire.stopped_by,
-        wire.n_iterations,
-        wire.n_evaluations,
-        wire.objective,
-        wire.gradient_norm,
-        wire.tolerance,
-        tuple(Candidate(parse_prior(tried.prior), tried.score) for tried in wire.candidates),
-        None if wire.completed is None else Completed(**structs.asdict(wire.completed)),
+        **{
+            **structs.asdict(wire),
+            "prior": parse_prior(wire.prior),
+            "candidates": tuple(Candidate(parse_prior(one.prior), one.score) for one in wire.candidates),
+            "completed": None if wire.completed is None else Completed(**structs.asdict(wire.completed)),
+        }
     )
 
 

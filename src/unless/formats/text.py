@@ -44,6 +44,24 @@ def about(path: PathLike) -> Iterator[None]:
         raise FileFormatError(f"{name!r}: {error}") from None
 
 
+@contextmanager
+def valid_unicode() -> Iterator[None]:
+    """Refuse to write names and labels that are not valid Unicode."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
+
+
+@contextmanager
+def refused_in(line: int) -> Iterator[None]:
+    """Name the line in whatever is said against what is made of it."""
+    try:
+        yield
+    except UnlessError as error:
+        raise wrong(line, str(error).rstrip(".")) from None
+
+
 def wrong(line: int, trouble: str) -> FileFormatError:
     """Return the error that tells what is wrong in a line."""
     return FileFormatError(f"line {line}: {trouble}.")
@@ -156,10 +174,8 @@ def write_text(path: PathLike, text: str) -> None:
 
 def write_texts(*files: tuple[PathLike, str], private: bool = False) -> None:
     """Write texts that take their names when all of them are whole; new ones for their owner if `private`."""
-    try:
+    with valid_unicode():
         contents = [text.encode("utf-8") for _, text in files]
-    except UnicodeEncodeError:
-        raise SettingError("A name or label is not valid Unicode text; rename it before saving.") from None
     with replacing_all(*(path for path, _ in files), private=private) as streams:
         for stream, content in zip(streams, contents, strict=True):
             stream.write(content)
@@ -211,11 +227,8 @@ def nameless_domain(sizes: list[int], line: int = 1) -> Domain:
             line, f"the variables have {sum(sizes):,} levels together, more than {MOST_NAMELESS_LEVELS:,}"
         )
     labels = tuple(map(str, range(max(sizes, default=0))))
-    try:
-        variables = tuple(Variable(f"v{place}", labels[:size]) for place, size in enumerate(sizes))
-    except UnlessError as error:
-        raise wrong(line, str(error).rstrip(".")) from None
-    return Domain(variables)
+    with refused_in(line):
+        return Domain(tuple(Variable(f"v{place}", labels[:size]) for place, size in enumerate(sizes)))
 
 
 class Tokens:
@@ -226,7 +239,7 @@ class Tokens:
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self.text = text
-        self._found: Iterator[re.Match[str]] = pattern.finditer(text)
+        self._matches: Iterator[re.Match[str]] = pattern.finditer(text)
         self.word = ""
         self.offset = 0
         self._line = 1
@@ -234,7 +247,7 @@ class Tokens:
         self._step()
 
     def _step(self) -> None:
-        for match in self._found:
+        for match in self._matches:
             if match[1] is not None:
                 self.word, self.offset = match[1], match.start(1)
                 return
@@ -254,7 +267,7 @@ class Tokens:
         self._step()
         return word
 
-    def expect(self, *words: str) -> str:
+    def require(self, *words: str) -> str:
         """Take the next token, which must be one of these."""
         if self.word not in words:
             raise self.unexpected(" or ".join(map(repr, words)))

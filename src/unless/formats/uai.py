@@ -84,7 +84,7 @@ def _potential(weight: float) -> float:
 def parse_uai(text: str) -> tuple[list[int], list[tuple[Scope, Floats]]]:
     """Read the numbers of levels and the tables of log potentials, axes in the order of the variables."""
     tokens = Tokens(TOKEN, text)
-    tokens.expect("MARKOV", "BAYES")
+    tokens.require("MARKOV", "BAYES")
     n_variables = _count(tokens, "a number of variables")
     sizes: list[int] = []
     n_levels = 0

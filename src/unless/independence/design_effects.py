@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, chdtrc, chdtri, fdtrc
 
-from unless.data.dataset import Dataset
-from unless.data.design import Design
+from unless.data.dataset import Dataset, Design
 from unless.independence.statistics import Statistic
 
 Floats = npt.NDArray[np.float64]

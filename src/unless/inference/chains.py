@@ -17,8 +17,8 @@ from unless.data.domain import Code
 from unless.data.showing import html_table
 from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.randomness import RandomState, make_rng
-from unless.kernels.elimination import component_labels
 from unless.kernels.gibbs import Mentions, find_start, run_batches, run_rows, settle
+from unless.kernels.graphs import component_labels
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.progress import Look, showing_share, unseen
 from unless.structures.conditions import FeatureArrays
@@ -205,6 +205,11 @@ class CellLayout(NamedTuple):
     pivot: int
     variables: tuple[int, ...]
 
+    @property
+    def cells(self) -> tuple[Integers, Integers, int]:
+        """What the kernels need to know of the cells."""
+        return self.offsets, self.strides, self.pivot
+
     @classmethod
     def of(cls, n_levels: Integers, variables: Sequence[int] = (), pivot: int = -1) -> "CellLayout":
         """Ask about every variable by itself, and about some of them together."""
@@ -266,7 +271,7 @@ class Chains:
             self._look = look
             yield
 
-    def expect(self, n_more: int) -> None:
+    def add_to_total(self, n_more: int) -> None:
         """Tell the bar that more sweeps are to come than it knew of."""
         self._n_all += n_more
 
@@ -298,8 +303,7 @@ class Chains:
         """Let a chain go on, adding up the cells that are asked about in batches (batches, cells)."""
         given = (self.free, start.codes, start.unmet, self.mentions, self.n_sweeps)
         for some in self.pieces(len(sums), self.n_sweeps):
-            cells = (asked.offsets, asked.strides, asked.pivot, sums[some], squares[some])
-            run_batches(*given, *cells, start.random)
+            run_batches(*given, *asked.cells, sums[some], squares[some], start.random)
 
     def run_chains(self, starts: Sequence[Start], asked: CellLayout) -> Trace:
         """Burn all chains in and add up what is asked about."""
@@ -315,7 +319,7 @@ class Chains:
         arrays = self.arrays
         known = np.full(len(self.n_levels), -1)
         known[list(self.evidence)] = list(self.evidence.values())
-        feature = np.repeat(np.arange(len(self.weights)), np.diff(arrays.start))
+        feature = arrays.owner
         code = known[arrays.variable]
         broken = (code >= 0) & ((code == arrays.level) != arrays.equal)
         alive = np.ones(len(self.weights), dtype=np.bool_)
@@ -369,7 +373,7 @@ class Chains:
 
 def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) -> Mentions:
     """List, for each variable, the features that speak of it and the levels that fit them."""
-    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
+    feature = arrays.owner
     variable = arrays.variable.astype(np.int64)
     begins = np.ones(len(variable), dtype=np.bool_)
     begins[1:] = (feature[1:] != feature[:-1]) | (variable[1:] != variable[:-1])
@@ -377,16 +381,16 @@ def find_mentions(arrays: FeatureArrays, weights: Floats, n_levels: Integers) ->
     mention = np.cumsum(begins) - 1
     only = np.where(arrays.equal[first], arrays.level[first].astype(np.int64), -1)
     sizes = np.where(only < 0, n_levels[variable[first]], 0)
-    place = np.cumsum(sizes) - sizes
+    first_fit = np.cumsum(sizes) - sizes
     fits = np.ones(int(sizes.sum()), dtype=np.bool_)
-    fits[(place[mention] + arrays.level)[~arrays.equal]] = False
+    fits[(first_fit[mention] + arrays.level)[~arrays.equal]] = False
     order = np.argsort(variable[first], kind="stable")
     bounds = np.searchsorted(variable[first][order], np.arange(len(n_levels) + 1))
     return Mentions(
         bounds.astype(np.int64),
         feature[first][order],
         only[order],
-        place[order],
+        first_fit[order],
         fits,
         np.array(weights, dtype=np.float64),
         np.array(n_levels),

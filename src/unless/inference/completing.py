@@ -5,12 +5,12 @@ row with more gets some that Gibbs sampling draws given what the row shows.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, Rows
+from unless.data.dataset import Rows
 from unless.data.domain import Code, Domain
 from unless.inference.imputation import patterns
 from unless.inference.potentials import sums_of_weights
@@ -18,7 +18,6 @@ from unless.inference.randomness import RandomState, make_rng
 from unless.inference.tables import HOLE, Cells
 from unless.runtime.progress import Look, unseen
 from unless.structures.conditions import FeatureArrays
-from unless.structures.distinct import distinct_rows
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -37,35 +36,6 @@ FIRST_SWEEPS, SWEEPS = 20, 3
 MOST_AVERAGED, N_AVERAGED = 4_096, 256
 # Rows of which all levels of one column are tried at once, and completions that are averaged over at once.
 _AT_ONCE = 2**16
-
-
-class Incomplete(NamedTuple):
-    """Distinct rows of codes, HOLE where a value is missing; how often each occurs, and what it weighs.
-
-    A row of a survey weighs what its design says, any other 1.
-    """
-
-    cells: Cells
-    counts: Integers
-    weights: Floats
-
-
-def incomplete_rows(data: Dataset) -> Incomplete:
-    """Return the rows of a table that lack a value but show some; those of like codes are put together."""
-    detail = data.detail
-    if detail is None or not detail.missing:
-        none = np.empty((0, data.n_variables), dtype=np.int64)
-        return Incomplete(none, np.empty(0, dtype=np.int64), np.empty(0))
-    cells = detail.rows.astype(np.int64)
-    for name, holes in detail.missing.items():
-        cells[holes, data.domain.index(name)] = HOLE
-    n_holes = (cells == HOLE).sum(axis=1)
-    some = (n_holes > 0) & (n_holes < data.n_variables)
-    distinct, place = distinct_rows(cells[some])
-    counts, weights = np.zeros(len(distinct), dtype=np.int64), np.zeros(len(distinct))
-    np.add.at(counts, place, detail.counts[some])
-    np.add.at(weights, place, (detail.counts if detail.design is None else detail.design.weights)[some])
-    return Incomplete(distinct, counts, weights)
 
 
 class Completions:
@@ -113,16 +83,16 @@ class Completions:
             first[missing, column] = self._rng.choice(known, int(missing.sum()))
         return first.astype(Code)
 
-    def chances(self, model: "LogLinearModel", look: Look = unseen) -> Floats:
+    def probabilities(self, model: "LogLinearModel", look: Look = unseen) -> Floats:
         """Return the probability of each completion given what its row shows; draws of a row count alike."""
         logs = sums_of_weights(self.rows[: self.n_listed], *model.plain, look)
         owner = self.owner[: self.n_listed]
         top = np.full(self.n_rows, -np.inf)
         np.maximum.at(top, owner, logs)
-        chances = np.exp(logs - top[owner])
-        total = np.bincount(owner, chances, self.n_rows)
+        probabilities = np.exp(logs - top[owner])
+        total = np.bincount(owner, probabilities, self.n_rows)
         draws = np.full(len(self.owner) - self.n_listed, 1 / self._n_draws)
-        return np.concatenate([chances / total[owner], draws])
+        return np.concatenate([probabilities / total[owner], draws])
 
     def draw(self, model: "LogLinearModel") -> None:
         """Move the draws on under a model: each missing value is drawn given the rest of its row, in turn."""
@@ -148,8 +118,8 @@ class Completions:
         for level in range(n_levels):
             states[:, column] = level
             logs[:, level] = sums_of_weights(states, arrays, weights)
-        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
-        below = chances.cumsum(axis=1)
+        probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
+        below = probabilities.cumsum(axis=1)
         point = self._rng.random(len(states)) * below[:, -1]
         drawn = np.minimum((below <= point[:, None]).sum(axis=1), n_levels - 1)
         return np.asarray(drawn, dtype=Code)
@@ -166,9 +136,9 @@ def _share_out(n_states: Floats, most_states: int, most_rows: int, most_draws: i
 
 def _listed(holes: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[Integers, Cells]]:
     """Give the chosen rows that lack the same columns, and these columns."""
-    places = np.flatnonzero(chosen)
-    for rows, hidden in patterns(holes[places]):
-        yield places[rows], np.flatnonzero(hidden)
+    positions = np.flatnonzero(chosen)
+    for rows, hidden in patterns(holes[positions]):
+        yield positions[rows], np.flatnonzero(hidden)
 
 
 def _every(cells: Cells, rows: Integers, hidden: Cells, n_levels: Integers) -> tuple[Rows, Integers]:
@@ -182,8 +152,7 @@ def _every(cells: Cells, rows: Integers, hidden: Cells, n_levels: Integers) -> t
 
 def _about(arrays: FeatureArrays, weights: Floats, column: int) -> tuple[FeatureArrays, Floats]:
     """Return the features that speak of a column, and their weights."""
-    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
-    told = np.bincount(feature, arrays.variable == column, len(weights)) > 0
+    told = arrays.with_any(arrays.variable == column)
     return arrays.take(told), weights[told]
 
 
@@ -205,7 +174,7 @@ def averages(model: "LogLinearModel", cells: Cells, answer: Callable[[Rows], Flo
         if len(group):
             made = Completions(domain, cells[group], most_states=MOST_AVERAGED, n_draws=N_AVERAGED)
             made.draw(model)
-            told = answer(made.rows) * made.chances(model)[:, None]
+            told = answer(made.rows) * made.probabilities(model)[:, None]
             total = np.zeros((len(group), told.shape[1]))
             np.add.at(total, made.owner, told)
             parts.append(total)

@@ -12,6 +12,7 @@ Planned once per model and laid out once; a question under new evidence only pas
    each clique given the variables it shares with the one above.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -22,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
-from unless.data.domain import Code
+from unless.data.domain import Code, Domain
 from unless.errors import TooLarge
 from unless.inference.randomness import RandomState, make_rng
-from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.kernels.clique_trees import (
     Forest,
     Wiring,
@@ -37,7 +38,7 @@ from unless.kernels.clique_trees import (
     write_meeting_cells,
     write_weights,
 )
-from unless.kernels.elimination import component_labels, eliminate, gate_costs
+from unless.kernels.graphs import component_labels, eliminate, gate_costs
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import LEAST, parse_memory, show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
@@ -72,6 +73,10 @@ ROWS_AT_ONCE = 4_096
 _CELLS_AT_ONCE = 2**23
 # Random numbers drawn at once: bounds their memory, and the time until Ctrl-C is heard.
 NUMBERS_AT_ONCE = 2**20
+# A joint table is enumerated state by state.
+MAX_JOINT = 2**22
+# The most axes that arrays of every version of numpy can have.
+MAX_AXES = 32
 
 
 class Conjunctions(NamedTuple):
@@ -204,7 +209,7 @@ def restrict(part: Component, gate: int, level: int) -> tuple[Conjunctions, Floa
     sizes = np.bincount(feature[stays], minlength=len(start) - 1)[kept]
     # Variables after the gate move down by one.
     moved = variable[stays] - (variable[stays] > gate)
-    arrays = Conjunctions(_offsets(sizes), moved, levels[stays], equal[stays])
+    arrays = Conjunctions(_starts(sizes), moved, levels[stays], equal[stays])
     return arrays, part.weights[kept], np.delete(part.variables, gate)
 
 
@@ -228,7 +233,7 @@ def split_parts(arrays: Conjunctions, weights: Floats, variables: Integers) -> l
         features = order[bounds[root] : bounds[root + 1]]
         where = _ranges(starts[:-1][features], sizes[told][features])
         chosen = Conjunctions(
-            _offsets(sizes[told][features]),
+            _starts(sizes[told][features]),
             position[arrays.variable[where]],
             arrays.level[where],
             arrays.equal[where],
@@ -244,10 +249,6 @@ def _candidates(part: Component) -> Integers:
     others = np.repeat((sizes - 1) * (sizes - 2), sizes)
     links = np.bincount(part.arrays.variable, weights=others, minlength=n_variables)
     return np.sort(np.argsort(-links, kind="stable")[:MAX_CANDIDATES])
-
-
-def _offsets(sizes: Integers) -> Integers:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def _ranges(starts: Integers, sizes: Integers) -> Integers:
@@ -386,7 +387,7 @@ class ForestBuilder:
             clique.parent + offset if clique.parent >= 0 else -1
             for (_, clique), offset in zip(self.cliques, self.offsets, strict=True)
         )
-        high, low, places = self._places(cells, n_low, n_outer, parent)
+        high, low, meeting = self._meeting_cells(cells, n_low, n_outer, parent)
         named = [
             (variables, outer) for (variables, _), outer in zip(self.cliques, n_outer.tolist(), strict=True)
         ]
@@ -401,7 +402,7 @@ class ForestBuilder:
             parent,
             high,
             low,
-            places,
+            meeting,
             _starts(map(len, inner)),
             inner_variable,
             self.n_levels[inner_variable],
@@ -422,7 +423,7 @@ class ForestBuilder:
         weights = np.concatenate([np.zeros(0), *self.weights])
         return Laid(forest, self._wiring(), weights, (holding, always))
 
-    def _places(
+    def _meeting_cells(
         self, cells: Integers, n_low: Integers, n_outer: Integers, parent: Integers
     ) -> tuple[Integers, Integers, Integers]:
         above = np.where(parent >= 0, parent, 0)
@@ -430,13 +431,20 @@ class ForestBuilder:
         low_sizes = np.where(parent >= 0, n_low[above], 0)
         starts = _starts(np.stack([high_sizes, low_sizes], axis=1).ravel())
         where = starts[:-1].reshape(-1, 2)
-        places = np.zeros(starts[-1], dtype=np.int64)
+        meeting = np.zeros(starts[-1], dtype=np.int64)
         names = [variables for variables, _ in self.cliques]
         variable = _flat(names)
         write_meeting_cells(
-            parent, _starts(map(len, names)), variable, self.n_levels[variable], n_low, n_outer, where, places
+            parent,
+            _starts(map(len, names)),
+            variable,
+            self.n_levels[variable],
+            n_low,
+            n_outer,
+            where,
+            meeting,
         )
-        return where[:, 0].copy(), where[:, 1].copy(), places
+        return where[:, 0].copy(), where[:, 1].copy(), meeting
 
     def _wiring(self) -> Wiring:
         empty = np.zeros(0, dtype=np.int64)
@@ -487,17 +495,17 @@ def lay_out(planner: Planner, top: Branch) -> Laid:
 
 def reachable(planner: Planner, top: Branch) -> list[int]:
     """Return the nodes a branch leads to, children before parents."""
-    found: set[int] = set()
+    reached: set[int] = set()
     waiting = list(top.nodes)
     while waiting:
         node = waiting.pop()
-        if node in found:
+        if node in reached:
             continue
-        found.add(node)
+        reached.add(node)
         plan = planner.nodes[node]
         if isinstance(plan, Split):
             waiting += [child for branch in plan.branches for child in branch.nodes]
-    return sorted(found)
+    return sorted(reached)
 
 
 def _axes(cliques: list[Clique], home: Integers, arrays: Conjunctions, n_variables: int) -> Integers:
@@ -521,7 +529,7 @@ def _ints(values: object) -> Integers:
 
 
 def _starts(sizes: object) -> Integers:
-    return np.append(0, np.cumsum(_ints(sizes)))
+    return np.append(0, np.cumsum(sizes if isinstance(sizes, np.ndarray) else _ints(sizes)))
 
 
 def _flat(groups: object) -> Integers:
@@ -747,6 +755,20 @@ def sample_exact(
         draw(rng.random(some.shape), forest, work, log_sums, log_branch, some)
         look((first + len(some)) / n)
     return rows
+
+
+def check_joint(domain: Domain, variables: list[int]) -> None:
+    """Refuse a joint table that no engine could fill."""
+    # Numbers of this size overflow those of numpy, silently.
+    n_cells = math.prod(domain.n_levels[variables].tolist())
+    if n_cells > MAX_JOINT:
+        size = f"{n_cells:.3g} cells ({show_memory(8 * n_cells)})" if n_cells < 1e300 else "over 1e300 cells"
+        raise TooLarge(
+            f"A joint table of these variables has {size}, more than the {MAX_JOINT:,} that are enumerated; "
+            "ask about fewer variables at once."
+        )
+    if len(variables) > MAX_AXES:
+        raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
 
 
 @dataclass(frozen=True)

@@ -99,26 +99,13 @@ def search(walk: Chains, asked: CellLayout) -> Modes:
     so are features of large weights. Some starts are random, and some have the same level everywhere.
     """
     hot = warmth(walk)
-    states, held, hots, ends = _starts(walk, asked, hot)
+    states, fixed, hots, ends = _starts(walk, asked, hot)
     sums = np.zeros((len(states), asked.n_cells))
     random = walk.seed()
     for some in walk.pieces(len(states), _N_COOLING + _N_AFTER + walk.n_sweeps):
-        search_modes(
-            walk.free,
-            states[some],
-            held[some],
-            hots[some],
-            ends[some],
-            _N_COOLING,
-            _N_AFTER,
-            walk.n_sweeps,
-            walk.mentions,
-            asked.offsets,
-            asked.strides,
-            asked.pivot,
-            sums[some],
-            random,
-        )
+        starts = (states[some], fixed[some], hots[some], ends[some])
+        lengths = (_N_COOLING, _N_AFTER, walk.n_sweeps)
+        search_modes(walk.free, *starts, *lengths, walk.mentions, *asked.cells, sums[some], random)
     return Modes(states, sums / walk.n_sweeps, hot)
 
 
@@ -129,29 +116,29 @@ def warmth(walk: Chains) -> float:
     return min(0.3, 1.0 / max(spread, 1e-9))
 
 
-def spread_starts(walk: Chains, found: Modes, seeds: Seed) -> list[Start]:
+def spread_starts(walk: Chains, modes: Modes, seeds: Seed) -> list[Start]:
     """Start chains far from each other: at the most probable state, at those least like it, and anywhere."""
     starts = [walk.possible_start(seeds[:1])]
-    best = int(log_potentials(walk, found.states).argmax())
+    best = int(log_potentials(walk, modes.states).argmax())
     chosen = [best]
-    distance = np.abs(found.means - found.means[best]).max(axis=1)
+    distance = np.abs(modes.means - modes.means[best]).max(axis=1)
     while len(chosen) < walk.n_chains - 1:
         farthest = int(distance.argmax())
         chosen.append(farthest)
-        distance = np.minimum(distance, np.abs(found.means - found.means[farthest]).max(axis=1))
+        distance = np.minimum(distance, np.abs(modes.means - modes.means[farthest]).max(axis=1))
     for number, place in enumerate(chosen, 1):
         number %= walk.n_chains
-        starts.append(walk.start(found.states[place].copy(), seeds[number : number + 1].copy()))
+        starts.append(walk.start(modes.states[place].copy(), seeds[number : number + 1].copy()))
     return starts[: walk.n_chains] if walk.n_chains > 1 else starts[1:]
 
 
-def far_states(found: Modes, most: int) -> Integers:
+def far_states(modes: Modes, most: int) -> Integers:
     """Return states that the search ended in, each as far as can be from those before."""
-    chosen, distance = [0], np.abs(found.means - found.means[0]).max(axis=1)
+    chosen, distance = [0], np.abs(modes.means - modes.means[0]).max(axis=1)
     while len(chosen) < most and distance.max() > 0.2:
         chosen.append(int(distance.argmax()))
-        distance = np.minimum(distance, np.abs(found.means - found.means[chosen[-1]]).max(axis=1))
-    return found.states[chosen]
+        distance = np.minimum(distance, np.abs(modes.means - modes.means[chosen[-1]]).max(axis=1))
+    return modes.states[chosen]
 
 
 def log_potentials(walk: Chains, states: Integers) -> Floats:
@@ -159,11 +146,11 @@ def log_potentials(walk: Chains, states: Integers) -> Floats:
     return sums_of_weights(states.astype(Code), walk.arrays, walk.weights)
 
 
-def strange_cells(found: Floats, trace: Trace) -> Bools:
+def strange_cells(batches: Floats, trace: Trace) -> Bools:
     """Tell, for each batch (starts, cells), the cells whose means no batch of the chains came near."""
     means = trace.means.reshape(-1, trace.means.shape[-1])
     margin = _STRANGE * means.std(axis=0) + 5 / trace.n_draws
-    return np.asarray((found < means.min(axis=0) - margin) | (found > means.max(axis=0) + margin))
+    return np.asarray((batches < means.min(axis=0) - margin) | (batches > means.max(axis=0) + margin))
 
 
 class Strangers(NamedTuple):
@@ -177,21 +164,21 @@ class Strangers(NamedTuple):
     errors: Floats
 
 
-def look_at_strangers(walk: Chains, asked: CellLayout, found: Modes, trace: Trace) -> Strangers:
+def look_at_strangers(walk: Chains, asked: CellLayout, modes: Modes, trace: Trace) -> Strangers:
     """Let the starts whose batches were strange go on for a while, and look again."""
-    strange = strange_cells(found.means, trace)
+    strange = strange_cells(modes.means, trace)
     caught, errors = np.zeros(asked.n_cells, dtype=np.bool_), np.zeros(asked.n_cells)
     n_waiting = max(0, _N_WAITING - walk.n_sweeps)
     stay = (_N_AFTER + n_waiting + 2 * walk.n_sweeps) / trace.n_draws
     means = trace.means.mean(axis=(0, 1))
     for place in np.flatnonzero(strange.any(axis=1)).tolist():
-        start = walk.start(found.states[place].copy(), walk.seed())
-        walk.expect(n_waiting + walk.n_sweeps)
+        start = walk.start(modes.states[place].copy(), walk.seed())
+        walk.add_to_total(n_waiting + walk.n_sweeps)
         walk.go_on(start, n_waiting)
         sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
         walk.add_up(start, asked, sums, squares)
         caught |= strange[place] & strange_cells(sums / walk.n_sweeps, trace)[0]
-        errors = np.maximum(errors, stay * np.abs(found.means[place] - means) * strange[place])
+        errors = np.maximum(errors, stay * np.abs(modes.means[place] - means) * strange[place])
     return Strangers(caught, errors)
 
 
@@ -217,7 +204,7 @@ def witness(walk: Chains, codes: Integers) -> Witness:
     (Chib 1995); as the chain stays in its mode, so does the mass, Z = potential(x) / P(x).
     """
     start = walk.start(codes.copy(), walk.seed())
-    walk.expect(_N_NEAR * (2 + len(walk.free)))
+    walk.add_to_total(_N_NEAR * (2 + len(walk.free)))
     rows = np.zeros((2 * _N_NEAR, len(walk.n_levels)), dtype=Code)
     for some in walk.pieces(len(rows), 1):
         walk.fill(start, rows[some], 1)
@@ -232,7 +219,7 @@ def witness(walk: Chains, codes: Integers) -> Witness:
         sums, squares = np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells))
         for _ in walk.pieces(1, _N_NEAR):
             given = (walk.free[place:], near.codes, near.unmet, walk.mentions, _N_NEAR)
-            run_batches(*given, asked.offsets, asked.strides, asked.pivot, sums, squares, near.random)
+            run_batches(*given, *asked.cells, sums, squares, near.random)
         log_share += float(np.log(sums[0, asked.offsets[variable] + center[variable]] / _N_NEAR))
         # A chain that left the mode measured more than the mode.
         radius = max(radius, int((near.codes != center).sum()))
@@ -276,32 +263,32 @@ def _starts(walk: Chains, asked: CellLayout, hot: float) -> tuple[Integers, Bool
     n_constant = min(int(walk.n_levels.max()), _MOST_CONSTANT)
     holds += _levels_to_hold(walk, asked, MOST_STARTS - n_constant - len(holds))
     states = walk.random_states(n_constant + len(holds))
-    held = np.zeros(states.shape, dtype=np.bool_)
+    fixed = np.zeros(states.shape, dtype=np.bool_)
     for level in range(n_constant):
         states[level, walk.free] = np.minimum(level, walk.n_levels[walk.free] - 1)
     for place, hold in enumerate(holds, n_constant):
         states[place, list(hold)] = list(hold.values())
-        held[place, list(hold)] = True
+        fixed[place, list(hold)] = True
     ends = np.where(np.arange(len(states)) % 2, 1.0, _COLDEST)
     hots = np.full(len(states), hot)
     hots[:n_constant] = ends[:n_constant] = 1.0
     if walk.is_hard.any():
         random = walk.seed()
         keep = [
-            place for place in range(len(states)) if _make_possible(walk, states[place], held[place], random)
+            place for place in range(len(states)) if _make_possible(walk, states[place], fixed[place], random)
         ]
-        states, held, hots, ends = states[keep], held[keep], hots[keep], ends[keep]
+        states, fixed, hots, ends = states[keep], fixed[keep], hots[keep], ends[keep]
     if not len(states):
-        states, held = walk.possible_start().codes[None], np.zeros((1, len(walk.n_levels)), dtype=np.bool_)
+        states, fixed = walk.possible_start().codes[None], np.zeros((1, len(walk.n_levels)), dtype=np.bool_)
         hots = ends = np.ones(1)
-    return states, held, hots, ends
+    return states, fixed, hots, ends
 
 
-def _make_possible(walk: Chains, codes: Integers, held: Bools, random: npt.NDArray[np.uint64]) -> bool:
+def _make_possible(walk: Chains, codes: Integers, fixed: Bools, random: npt.NDArray[np.uint64]) -> bool:
     """Move a state where no feature of weight -inf holds; where that cannot be, nothing is held."""
-    if walk.avoid_the_forbidden(codes, walk.free[~held[walk.free]], random, _N_TRIES):
+    if walk.avoid_the_forbidden(codes, walk.free[~fixed[walk.free]], random, _N_TRIES):
         return True
-    held[:] = False
+    fixed[:] = False
     return walk.avoid_the_forbidden(codes, walk.free, random, _N_TRIES)
 
 
@@ -454,13 +441,13 @@ class _GibbsRun:
         self._gap = 0.0
         self.table = slice(int(walk.n_levels.sum()), asked.n_cells)
         seeds = walk.seed(walk.n_chains)
-        self.found: Modes = search(walk, asked)
-        self.starts = spread_starts(walk, self.found, seeds)
+        self.modes: Modes = search(walk, asked)
+        self.starts = spread_starts(walk, self.modes, seeds)
         self.trace = walk.run_chains(self.starts, asked)
         self.errors = standard_errors(self.trace)
         self.sizes = effective_sizes(self.trace, self.errors)
         fewest = min(_FEWEST_EFFECTIVE, self.trace.n_draws / _SLOWEST)
-        strangers = look_at_strangers(walk, asked, self.found, self.trace)
+        strangers = look_at_strangers(walk, asked, self.modes, self.trace)
         self.errors = np.maximum(self.errors, strangers.errors)
         failed = strangers.caught | (split_r_hats(self.trace) >= MOST_R_HAT) | (self.sizes < fewest)
         shown = np.logical_or.reduceat(failed[: self.table.start], asked.offsets)
@@ -519,8 +506,8 @@ class _GibbsRun:
         if self.caught[list(self.asked.variables)].any():
             parts.append(self.table)
         ends = np.array([start.codes for start in self.starts])
-        pool = np.concatenate([ends, far_states(self.found, 8)])
-        tempering = Tempering(walk, self.asked, pool, self.found.hot, self.max_memory)
+        pool = np.concatenate([ends, far_states(self.modes, 8)])
+        tempering = Tempering(walk, self.asked, pool, self.modes.hot, self.max_memory)
         witnesses: list[Witness] = []
         n_missed = 0
         while True:

@@ -101,10 +101,10 @@ class HiddenPart:
         every = tuple(range(1, potentials.ndim))
         with np.errstate(invalid="ignore"):
             potentials -= potentials.max(axis=every, keepdims=True)
-            chances = np.exp(potentials, out=potentials)
-            chances /= chances.sum(axis=every, keepdims=True)
+            probabilities = np.exp(potentials, out=potentials)
+            probabilities /= probabilities.sum(axis=every, keepdims=True)
         return np.concatenate(
-            [chances.sum(axis=tuple(axis for axis in every if axis != one)) for one in every], axis=1
+            [probabilities.sum(axis=tuple(axis for axis in every if axis != one)) for one in every], axis=1
         )
 
     def most_probable(self, rows: Cells, look: Look = unseen) -> Floats:
@@ -139,7 +139,7 @@ class HiddenPart:
 
     def _weights_given(self, rows: Cells) -> Floats:
         """Return, for each row and feature, its weight where all that it says of shown variables is so."""
-        feature = np.repeat(np.arange(len(self.weights)), np.diff(self.arrays.start))
+        feature = self.arrays.owner
         told = ~np.isin(self.arrays.variable, self.hidden)
         fits = (rows[:, self.arrays.variable[told]] == self.arrays.level[told]) == self.arrays.equal[told]
         holds = np.ones((len(rows), len(self.weights)), dtype=np.bool_)
@@ -209,15 +209,14 @@ def parts_of(
 def _part_of(model: "LogLinearModel", hidden: Bools, position: int, max_memory: Memory) -> HiddenPart:
     """Return what a hidden variable hangs on: the rest of the row is cut off from it by what is shown."""
     arrays, weights = model.plain
-    feature = np.repeat(np.arange(len(weights)), np.diff(arrays.start))
     members = np.zeros(len(hidden), dtype=np.bool_)
     reached = members.copy()
     reached[position] = True
     while (reached & hidden != members).any():
         members = reached & hidden
-        told = np.bincount(feature, weights=members[arrays.variable], minlength=len(weights)) > 0
-        reached[arrays.variable[told[feature]]] = True
-    told = np.bincount(feature, weights=members[arrays.variable], minlength=len(weights)) > 0
+        told = arrays.with_any(members[arrays.variable])
+        reached[arrays.take(told).variable] = True
+    told = arrays.with_any(members[arrays.variable])
     shown = np.flatnonzero(reached & ~hidden)
     return HiddenPart(
         model.domain, np.flatnonzero(members), shown, arrays.take(told), weights[told], max_memory
@@ -228,11 +227,9 @@ def refuse_forbidden(model: "LogLinearModel", cells: Cells, rows: Cells, hidden:
     """Refuse rows that show what a weight of -inf forbids; returns the hidden variables of such features."""
     arrays, weights = model.plain
     forbidden = arrays.take(np.isneginf(weights))
-    n_features = len(forbidden.start) - 1
-    if not n_features:
+    if not len(forbidden.variable):
         return []
-    feature = np.repeat(np.arange(n_features), np.diff(forbidden.start))
-    open_ones = np.bincount(feature, hidden[forbidden.variable], n_features) > 0
+    open_ones = forbidden.with_any(hidden[forbidden.variable])
     shown = forbidden.take(~open_ones)
     counts = sums_of_weights(cells[rows].astype(Code), shown, np.ones(int((~open_ones).sum())))
     if counts.any():
@@ -315,8 +312,8 @@ def predict(
     show_progress: bool | None = None,
 ) -> npt.NDArray[Any]:
     """Return, for each row, the most probable level of a target; of equals the first."""
-    chances = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
-    best = first_best(chances)
+    probabilities = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
+    best = first_best(probabilities)
     return values(model.domain[target], best.astype(Code))
 
 

@@ -18,7 +18,7 @@ from unless.errors import SettingError
 from unless.inference.engine import Memory, Method, choose_method, make_engine, sample_codes
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState
-from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.inference.tables import checked_codes
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet, Graph
@@ -44,18 +44,15 @@ def eliminate_infinite_weights(
     certain = np.isposinf(weights)
     if not certain.any():
         return arrays, weights
-    sizes = np.diff(arrays.start)
-    inside = np.repeat(certain, sizes)
     excluded = {
         (variable, level)
-        for variable, said, equal in zip(*(array[inside].tolist() for array in arrays[1:]), strict=True)
+        for variable, said, equal in zip(*(array.tolist() for array in arrays.take(certain)[1:]), strict=True)
         for level in (range(int(n_levels[variable])) if equal else (said,))
         if (level == said) != equal
     }
     listed = np.array(sorted(excluded), dtype=np.int64).reshape(-1, 2)
-    start = np.append(0, np.cumsum(sizes[~certain])).astype(np.int64)
-    others = FeatureArrays(start, arrays.variable[~inside], arrays.level[~inside], arrays.equal[~inside])
-    joined = FeatureArrays.joined([others, FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])])
+    single = FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])
+    joined = FeatureArrays.joined([arrays.take(~certain), single])
     return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
 
 
@@ -153,6 +150,8 @@ class LogLinearModel(Structure):
         propagation) or "auto": exact where its tables fit into `max_memory`, else Gibbs sampling. The answer
         says which way was taken.
         """
+        from unless.inference.exact import check_joint
+
         asked, codes = self._positions(variables), self._codes(evidence)
         check_joint(self.domain, asked)
         how: Settings = {"random_state": random_state, "show_progress": show_progress}

@@ -53,7 +53,7 @@ _WORTH_SHARING = 500_000
 _AT_ONCE = 15_000_000
 # Rows of a matrix of thousands that numpy turns at once.
 _ROWS_AT_ONCE = 256
-_STEPS_OF_A_LOOK, _STEPS_OF_A_CHANCE = 4, 8
+_STEPS_OF_A_LOOK, _STEPS_OF_A_PROBABILITY = 4, 8
 _NOTHING = np.empty(0)
 
 
@@ -319,7 +319,7 @@ class Conditionals:
     cases: Cases
     slots: Slots
     n_jobs: int | None = None
-    _chances: Floats = field(default_factory=lambda: _NOTHING)
+    _probabilities: Floats = field(default_factory=lambda: _NOTHING)
     _pool: Any = None
 
     @property
@@ -358,22 +358,22 @@ class Conditionals:
 
     def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return the loss of all variables and its gradient; `keep` remembers the probabilities."""
-        if keep and not len(self._chances):
-            self._chances = np.empty(int(self._kept[-1]))
+        if keep and not len(self._probabilities):
+            self._probabilities = np.empty(int(self._first_kept[-1]))
         sums = np.zeros(len(self.slots.feature))
-        losses = self._sweep(VALUE, weights, sums, self._chances if keep else _NOTHING)
+        losses = self._sweep(VALUE, weights, sums, self._probabilities if keep else _NOTHING)
         return float(losses.sum()), self._by_feature(sums)
 
     def product(self, direction: Floats) -> Floats:
         """Return the product of the Hessian with a vector, at the weights that were kept."""
         sums = np.zeros(len(self.slots.feature))
-        self._sweep(PRODUCT, direction, sums, self._chances)
+        self._sweep(PRODUCT, direction, sums, self._probabilities)
         return self._by_feature(sums)
 
     def diagonal(self) -> Floats:
         """Return the diagonal of the Hessian at the weights that were kept, or a little more."""
         sums = np.zeros(len(self.slots.feature))
-        self._sweep(DIAGONAL, np.zeros(self.n_features), sums, self._chances)
+        self._sweep(DIAGONAL, np.zeros(self.n_features), sums, self._probabilities)
         return self._by_feature(sums)
 
     def hessian(self, step: Callable[[], object] = lambda: None) -> Floats:
@@ -381,7 +381,7 @@ class Conditionals:
         from unless.kernels.pseudo_likelihood import add_hessian
 
         matrix = np.zeros((self.n_features, self.n_features))
-        layout = (self._kept, self._chances, self.conditions, self.cases, self.slots, matrix)
+        layout = (self._first_kept, self._probabilities, self.conditions, self.cases, self.slots, matrix)
         n_blocks = -(-np.diff(self.cases.start) // self.cases.block)
         steps = self._entering**2 / np.maximum(np.diff(self.cases.start), 1)
         for v, last in enumerate(n_blocks.tolist()):
@@ -401,7 +401,7 @@ class Conditionals:
         excess, spread = np.zeros(len(self.slots.feature)), np.zeros(len(self.slots.feature))
         nothing = np.zeros(self.n_features)
         self._sweep(VALUE, nothing, excess)
-        self._sweep(DIAGONAL, nothing, spread, self._chances)
+        self._sweep(DIAGONAL, nothing, spread, self._probabilities)
         levels = np.repeat(self.cases.n_levels, np.diff(self.slots.start)).astype(np.float64)
         told = (self.slots.high - self.slots.low).astype(np.float64)
         # At zero weights all levels are equally likely, so that both sums are known multiples of the rows.
@@ -452,18 +452,21 @@ class Conditionals:
         )
 
     @cached_property
-    def _kept(self) -> npt.NDArray[np.int64]:
+    def _first_kept(self) -> npt.NDArray[np.int64]:
         levels = self.cases.n_levels
         columns = np.where(levels == 2, 1, levels)
         return np.concatenate([[0], np.cumsum(np.diff(self.cases.start) * columns)])
 
     def _sweep(
-        self, mode: int, weights: Floats, sums: Floats, chances: Floats = _NOTHING, look: Look = unseen
+        self, mode: int, weights: Floats, sums: Floats, probabilities: Floats = _NOTHING, look: Look = unseen
     ) -> Floats:
         values = np.zeros(len(self.cases.n_levels))
         layout = (self.conditions, self.cases, self.slots)
         given = np.array(weights, dtype=np.float64)
-        self._each(lambda call: sweep(mode, *call, given, self._kept, chances, *layout, values, sums), look)
+        self._each(
+            lambda call: sweep(mode, *call, given, self._first_kept, probabilities, *layout, values, sums),
+            look,
+        )
         return values
 
     @cached_property
@@ -471,8 +474,8 @@ class Conditionals:
         """What one call after the other takes, so that Ctrl-C is heard between them."""
         cases, n_cases = self.cases, np.diff(self.cases.start)
         # A list that is empty costs a look, a chance an exponential.
-        looks, chances = np.diff(self.slots.lists), n_cases * cases.n_levels
-        steps = self._entering + _STEPS_OF_A_LOOK * looks + _STEPS_OF_A_CHANCE * chances
+        looks, probabilities = np.diff(self.slots.lists), n_cases * cases.n_levels
+        steps = self._entering + _STEPS_OF_A_LOOK * looks + _STEPS_OF_A_PROBABILITY * probabilities
         return short_calls(steps, -(-n_cases // cases.block), _AT_ONCE)
 
     def _each(self, make: Callable[[Call], object], look: Look) -> None:

@@ -1,6 +1,5 @@
 """Answers: the probabilities of the joint levels of a few variables, the marginals of all, the best state."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +11,7 @@ import numpy.typing as npt
 
 from unless.data.domain import Context, Domain, Variable
 from unless.data.showing import MOST_LETTERS, MOST_ROWS, html_table, visible
-from unless.errors import ImpossibleEvidence, TooLarge, UnknownName
-from unless.runtime.memory import show_memory
+from unless.errors import ImpossibleEvidence, UnknownName
 
 Floats = npt.NDArray[np.float64]
 # What may be large: how well each value of a row is predicted from the others, or how probable the row is.
@@ -23,10 +21,6 @@ Labels = str | tuple[str, ...]
 SHOWN = 20
 # Levels of one variable that a notebook shows.
 MOST_LEVELS = 4
-# A joint table is enumerated state by state.
-MAX_JOINT = 2**22
-# The most axes that arrays of every version of numpy can have.
-MAX_AXES = 32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +63,7 @@ class Distribution(Mapping[Labels, float]):
         return Context((v.name, v.levels[code]) for v, code in zip(self.variables, codes, strict=True))
 
     def __getitem__(self, key: object) -> float:
-        return float(self.probabilities[self._cell(key)])
+        return float(self.probabilities[self._index_of(key)])
 
     def __iter__(self) -> Iterator[Labels]:
         if len(self.variables) == 1:
@@ -79,7 +73,7 @@ class Distribution(Mapping[Labels, float]):
     def __len__(self) -> int:
         return int(self.probabilities.size)
 
-    def _cell(self, key: object) -> tuple[int, ...]:
+    def _index_of(self, key: object) -> tuple[int, ...]:
         if isinstance(key, Mapping):
             unknown = sorted(set(map(str, key)) ^ set(self.names))
             if unknown:
@@ -193,20 +187,6 @@ class MostProbable(Context):
     def _repr_html_(self) -> str:
         title = f"Most probable, log probability {self.log_probability:.4f}"
         return html_table(title, ("variable", "level"), list(self.items()))
-
-
-def check_joint(domain: Domain, variables: list[int]) -> None:
-    """Refuse a joint table that no engine could fill."""
-    # Numbers of this size overflow those of numpy, silently.
-    n_cells = math.prod(domain.n_levels[variables].tolist())
-    if n_cells > MAX_JOINT:
-        size = f"{n_cells:.3g} cells ({show_memory(8 * n_cells)})" if n_cells < 1e300 else "over 1e300 cells"
-        raise TooLarge(
-            f"A joint table of these variables has {size}, more than the {MAX_JOINT:,} that are enumerated; "
-            "ask about fewer variables at once."
-        )
-    if len(variables) > MAX_AXES:
-        raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
 
 
 def impossible(domain: Domain, evidence: Mapping[int, int]) -> ImpossibleEvidence:

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
-from unless.inference.completing import incomplete_rows
 from unless.inference.imputation import hidden_marginals
 from unless.inference.potentials import sums_of_weights
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.inference.tables import (
     HOLE,
     checked_codes,
+    incomplete_rows,
     nothing_to_score,
     read_cells,
     read_incomplete,
@@ -124,9 +124,9 @@ def conditional_marginal_log_likelihood(
             part = within(look, number / len(groups), (number + 1) / len(groups))
             found = hidden_marginals(model, cells, group.tolist(), max_memory=max_memory, look=part)
             for position, marginals in zip(group.tolist(), found, strict=True):
-                chances = marginals[np.arange(len(cells)), data.rows[:, position]]
+                probabilities = marginals[np.arange(len(cells)), data.rows[:, position]]
                 with np.errstate(divide="ignore"):
-                    mean = float(np.average(np.log(chances), weights=data.counts))
+                    mean = float(np.average(np.log(probabilities), weights=data.counts))
                 sums[model.domain.names[position]] = mean
     return ConditionalScore(float(sum(sums.values())), sums, data.n_rows)
 
@@ -183,7 +183,7 @@ def _absorbed_by_infinity(features: FeatureArrays, weights: Floats) -> list[int]
 
     "Not a, not b" is counted as an advantage of a and b, in which their own weights would be lost.
     """
-    feature = np.repeat(np.arange(len(weights)), np.diff(features.start))
+    feature = features.owner
     named = ~features.equal & (weights[feature] == -np.inf)
     again = named[1:] & named[:-1] & (feature[1:] == feature[:-1])
     again &= features.variable[1:] == features.variable[:-1]
@@ -215,10 +215,8 @@ def _excluded(model: "LogLinearModel", data: Dataset) -> Bools:
     rows = data.rows[np.isneginf(model.log_potentials(data.rows))]
     excluded = np.zeros(len(model.domain), dtype=np.bool_)
     forbidden = features.take(weights == -np.inf)
-    feature = np.repeat(np.arange(len(forbidden.start) - 1), np.diff(forbidden.start))
     for variable in np.unique(forbidden.variable).tolist() if len(rows) else ():
-        speaks = np.bincount(feature, forbidden.variable == variable, len(forbidden.start) - 1) > 0
-        some = forbidden.take(speaks)
-        sums = sums_of_weights(rows, some, np.full(int(speaks.sum()), -1.0))
+        some = forbidden.take(forbidden.with_any(forbidden.variable == variable))
+        sums = sums_of_weights(rows, some, np.full(len(some.start) - 1, -1.0))
         excluded[variable] = sums.min() < 0
     return excluded

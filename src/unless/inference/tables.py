@@ -7,28 +7,28 @@ where a row shows nothing.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.collapse import Plan, fetch_codes, plan_shape
+from unless.data.columns.levels import NOTHING, RawColumn, label_column
 from unless.data.dataset import Dataset, Detail, Rows
-from unless.data.domain import MAX_LEVELS, Code, Domain, Variable, shorten
+from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Code, Domain, Variable, shorten
+from unless.data.encode import Encoding, encode_shape, fetch_codes, with_shapes
 from unless.data.labels import to_label
-from unless.data.levels import NOTHING, Draft, draft_column
 from unless.data.settings import Settings, made_up_names, make_settings
-from unless.data.shaping import with_shapes
 from unless.data.sources.frames import is_missing
 from unless.data.sources.opening import open_source
 from unless.data.sources.session import DuckDBSession, Field, nested
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.runtime.progress import BAR_DELAY, progress
+from unless.structures.distinct import distinct_rows
 
-# What reading calls the level it makes of missing values.
-_MISSING_LABELS = {"missing", "(missing)"}
 Cells = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 HOLE = -1
 # A level that the domain does not know, where it is not refused.
 UNKNOWN = -2
@@ -44,7 +44,7 @@ def read_rows(domain: Domain, X: object, show_progress: bool | None = None) -> D
         return X if X.domain == domain else _recoded(domain, X)
     from unless.data.read import read
 
-    has_level = any(_MISSING_LABELS & set(variable.levels) for variable in domain)
+    has_level = any({*MISSING_LABELS} & set(variable.levels) for variable in domain)
     with of_the_model():
         if len(domain) == 1:
             # A table of one column is nothing to learn from, but can be compared with a model.
@@ -131,7 +131,7 @@ def checked_codes(domain: Domain, rows: npt.ArrayLike) -> Rows:
 def _read_column(domain: Domain, X: object, show_progress: bool | None) -> Dataset:
     cells = read_cells(domain, X, show_progress)
     holes = cells == HOLE
-    label = next((label for label in domain.variables[0].levels if label in _MISSING_LABELS), None)
+    label = next((label for label in domain.variables[0].levels if label in MISSING_LABELS), None)
     if holes.any() and label is None:
         raise _no_holes(f"There are missing values in {domain.names[0]!r} ({int(holes.sum()):,})")
     if label is not None:
@@ -209,7 +209,8 @@ def read_cells(
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")
         plans = [
-            plan_shape(one, how) if one.name in how.shapes else Plan(one, _expression(one)) for one in fields
+            encode_shape(one, how) if one.name in how.shapes else Encoding(one, _expression(one))
+            for one in fields
         ]
         fields = [plan.field for plan in plans]
         listed = ", ".join(f"{plan.expression} as v{place}" for place, plan in enumerate(plans))
@@ -219,7 +220,7 @@ def read_cells(
         spelled, codes, _ = fetch_codes(plans, n_rows, session)
     cells = np.full((n_rows, len(domain)), HOLE)
     for place, one in enumerate(fields):
-        column = draft_column(one, spelled[place], codes[:, place], how)
+        column = label_column(one, spelled[place], codes[:, place], how)
         cells[:, domain.index(one.name)] = _coded(domain[one.name], column, unknown)
     return cells
 
@@ -235,18 +236,7 @@ def _without_blank(table: Any) -> Any:
 
 def _settings(domain: Domain) -> Settings:
     how = make_settings(
-        columns=domain.names,
-        count_column=None,
-        missing="level",
-        missing_values=None,
-        levels=domain,
-        bins=None,
-        rare=None,
-        max_levels=MAX_LEVELS,
-        max_memory=None,
-        delimiter=None,
-        header=True,
-        encoding=None,
+        {"columns": domain.names, "missing": "level", "levels": domain, "max_levels": MAX_LEVELS}
     )
     # Levels are looked up here, row by row; only cuts and parts of dates are the reader's.
     return replace(how, levels={})
@@ -275,7 +265,7 @@ def _code(variable: Variable, label: str) -> int:
         return UNKNOWN
 
 
-def _coded(variable: Variable, column: Draft, unknown: Literal["refuse", "mark"]) -> Cells:
+def _coded(variable: Variable, column: RawColumn, unknown: Literal["refuse", "mark"]) -> Cells:
     known = {label: code for code, label in enumerate(variable.levels)}
     lookup = np.full(NOTHING + 1, HOLE)
     for place, label in enumerate(column.labels):
@@ -295,6 +285,35 @@ def _coded(variable: Variable, column: Draft, unknown: Literal["refuse", "mark"]
 def _code_of_number(variable: Variable, label: str) -> int:
     """Return the level that a number written as text falls into, where the variable was cut."""
     return _code(variable, label) if variable.cuts else UNKNOWN
+
+
+class Incomplete(NamedTuple):
+    """Distinct rows of codes, HOLE where a value is missing; how often each occurs, and what it weighs.
+
+    A row of a survey weighs what its design says, any other 1.
+    """
+
+    cells: Cells
+    counts: Integers
+    weights: Floats
+
+
+def incomplete_rows(data: Dataset) -> Incomplete:
+    """Return the rows of a table that lack a value but show some; those of like codes are put together."""
+    detail = data.detail
+    if detail is None or not detail.missing:
+        none = np.empty((0, data.n_variables), dtype=np.int64)
+        return Incomplete(none, np.empty(0, dtype=np.int64), np.empty(0))
+    cells = detail.rows.astype(np.int64)
+    for name, holes in detail.missing.items():
+        cells[holes, data.domain.index(name)] = HOLE
+    n_holes = (cells == HOLE).sum(axis=1)
+    some = (n_holes > 0) & (n_holes < data.n_variables)
+    distinct, place = distinct_rows(cells[some])
+    counts, weights = np.zeros(len(distinct), dtype=np.int64), np.zeros(len(distinct))
+    np.add.at(counts, place, detail.counts[some])
+    np.add.at(weights, place, (detail.counts if detail.design is None else detail.design.weights)[some])
+    return Incomplete(distinct, counts, weights)
 
 
 def with_levels(table: Any, domain: Domain, changes: Mapping[str, tuple[Cells, Cells]]) -> Any:

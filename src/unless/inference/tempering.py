@@ -75,7 +75,7 @@ class Tempering:
         strengths = np.append(0.0, np.geomspace(hot, 1.0, _FIRST_LEVELS - 1))
         self.ladder = self._make_ladder(strengths)
         self.shifts = np.zeros(len(strengths) - 1)
-        self.ensembles = [self._begin(place) for place in range(walk.n_chains)]
+        self.ensembles = [self._begin(number) for number in range(walk.n_chains)]
         for n_rounds in _TUNING:
             self._run(n_rounds, np.zeros((1, asked.n_cells)), np.zeros((1, asked.n_cells)))
             self._tune()
@@ -138,7 +138,7 @@ class Tempering:
             self.ensembles, np.array_split(np.arange(n_rows), len(self.ensembles)), strict=True
         ):
             rows = np.zeros((len(share), len(self.walk.n_levels)), dtype=Code)
-            self.walk.expect(len(rows) * n_between * len(self.ladder.strengths))
+            self.walk.add_to_total(len(rows) * n_between * len(self.ladder.strengths))
             for some in self.walk.pieces(len(rows), n_between * len(self.ladder.strengths)):
                 nothing = np.zeros((some.stop - some.start, self.asked.n_cells))
                 self._call(one, n_between, nothing, nothing.copy(), rows[some])
@@ -159,7 +159,7 @@ class Tempering:
     def _run_one(self, one: Ensemble, n_rounds: int, sums: Floats, squares: Floats) -> Rows:
         n_sweeps = n_rounds * len(self.ladder.strengths)
         self.n_sweeps += n_sweeps * len(sums)
-        self.walk.expect(n_sweeps * len(sums))
+        self.walk.add_to_total(n_sweeps * len(sums))
         rows = np.zeros((len(sums), min(n_rounds, _ROWS_OF_A_BATCH), len(self.walk.n_levels)), dtype=Code)
         for some in self.walk.pieces(len(sums), n_sweeps):
             flat = rows[some].reshape(-1, rows.shape[2])
@@ -167,30 +167,12 @@ class Tempering:
         return rows.reshape(-1, rows.shape[2])
 
     def _call(self, one: Ensemble, n_rounds: int, sums: Floats, squares: Floats, rows: Rows) -> None:
-        run_tempered(
-            self.walk.free,
-            one.states,
-            one.unmet,
-            one.at,
-            one.was_hot,
-            self.walk.mentions,
-            self.walk.is_hard,
-            *self.ladder,
-            self.shifts,
-            n_rounds,
-            one.n_done,
-            self.asked.offsets,
-            self.asked.strides,
-            self.asked.pivot,
-            sums,
-            squares,
-            rows,
-            one.up,
-            one.down,
-            one.rejected,
-            one.counts,
-            one.random,
-        )
+        replicas = (one.states, one.unmet, one.at, one.was_hot)
+        law = (self.walk.mentions, self.walk.is_hard, *self.ladder, self.shifts)
+        answers = (*self.asked.cells, sums, squares, rows)
+        exchanges = (one.up, one.down, one.rejected, one.counts)
+        times = (n_rounds, one.n_done)
+        run_tempered(self.walk.free, *replicas, *law, *times, *answers, *exchanges, one.random)
         one.n_done += n_rounds * len(sums)
 
     def _make_ladder(self, strengths: Floats) -> Ladder:
@@ -212,10 +194,10 @@ class Tempering:
         weights = strengths[:, None] * finite - np.where(walk.is_hard, penalties[:, None], 0.0)
         return Ladder(strengths, penalties, weights)
 
-    def _begin(self, place: int) -> Ensemble:
+    def _begin(self, number: int) -> Ensemble:
         """Put states of the pool on all levels, other ones in each ensemble."""
         n_levels = len(self.ladder.strengths)
-        chosen = (np.arange(n_levels)[::-1] * self.walk.n_chains + place) % len(self._pool)
+        chosen = (np.arange(n_levels)[::-1] * self.walk.n_chains + number) % len(self._pool)
         return self._ensemble(self._pool[chosen].copy(), self.walk.seed())
 
     def _ensemble(self, states: Integers, random: Seed) -> Ensemble:

@@ -67,7 +67,7 @@ def _step(digits, low, n_edges, factors):
 
 
 @inlined
-def _cell(i, value, n_missing, incoming, digits):
+def _cell_value(i, value, n_missing, incoming, digits):
     return _without(value, n_missing, incoming[i, digits[i]])
 
 
@@ -93,12 +93,12 @@ def _marginalise(factor, factors, incoming, outgoing, tops, digits, sums, missin
                 total += term
         sums[cell], missing[cell] = total, n_missing
         for i in range(n_edges):
-            value = _cell(i, total, n_missing, incoming, digits)
+            value = _cell_value(i, total, n_missing, incoming, digits)
             tops[i, digits[i]] = max(tops[i, digits[i]], value)
         _step(digits, low, n_edges, factors)
     for cell in range(n_cells):
         for i in range(n_edges):
-            value = _cell(i, sums[cell], missing[cell], incoming, digits)
+            value = _cell_value(i, sums[cell], missing[cell], incoming, digits)
             if value > -np.inf:
                 outgoing[i, digits[i]] += np.exp(value - tops[i, digits[i]])
         _step(digits, low, n_edges, factors)

@@ -3,7 +3,7 @@
 A table of a clique is laid out as rows (states of the separator towards its parent) of inner cells (states of
 the variables that are summed out here). A message upwards is then a row sum, and after it the table holds
 P(inner | separator), from which messages downwards and samples follow without division. Where a cell of the
-parent meets a row of the child is `places[high] + places[low]`: two short tables instead of one long one.
+parent meets a row of the child is `meeting[high] + meeting[low]`: two short tables instead of one long one.
 
 Messages lead from evidence to the partition function and all marginals; walks down a forest lead to its most
 probable state, or to random ones.
@@ -192,7 +192,7 @@ class Forest(NamedTuple):
     parent: Any  # (cliques,): -1 at the root of a tree
     high_start: Any  # (cliques,): where the parent's cells meet the rows
     low_start: Any  # (cliques,)
-    places: Any
+    meeting: Any
     inner_start: Any  # (cliques + 1,)
     inner_variable: Any
     inner_levels: Any
@@ -308,9 +308,9 @@ def _collect_linear(node, evidence, forest, base, work, message):
         high, low = forest.high_start[c], forest.low_start[c]
         least = 1.0
         for h in range((forest.cell_start[parent + 1] - cell) // n_low):
-            place = row0 + forest.places[high + h]
+            place = row0 + forest.meeting[high + h]
             for i in range(n_low):
-                value = work[_at(cell + i)] * message[_at(place + forest.places[_at(low + i)])]
+                value = work[_at(cell + i)] * message[_at(place + forest.meeting[_at(low + i)])]
                 work[_at(cell + i)] = value
                 least = min(least, value if value > 0.0 else 1.0)
             cell += n_low
@@ -326,9 +326,9 @@ def add_message(c, forest, work, message):
     n_low, cell = forest.n_low[parent], forest.cell_start[parent]
     high, low = forest.high_start[c], forest.low_start[c]
     for h in range((forest.cell_start[parent + 1] - cell) // n_low):
-        place = row0 + forest.places[high + h]
+        place = row0 + forest.meeting[high + h]
         for i in range(n_low):
-            work[_at(cell + i)] += message[_at(place + forest.places[_at(low + i)])]
+            work[_at(cell + i)] += message[_at(place + forest.meeting[_at(low + i)])]
         cell += n_low
 
 
@@ -421,9 +421,9 @@ def _spread(node, share, forest, work, message, inner_sums, marginals):
             n_low, cell = forest.n_low[parent], forest.cell_start[parent]
             high, low = forest.high_start[c], forest.low_start[c]
             for h in range((forest.cell_start[parent + 1] - cell) // n_low):
-                place = row0 + forest.places[high + h]
+                place = row0 + forest.meeting[high + h]
                 for k in range(n_low):
-                    message[_at(place + forest.places[_at(low + k)])] += work[_at(cell + k)]
+                    message[_at(place + forest.meeting[_at(low + k)])] += work[_at(cell + k)]
                 cell += n_low
         for k in range(inner):
             inner_sums[k] = 0.0

@@ -312,7 +312,7 @@ def _below(state, bound):
 
 @compiled
 def propose(state, n_features, scopes, members, drawn):
-    """Pick one of the first features and drop some of its variables, as the law of generation says.
+    """Pick one of the first features and drop some of its variables at random.
 
     The pick is uniform; the number dropped is uniform on 1 .. size - 1, and which ones is uniform. Returns
     the feature picked and how many variables are left, which are marked in `drawn` and listed in `members`;

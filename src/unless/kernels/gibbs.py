@@ -24,7 +24,7 @@ class Mentions(NamedTuple):
     first: Any  # int64 (variables + 1,): where the mentions of a variable begin
     feature: Any  # int64 (mentions,)
     only: Any  # int64 (mentions,): the one level that fits, or -1
-    place: Any  # int64 (mentions,): where the levels that fit are in `fits`, if there are several
+    first_fit: Any  # int64 (mentions,): where the levels that fit are in `fits`, if there are several
     fits: Any  # bool (levels of those mentions,)
     weights: Any  # float64 (features,)
     n_levels: Any  # int64 (variables,)
@@ -43,7 +43,7 @@ def fits_level(mention, level, mentions):
     """Tell whether a level fits a mention."""
     if mentions.only[mention] >= 0:
         return mentions.only[mention] == level
-    return mentions.fits[mentions.place[mention] + level]
+    return mentions.fits[mentions.first_fit[mention] + level]
 
 
 @inlined
@@ -62,7 +62,7 @@ def weigh(variable, codes, unmet, mentions, sums):
                 sums[mentions.only[mention]] += weight
             else:
                 for level in range(n_levels):
-                    if mentions.fits[mentions.place[mention] + level]:
+                    if mentions.fits[mentions.first_fit[mention] + level]:
                         sums[level] += weight
 
 
@@ -361,7 +361,7 @@ def run_tempered(
                     mentions.first,
                     mentions.feature,
                     mentions.only,
-                    mentions.place,
+                    mentions.first_fit,
                     mentions.fits,
                     weights[level],
                     mentions.n_levels,

@@ -240,7 +240,7 @@ def _columns_of(owners, variable):
 
 @helper
 def _add(factor, effect, numbers, precision, pull):
-    """Add what a stratum knows, given the factor of its covariance; return the size of its weights."""
+    """Add the weights of a stratum, given the factor of its covariance; return their size."""
     alone, solved = 0.0, np.empty(len(effect))
     for j in range(len(effect)):
         for i in range(len(effect)):

@@ -189,7 +189,7 @@ def _gather(v, first_list, first, n_words, n_cases, mode, conditions, cases, slo
 
 
 @inlined
-def _two_levels(mode, first, size, case, kept, probabilities, cases, scores):
+def _two_levels(mode, first, size, case, first_kept, probabilities, cases, scores):
     """Turn differences of scores into residuals; returns the negative log-likelihood."""
     observed, level, count = cases.observed, cases.level, cases.counts
     loss = 0.0
@@ -205,19 +205,19 @@ def _two_levels(mode, first, size, case, kept, probabilities, cases, scores):
             small = np.exp(-abs(score))
             rest = np.log1p(small)
             loss += ones * (rest - min(score, 0.0)) + zeros * (rest + max(score, 0.0))
-            chance = (1.0 if score > 0 else small) / (1.0 + small)
+            probability = (1.0 if score > 0 else small) / (1.0 + small)
             if probabilities.shape[0] > 0:
-                probabilities[kept + first + i] = chance
-            scores[i] = (zeros + ones) * chance - ones
+                probabilities[first_kept + first + i] = probability
+            scores[i] = (zeros + ones) * probability - ones
         else:
-            chance = probabilities[kept + first + i]
-            spread = (zeros + ones) * chance * (1.0 - chance)
+            probability = probabilities[first_kept + first + i]
+            spread = (zeros + ones) * probability * (1.0 - probability)
             scores[i] = spread if mode == DIAGONAL else spread * scores[i]
     return loss
 
 
 @inlined
-def _many_levels(mode, first, size, case, kept, probabilities, cases, scores, n_levels, block, n_cases):
+def _many_levels(mode, first, size, case, first_kept, probabilities, cases, scores, n_levels, block, n_cases):
     """Turn scores into residuals; returns the negative log-likelihood."""
     observed, level, count = cases.observed, cases.level, cases.counts
     loss = 0.0
@@ -236,31 +236,33 @@ def _many_levels(mode, first, size, case, kept, probabilities, cases, scores, n_
                 loss += count[k] * (np.log(total) + top - scores[np.int64(level[k]) * block + i])
             for column in range(n_levels):
                 at = column * block + i
-                chance = np.exp(scores[at] - top) / total
+                probability = np.exp(scores[at] - top) / total
                 if probabilities.shape[0] > 0:
-                    probabilities[kept + column * n_cases + first + i] = chance
-                scores[at] = rows * chance
+                    probabilities[first_kept + column * n_cases + first + i] = probability
+                scores[at] = rows * probability
             for k in range(observed[case + i], observed[case + i + 1]):
                 scores[np.int64(level[k]) * block + i] -= count[k]
         else:
             mean = 0.0
             for column in range(n_levels):
-                mean += probabilities[kept + column * n_cases + first + i] * scores[column * block + i]
+                mean += probabilities[first_kept + column * n_cases + first + i] * scores[column * block + i]
             for column in range(n_levels):
-                chance = probabilities[kept + column * n_cases + first + i]
+                probability = probabilities[first_kept + column * n_cases + first + i]
                 at = column * block + i
-                moved = 1.0 - chance if mode == DIAGONAL else scores[at] - mean
-                scores[at] = rows * chance * moved
+                moved = 1.0 - probability if mode == DIAGONAL else scores[at] - mean
+                scores[at] = rows * probability * moved
     return loss
 
 
 @compiled
-def sweep(mode, variables, begin, end, weights, kept, probabilities, conditions, cases, slots, values, sums):
+def sweep(
+    mode, variables, begin, end, weights, first_kept, probabilities, conditions, cases, slots, values, sums
+):
     """Pass over the blocks of cases from `begin` to `end` of some variables.
 
-    VALUE adds the negative log-likelihood of each variable to `values`, writes the probabilities into
-    `chances` (from `kept[variable]` on; unless it is empty) and adds each slot's share of the gradient to
-    `sums` (unless it is empty). PRODUCT and DIAGONAL read `chances` and add shares to `sums`.
+    VALUE adds the negative log-likelihood of each variable to `values`, writes `probabilities` (from
+    `first_kept[variable]` on; unless it is empty) and adds each slot's share of the gradient to `sums`
+    (unless it is empty). PRODUCT and DIAGONAL read `probabilities` and add shares to `sums`.
     """
     weights, probabilities, sums = without_refcount((weights, probabilities, sums))
     conditions, cases, slots = without_refcount((conditions, cases, slots))
@@ -278,10 +280,20 @@ def sweep(mode, variables, begin, end, weights, kept, probabilities, conditions,
             case = cases.start[v] + first
             _scatter(v, first_list, first, n_words, n_cases, weights, conditions, cases, slots, scores, met)
             if n_levels == 2:
-                value += _two_levels(mode, first, size, case, kept[v], probabilities, cases, scores)
+                value += _two_levels(mode, first, size, case, first_kept[v], probabilities, cases, scores)
             else:
                 value += _many_levels(
-                    mode, first, size, case, kept[v], probabilities, cases, scores, n_levels, block, n_cases
+                    mode,
+                    first,
+                    size,
+                    case,
+                    first_kept[v],
+                    probabilities,
+                    cases,
+                    scores,
+                    n_levels,
+                    block,
+                    n_cases,
                 )
             if sums.shape[0] > 0:
                 _gather(
@@ -316,17 +328,17 @@ def _enter(v, first, n_words, n_cases, first_list, fill, conditions, cases, slot
 
 
 @inlined
-def _mean(slot, kept, n_cases, case, binary, conditions, slots, probabilities):
+def _mean(slot, first_kept, n_cases, case, binary, conditions, slots, probabilities):
     """Return the expectation of a slot's feature in a case, up to a constant."""
     total = 0.0
     for i in range(slots.low[slot], slots.high[slot]):
         column, sign = placed(conditions, i, binary)
-        total += sign * probabilities[kept + column * n_cases + case]
+        total += sign * probabilities[first_kept + column * n_cases + case]
     return total
 
 
 @inlined
-def _both(left, right, kept, n_cases, case, binary, conditions, slots, probabilities):
+def _both(left, right, first_kept, n_cases, case, binary, conditions, slots, probabilities):
     """Return the expectation of the product of two slots' features in a case, up to the same constants."""
     total = 0.0
     for i in range(slots.low[left], slots.high[left]):
@@ -334,12 +346,12 @@ def _both(left, right, kept, n_cases, case, binary, conditions, slots, probabili
         for j in range(slots.low[right], slots.high[right]):
             other, turn = placed(conditions, j, binary)
             if column == other:
-                total += sign * turn * probabilities[kept + column * n_cases + case]
+                total += sign * turn * probabilities[first_kept + column * n_cases + case]
     return total
 
 
 @compiled
-def add_hessian(v, begin, end, kept, probabilities, conditions, cases, slots, matrix):
+def add_hessian(v, begin, end, first_kept, probabilities, conditions, cases, slots, matrix):
     """Add what some blocks of a variable's cases say to the Hessian, into the lower triangle.
 
     It is the Hessian at the weights whose probabilities are given.
@@ -372,14 +384,14 @@ def add_hessian(v, begin, end, kept, probabilities, conditions, cases, slots, ma
                 rows += cases.counts[k]
             for a in range(begins[i], begins[i + 1]):
                 means[a - begins[i]] = _mean(
-                    entering[a], kept[v], n_cases, case, binary, conditions, slots, probabilities
+                    entering[a], first_kept[v], n_cases, case, binary, conditions, slots, probabilities
                 )
             for a in range(begins[i], begins[i + 1]):
                 left = entering[a]
                 for b in range(begins[i], a + 1):
                     right = entering[b]
                     both = _both(
-                        left, right, kept[v], n_cases, case, binary, conditions, slots, probabilities
+                        left, right, first_kept[v], n_cases, case, binary, conditions, slots, probabilities
                     )
                     moved = both - means[a - begins[i]] * means[b - begins[i]]
                     matrix[slots.feature[left], slots.feature[right]] += rows * moved

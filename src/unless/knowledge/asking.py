@@ -28,7 +28,7 @@ from unless.knowledge.evidence import (
 )
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.structures.graph import Graph
-from unless.structures.labelled import spoken
+from unless.structures.labelled import quote_label
 from unless.structures.pairs import pair_names
 from unless.structures.structure import as_structure, link_shares, observed, pair_numbers
 
@@ -177,8 +177,8 @@ class Asked:
         }
 
     def __str__(self) -> str:
-        a, b = map(spoken, self.pair)
-        given = f" given {', '.join(map(spoken, self.given))}" if self.given else ""
+        a, b = map(quote_label, self.pair)
+        given = f" given {', '.join(map(quote_label, self.given))}" if self.given else ""
         where = f" where {self.context}" if self.context else ""
         lines = [f"{a} and {b}{given}{where}", f"  data:  {self._data()}", f"  model: {self._model()}"]
         return "\n".join([*lines, *self._tables()])
@@ -233,7 +233,8 @@ class Asked:
 
     def _stratum(self, labels: tuple[str, ...]) -> str:
         return ", ".join(
-            f"{spoken(name)} = {spoken(label)}" for name, label in zip(self.given, labels, strict=True)
+            f"{quote_label(name)} = {quote_label(label)}"
+            for name, label in zip(self.given, labels, strict=True)
         )
 
 

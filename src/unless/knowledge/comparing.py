@@ -16,7 +16,7 @@ from unless.knowledge import sentences as say
 from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, rounded
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.regressions import LinkEstimate
-from unless.structures.labelled import Region, spoken
+from unless.structures.labelled import Region, quote_label
 from unless.structures.pairs import Edge
 
 CORRECTION = "Benjamini-Yekutieli"
@@ -216,12 +216,12 @@ def compare_tables(
     if len(shared) < 2:
         raise SettingError("The two tables share fewer than two columns; give tables of the same columns.")
     notes = [
-        note.replace("The table", spoken(name), 1)
+        note.replace("The table", quote_label(name), 1)
         for name, (_, note) in zip(names, drawn, strict=True)
         if note
     ]
     notes += [
-        f"Only in {spoken(name)}, left out: {', '.join(map(spoken, left))}."
+        f"Only in {quote_label(name)}, left out: {', '.join(map(quote_label, left))}."
         for name, table in zip(names, tables, strict=True)
         if (left := [column for column in table.names if column not in shared])
     ]
@@ -266,7 +266,7 @@ def compare_groups(data: object, by: str, *, fdr: float = 0.05, effect: float = 
     ordered, note = _as_drawn_alike(table.select(sorted(table.names)))
     found = find_differences(ordered, by, fdr=fdr, effect=effect)
     writer = _Writer(ordered, by, effect)
-    names = [f"{spoken(by)} = {spoken(label)}" for label in found.groups]
+    names = [f"{quote_label(by)} = {quote_label(label)}" for label in found.groups]
     sides = tuple(zip(names, found.n_rows, strict=True))
     notes = (note, *found.notes) if note else found.notes
     return Comparison(tuple(map(writer.of, found.pairs)), sides, notes, {**settings, "by": by})
@@ -277,7 +277,7 @@ def _as_drawn_alike(table: Dataset) -> tuple[Dataset, str]:
     if table.design is None:
         return table, ""
     alike = drawn_alike(table)
-    columns = " and ".join(map(spoken, table.design.columns))
+    columns = " and ".join(map(quote_label, table.design.columns))
     return alike, (
         f"The table is a survey ({columns}): its {table.n_rows:,} rows are compared as {alike.n_rows:,} "
         "drawn alike."
@@ -313,7 +313,7 @@ class _Writer:
 
     def _where(self, labels: Sequence[str]) -> str:
         if self.are_tables:
-            return f"in {spoken(labels[0])}"
+            return f"in {quote_label(labels[0])}"
         return f"where {say.regions_text([self._region(labels)], self.data.domain)}"
 
     def _region(self, labels: Sequence[str]) -> Region:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.special import chdtri
 
 from unless.counting.reference import MAX_BYTES
-from unless.data.dataset import MISSING_LABELS, Counts, Dataset, unknown_levels
-from unless.data.domain import Domain, Variable
+from unless.data.dataset import Counts, Dataset, unknown_levels
+from unless.data.domain import MISSING_LABELS, Domain, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import TooLarge
 from unless.independence.statistics import likelihood_ratio_statistic

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.dataset import MISSING_LABELS, Dataset, unknown_levels
-from unless.data.domain import Domain, Variable, shorten
+from unless.data.dataset import Dataset, unknown_levels
+from unless.data.domain import MISSING_LABELS, Domain, Variable, shorten
 from unless.data.settings import date_of
 from unless.errors import SettingError
 from unless.independence.statistics import check_effect

@@ -8,7 +8,7 @@ from unless.data.domain import Domain, Variable
 from unless.data.labels import to_label
 from unless.data.showing import html_table
 from unless.knowledge.evidence import Contrast, PairEvidence, Trend, rank_ends
-from unless.structures.labelled import Region, spoken
+from unless.structures.labelled import Region, quote_label
 from unless.structures.pairs import Edge
 
 # More columns than this that evidence is given are counted, not named.
@@ -64,7 +64,7 @@ class Gate:
             for side, regions in (("linked", self.linked), ("elsewhere", self.unlinked))
             for region in regions
         ]
-        return html_table(f"Gate: {', '.join(map(spoken, self.names))}", ("side", "where"), rows)
+        return html_table(f"Gate: {', '.join(map(quote_label, self.names))}", ("side", "where"), rows)
 
 
 def linked_sentence(
@@ -282,7 +282,7 @@ def _both(pair: Edge) -> str:
 def name_text(text: str) -> str:
     """Write a name or a level, in quotes where it misleads, and cut where it is long."""
     # Cut before it is put in quotes, so that they stay whole.
-    return spoken(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}...")
+    return quote_label(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}...")
 
 
 def _given(given: Sequence[str], once: bool = False) -> str:

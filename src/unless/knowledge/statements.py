@@ -19,7 +19,7 @@ from unless.knowledge.sentences import (
     regions_text,
 )
 from unless.referee.verdicts import Kind
-from unless.structures.labelled import Region, spoken
+from unless.structures.labelled import Region, quote_label
 from unless.structures.pairs import Edge
 
 # The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.
@@ -176,7 +176,7 @@ class InContext:
         }
 
     def __str__(self) -> str:
-        a, b = map(spoken, self.pair)
+        a, b = map(quote_label, self.pair)
         bound = "" if self.bound is None else f" (V at most {decimal(self.bound)})"
         return f"{a} and {b}: {self.state}{bound}"
 

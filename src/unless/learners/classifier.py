@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,7 @@ from unless.data.domain import Domain
 from unless.errors import DataError, SettingError
 from unless.formats.record import Record
 from unless.learners.base import Estimator, make_record, restore
+from unless.learners.examples import read_examples, read_features, read_true_labels
 from unless.learners.learning import make_learner
 from unless.learners.registry import learner_named
 from unless.learners.settings import check_memory, learned, setting
@@ -99,8 +101,6 @@ class UnlessClassifier(Estimator):
         X is a Dataset, a frame, an array or a file. `sample_weight` gives each row as many copies as it
         says; whole numbers only.
         """
-        from unless.learners.examples import read_examples
-
         self.check_settings()
         with memory_errors_explained():
             data, target, classes = read_examples(X, y, self.target, sample_weight, self.show_progress)
@@ -125,11 +125,10 @@ class UnlessClassifier(Estimator):
         """Fit a network of all columns where rows have missing values."""
         if data.detail is None or not data.detail.missing:
             return None
-        how: dict[str, Any] = {"max_memory": self.max_memory, "show_progress": self.show_progress}
-        return estimator.network(data, **how)
+        return estimator.network(data, max_memory=self.max_memory, show_progress=self.show_progress)
 
     def _completed(self, network: "LogLinearModel", data: Dataset) -> tuple[Dataset, Floats]:
-        from unless.inference.completing import incomplete_rows
+        from unless.inference.tables import incomplete_rows
         from unless.weights.fit import ExpectationMaximisation
 
         layout = {"max_memory": self.max_memory}
@@ -160,14 +159,12 @@ class UnlessClassifier(Estimator):
         Columns are found by name in a table that has names, else by position. Of a Dataset, which knows no
         order of rows, the distinct rows are predicted in their order.
         """
-        from unless.learners.examples import read_features
-
         self.check_fitted()
         features = self._features()
         cells = read_features(features, X, type(self).__name__, self.show_progress)
         order = [features.index(name) for name in self.conditional_.domain.names]
         blocks = [
-            self.conditional_.chances(cells[begin : begin + BLOCK, order])
+            self.conditional_.probabilities(cells[begin : begin + BLOCK, order])
             for begin in range(0, max(1, len(cells)), BLOCK)
         ]
         found = np.concatenate(blocks)
@@ -185,7 +182,7 @@ class UnlessClassifier(Estimator):
         whole[:, [domain.index(name) for name in self._features().names]] = cells
         order = [domain.index(name) for name in names]
         return averages(
-            network, whole, lambda rows: self.conditional_.chances(rows[:, order].astype(np.int64))
+            network, whole, lambda rows: self.conditional_.probabilities(rows[:, order].astype(np.int64))
         )
 
     def predict_log_proba(self, X: object) -> Floats:
@@ -199,8 +196,6 @@ class UnlessClassifier(Estimator):
 
     def score(self, X: object, y: object = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose label is predicted; without y, labels are the target's column."""
-        from unless.learners.examples import read_true_labels
-
         self.check_fitted()
         target = str(self.target_)
         table, labels, counts = read_true_labels(X, y, target, self.structure_.domain, self.show_progress)
@@ -263,16 +258,13 @@ class UnlessClassifier(Estimator):
             "energies": np.concatenate([model.intercept, *energies]).tolist(),
             "shares": np.concatenate(model.shares).tolist(),
             "prior_sd": model.sd,
-            "tried": [
-                {"n_pairs": one.n_pairs, "sd": one.sd, "log_likelihood": one.log_likelihood}
-                for one in model.tried
-            ],
+            "tried": [asdict(one) for one in model.tried],
         }
 
     def _from_record(self, structure: Any, results: Mapping[str, Any]) -> None:
         name, settings = str(results["learner_name"]), json.loads(results["learner_settings"])
-        told = {key: value for key, value in results.items() if key != "target"}
-        self.estimator_ = restore(learner_named(name)(), Record(structure, name, settings, told))
+        inner = {key: value for key, value in results.items() if key != "target"}
+        self.estimator_ = restore(learner_named(name)(), Record(structure, name, settings, inner))
         self.structure_ = self.estimator_.structure_
         if self.learner is not None and repr(self.estimator_) != f"{name}()":
             self.learner = type(self.estimator_)(**self.estimator_.answer_settings())

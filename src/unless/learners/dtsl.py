@@ -70,7 +70,7 @@ class DTSL(FeatureLearner):
         return [{"kappa": kappa} for kappa in _kappas(self.kappa)]
 
     def _feature_sets(self, data: Dataset, grid: Sequence[GridPoint]) -> Iterator[FeatureSet]:
-        # The largest kappa asks least of a split; the trees of the others are the tops of its trees.
+        # The largest kappa requires least of a split; the trees of the others are the tops of its trees.
         kappas = [float(point["kappa"]) for point in grid]
         rules = GrowthRules(max(kappas), self.min_rows, self.max_depth)
         trees = grow_trees(data, rules, self.max_memory, self.n_jobs, self._run.store, self._run.bar)

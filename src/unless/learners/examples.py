@@ -1,4 +1,4 @@
-"""Rows with labels, as classifiers are given them, and rows whose labels are asked for."""
+"""Rows with labels, as classifiers are given them, and rows whose labels are to be predicted."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data import cutting
-from unless.data.choices import stems
-from unless.data.cutting import find_cuts as plan_cuts
+from unless.data.columns import numbers as prepared
 from unless.data.dataset import Dataset, Detail, Rows
 from unless.data.domain import Domain, Kind, Variable, shorten
 from unless.data.labels import to_label
 from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES
-from unless.data.settings import bases_of
+from unless.data.settings import bases_of, stems
 from unless.data.sources.frames import is_missing
 from unless.data.weighting import (
     as_table,
@@ -258,8 +256,8 @@ def _checked(table: Any) -> Any:
 def _name_of(y: Any, target: str | None, columns: Mapping[str, Any]) -> str:
     if target is not None:
         return target
-    said = getattr(y, "name", None)
-    return free_column(said if isinstance(said, str) and said else NAME, columns)
+    name = getattr(y, "name", None)
+    return free_column(name if isinstance(name, str) and name else NAME, columns)
 
 
 def _checked_weights(sample_weight: Any, n_rows: int) -> Array:
@@ -342,8 +340,8 @@ def _cuts(numbers: Numbers, weights: Array, most: int | None) -> tuple[float, ..
     rows = np.bincount(place, weights[known]).astype(np.float64)
     is_whole = bool((distinct == np.floor(distinct)).all())
     if np.isfinite(distinct).all():
-        groups = cutting.n_groups(float(rows.sum()))
-        cuts = plan_cuts(cutting.Numbers(distinct, rows, is_whole), min(groups, most or groups))
+        groups = prepared.n_groups(float(rows.sum()))
+        cuts = prepared.find_cuts(prepared.Numbers(distinct, rows, is_whole), min(groups, most or groups))
         if cuts:
             return cuts
     return _quantiles(distinct, rows)
@@ -361,7 +359,7 @@ def _quantiles(distinct: Numbers, rows: Numbers) -> tuple[float, ...]:
 
 
 def _named(data: Dataset, target: str, classes: Array, cuts: Mapping[str, tuple[float, ...]]) -> Examples:
-    """Name the levels of the target by its labels, and tell cut columns where they were cut."""
+    """Name the levels of the target by its labels, and record where columns were cut."""
     variables = []
     shown = np.unique(data.rows[:, data.domain.index(target)])
     positions = [int(label) for label in data.domain[target].levels]

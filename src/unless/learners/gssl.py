@@ -133,7 +133,7 @@ class GSSL(FeatureLearner):
         tolerance = TOLERANCE * data.n_rows
         # How many it takes shows only at the end.
         self._run.bar.begin("rounds of the last fit", None)
-        # Features are numbered by the draws, and where the rounds begin says what was chosen from.
+        # Features are numbered by the draws, and the start of the rounds shows what was chosen from.
         begins = settings_digest([table_digest(data), point, prior, *(array.tolist() for array in start)])
         checkpoint = Checkpoint(self._run.store, f"fit-{begins}")
         here, n_iterations = working.converge(

@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import free_name
 from unless.data.dataset import Dataset
 from unless.data.domain import MAX_LEVELS, Domain
-from unless.data.levels import free_name
 from unless.errors import DataError
 from unless.inference.model import LogLinearModel
 from unless.inference.tables import UNKNOWN, Cells, of_the_model, read_cells

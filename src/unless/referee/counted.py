@@ -20,8 +20,7 @@ from math import exp, lgamma
 import numpy as np
 from scipy.special import gammaincinv
 
-from unless.data.dataset import Dataset, unknown_levels
-from unless.data.design import whole_numbers
+from unless.data.dataset import Dataset, unknown_levels, whole_numbers
 from unless.independence.sparse import SparseTest, independence_within_strata
 from unless.independence.statistics import Statistic, expected_counts, pearson_statistic
 from unless.referee.regressions import Bools, Codes, Ints, LinkEstimate, RegressionTable, estimate_link

@@ -16,8 +16,8 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, shorten
-from unless.data.drawing import SURVEY
 from unless.data.showing import visible
+from unless.data.survey import SURVEY
 from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.tables import read_rows
 from unless.knowledge.explaining import explain

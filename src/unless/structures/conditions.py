@@ -62,6 +62,15 @@ class FeatureArrays(NamedTuple):
         values = np.asarray(levels, dtype=np.uint16).ravel()
         return cls(start, scope.ravel(), values, np.ones(scope.size, dtype=np.bool_))
 
+    @property
+    def owner(self) -> Positions:
+        """The feature of each condition."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def with_any(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Tell, for each feature, whether some of its conditions are among the chosen ones."""
+        return np.bincount(self.owner, chosen, len(self.start) - 1) > 0
+
     def by_size(self) -> Iterator[tuple[Positions, Positions]]:
         """Give, for each number of conditions, its features and the matrix of their conditions' positions."""
         sizes = np.diff(self.start)
@@ -139,8 +148,7 @@ def _tidy_variable(variable: int, required: set[int], excluded: set[int], n_leve
 
 
 def _ordered(arrays: FeatureArrays) -> FeatureArrays:
-    feature = np.repeat(np.arange(len(arrays.start) - 1), np.diff(arrays.start))
-    order = np.lexsort((arrays.level, arrays.variable, feature))
+    order = np.lexsort((arrays.level, arrays.variable, arrays.owner))
     return FeatureArrays(arrays.start, arrays.variable[order], arrays.level[order], arrays.equal[order])
 
 
@@ -148,7 +156,7 @@ def _tidied(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> FeatureAr
     sizes = np.diff(arrays.start)
     if not sizes.all():
         raise SettingError("A feature without conditions is always true; give each at least one.")
-    feature = np.repeat(np.arange(len(sizes)), sizes)
+    feature = arrays.owner
     again = (arrays.variable[1:] == arrays.variable[:-1]) & (feature[1:] == feature[:-1])
     untidy = np.zeros(len(sizes), dtype=np.bool_)
     untidy[feature[~arrays.equal]] = True

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.ordering import code_order
+from unless.data.dataset import code_order
 
 Matrix = npt.NDArray[Any]
 Positions = npt.NDArray[np.intp]
@@ -25,8 +25,8 @@ def distinct_bytes(matrix: Bytes) -> tuple[Bytes, Positions]:
     from unless.kernels.bits import number_rows
 
     first, numbers = np.empty((2, len(matrix)), dtype=np.intp)
-    places = np.full(1 << (2 * len(matrix)).bit_length(), -1, dtype=np.int32)
-    n_distinct = number_rows(_as_words(matrix), places, first, numbers)
+    slots = np.full(1 << (2 * len(matrix)).bit_length(), -1, dtype=np.int32)
+    n_distinct = number_rows(_as_words(matrix), slots, first, numbers)
     return matrix[first[:n_distinct]], numbers
 
 

@@ -57,7 +57,7 @@ def check_question(
     domain: Domain, a: Names, b: Names, given: Names, fixed: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return a, b and given (with what is fixed) as names that exist and do not overlap."""
-    sides = [_names(domain, side) for side in (a, b, given)]
+    sides = [_names(domain, group) for group in (a, b, given)]
     if not sides[0] or not sides[1]:
         raise SettingError("Independence is between two sides; name at least one variable on each.")
     _refuse_overlap({*sides[0]} & {*sides[1]}, "is on both sides of the question")
@@ -66,8 +66,8 @@ def check_question(
     return sides[0], sides[1], (*sides[2], *fixed)
 
 
-def _names(domain: Domain, side: Names) -> tuple[str, ...]:
-    names = (side,) if isinstance(side, str) else tuple(side)
+def _names(domain: Domain, group: Names) -> tuple[str, ...]:
+    names = (group,) if isinstance(group, str) else tuple(group)
     for name in names:
         domain.index(name)
     return names
@@ -360,10 +360,10 @@ class FeatureSet(Structure):
 
     def take(self, chosen: npt.ArrayLike) -> "FeatureSet":
         """Keep some of the features: a yes or no for each, in the order of the set."""
-        kept = np.asarray(chosen)
-        if kept.dtype != np.bool_ or kept.shape != (len(self),):
+        wanted = np.asarray(chosen)
+        if wanted.dtype != np.bool_ or wanted.shape != (len(self),):
             raise SettingError(f"Say yes or no for each of the {len(self):,} features to keep some of them.")
-        return FeatureSet.from_arrays(self.domain, self.arrays.take(kept))
+        return FeatureSet.from_arrays(self.domain, self.arrays.take(wanted))
 
     def graph(self) -> Graph:
         """Link every two variables that appear together in some feature."""
@@ -436,15 +436,15 @@ class FeatureSet(Structure):
         holds = (fixed[variable] < 0) | ((fixed[variable] == level) == equal)
         return np.logical_and.reduceat(holds, self.arrays.start[:-1])
 
-    def _graph(self, kept: npt.NDArray[np.bool_]) -> Graph:
+    def _graph(self, wanted: npt.NDArray[np.bool_]) -> Graph:
         names = self.domain.names
-        first, second = np.nonzero(np.triu(self._together(kept), 1))
+        first, second = np.nonzero(np.triu(self._together(wanted), 1))
         edges: frozenset[Edge] = frozenset(
             (names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)
         )
         return Graph(self.domain, edges)
 
-    def _together(self, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def _together(self, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """Count, for every two variables, the features among some that speak of both."""
         from scipy.sparse import csr_array
 
@@ -454,7 +454,7 @@ class FeatureSet(Structure):
         speaks = csr_array((np.ones(len(variable), dtype=np.int64), variable, start), shape=shape)
         speaks.sum_duplicates()
         # A variable with several conditions in a feature is in it once.
-        speaks.data[:] = np.repeat(kept, np.diff(speaks.indptr))
+        speaks.data[:] = np.repeat(wanted, np.diff(speaks.indptr))
         return np.asarray((speaks.T @ speaks).toarray())
 
     @cached_property
@@ -531,7 +531,7 @@ class Cliques:
 
 def find_cliques(packed: Packed, n_nodes: int, at_most: int = MAX_CLIQUES) -> Cliques:
     """Find the maximal cliques of every graph; an isolated node is one."""
-    from unless.kernels.cliques import maximal_cliques
+    from unless.kernels.graphs import maximal_cliques
 
     # A read-only array is another type to the compiler, which would compile everything once more.
     start, bitsets = maximal_cliques(np.require(packed, requirements=["C", "W"]), n_nodes, at_most)

@@ -20,7 +20,7 @@ from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
 from unless.structures.conditions import Box, FeatureArrays, box_of
-from unless.structures.conditions import Literal as Spoken
+from unless.structures.conditions import Literal as Condition
 from unless.structures.graph import FeatureSet, Graph, InstantiatedGraph, Names
 from unless.structures.pairs import Edge, n_pairs, pack
 from unless.structures.structure import By, Structure, StructureView, check_same, pair_numbers
@@ -31,7 +31,7 @@ _MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
 _ANSWERS = 2**24
 
 
-def spoken(text: str) -> str:
+def quote_label(text: str) -> str:
     """Write a name or level as it is, in quotes where it would be misread: 'a, b' and ''."""
     if not _MISLEADING.search(text):
         return text
@@ -81,14 +81,14 @@ class Region:
 
     def __str__(self) -> str:
         return " and ".join(
-            f"{spoken(name)} = {spoken(labels[0])}"
+            f"{quote_label(name)} = {quote_label(labels[0])}"
             if len(labels) == 1
-            else f"{spoken(name)} in {{{', '.join(map(spoken, labels))}}}"
+            else f"{quote_label(name)} in {{{', '.join(map(quote_label, labels))}}}"
             for name, labels in self.conditions
         )
 
     def _repr_html_(self) -> str:
-        rows = [(name, ", ".join(map(spoken, labels))) for name, labels in self.conditions]
+        rows = [(name, ", ".join(map(quote_label, labels))) for name, labels in self.conditions]
         return html_table("Region" if rows else "Region: everywhere", ("variable", "levels"), rows)
 
 
@@ -111,11 +111,11 @@ class Link:
 
     def __str__(self) -> str:
         where = f" where {' or '.join(map(str, self.regions))}" if self.is_gated else ""
-        return f"{spoken(self.pair[0])} - {spoken(self.pair[1])}{where}"
+        return f"{quote_label(self.pair[0])} - {quote_label(self.pair[1])}{where}"
 
     def _repr_html_(self) -> str:
         named = [(str(region),) for region in self.regions] if self.is_gated else []
-        return html_table(" - ".join(map(spoken, self.pair)), ("linked where",), named)
+        return html_table(" - ".join(map(quote_label, self.pair)), ("linked where",), named)
 
 
 class LabelledGraph(Structure):
@@ -215,8 +215,8 @@ class LabelledGraph(Structure):
         """
         if kind not in ("cliques", "pairs"):
             raise SettingError(f"kind={kind!r} is not known; use 'cliques' or 'pairs'.")
-        spoken = [*self._link_features(), *self._own_features()]
-        return FeatureSet.from_arrays(self.domain, FeatureArrays.of(spoken))
+        conditions = [*self._link_features(), *self._own_features()]
+        return FeatureSet.from_arrays(self.domain, FeatureArrays.of(conditions))
 
     indicators = features
 
@@ -242,15 +242,15 @@ class LabelledGraph(Structure):
         """Return `given(context)` as a networkx.Graph."""
         return self.given(context).to_networkx()
 
-    def _link_features(self) -> Iterator[list[Spoken]]:
+    def _link_features(self) -> Iterator[list[Condition]]:
         for link in (*self.links, *self.weighed):
             a, b = (self.domain.index(name) for name in link.pair)
             for region in link.regions:
-                where = [spoken for condition in region.conditions for spoken in self._said(*condition)]
+                where = [literal for condition in region.conditions for literal in self._said(*condition)]
                 for one, other in product(self._levels(a), self._levels(b)):
                     yield [(a, one, True), (b, other, True), *where]
 
-    def _own_features(self) -> Iterator[list[Spoken]]:
+    def _own_features(self) -> Iterator[list[Condition]]:
         switches: dict[int, set[int]] = {position: set() for position in range(len(self.domain))}
         for link in (*self.links, *self.weighed):
             for name in link.pair:
@@ -271,7 +271,7 @@ class LabelledGraph(Structure):
             share *= Fraction(len(labels), len(self.domain[name].levels))
         return share
 
-    def _said(self, name: str, labels: tuple[str, ...]) -> list[Spoken]:
+    def _said(self, name: str, labels: tuple[str, ...]) -> list[Condition]:
         variable, place = self.domain[name], self.domain.index(name)
         if len(labels) == 1:
             return [(place, variable.code(labels[0]), True)]
@@ -359,7 +359,7 @@ class _ByLabels(StructureView):
         }
 
 
-def _excluded(domain: Domain, region: Region) -> list[Spoken]:
+def _excluded(domain: Domain, region: Region) -> list[Condition]:
     """Say a region by the levels it leaves out."""
     return [
         (domain.index(name), code, False)

@@ -260,7 +260,7 @@ class ByFeatures(StructureView):
 def link_shares(
     structure: Structure,
     data: Dataset,
-    held: Mapping[int, int] | None = None,
+    known: Mapping[int, int] | None = None,
     max_memory: int | str | None = None,
 ) -> Floats:
     """Return, for each pair, the share of the rows in a context in which a structure links it.
@@ -272,8 +272,8 @@ def link_shares(
     view = structure.view(data.domain)
     rows = data.rows if view.contexts is None else view.contexts
     counts = data.counts if view.counts is None else view.counts
-    if held:
-        inside = agreeing(rows, held)
+    if known:
+        inside = agreeing(rows, known)
         if not inside.any():
             return np.zeros(0)
         rows, counts = rows[inside], counts[inside]
@@ -287,19 +287,19 @@ def link_shares(
     return np.asarray(sums / max(1, int(counts.sum())))
 
 
-def agreeing(rows: Rows, held: Mapping[int, int]) -> Bools:
+def agreeing(rows: Rows, known: Mapping[int, int]) -> Bools:
     """Tell, for each row of codes, whether it has these codes at these positions."""
     agrees = np.ones(len(rows), dtype=np.bool_)
-    for position, code in held.items():
+    for position, code in known.items():
         agrees &= rows[:, position] == code
     return agrees
 
 
-def observed(data: Dataset, held: Mapping[int, int]) -> Bools:
+def observed(data: Dataset, known: Mapping[int, int]) -> Bools:
     """Tell which rows of a table are in a context; refuse one that no row shows."""
-    inside = agreeing(data.rows, held)
+    inside = agreeing(data.rows, known)
     if not inside.any():
-        raise UnknownContext(f"No row has {data.domain.decode(held)}; ask about a context the data shows.")
+        raise UnknownContext(f"No row has {data.domain.decode(known)}; ask about a context the data shows.")
     return inside
 
 

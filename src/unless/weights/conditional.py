@@ -90,7 +90,7 @@ class ConditionalModel:
         title = f"Conditional model: {len(self.terms):,} terms, sd {self.sd:.3g}"
         return html_table(title, ("pairs tried", "sd", "log-likelihood"), rows)
 
-    def chances(self, cells: Integers) -> Floats:
+    def probabilities(self, cells: Integers) -> Floats:
         """Return the probability of each level for rows of codes, with -1 for what is hidden."""
         cells = cells.copy()
         for column, share in enumerate(self.shares):
@@ -98,28 +98,28 @@ class ConditionalModel:
             cells[never[cells[:, column]], column] = HOLE
         hidden = cells == HOLE
         n_hidden = hidden.sum(axis=1)
-        found = np.empty((len(cells), len(self.intercept)))
+        answers = np.empty((len(cells), len(self.intercept)))
         whole = n_hidden == 0
-        found[whole] = self._chances(cells[whole])
+        answers[whole] = self._probabilities(cells[whole])
         for column in np.flatnonzero(hidden[n_hidden == 1].any(axis=0)).tolist():
             rows = np.flatnonzero((n_hidden == 1) & hidden[:, column])
-            found[rows] = self._averaged(column, cells[rows])
+            answers[rows] = self._averaged(column, cells[rows])
         many = np.flatnonzero(n_hidden > 1)
-        found[many] = self._drawn(cells[many], hidden[many])
-        return found
+        answers[many] = self._drawn(cells[many], hidden[many])
+        return answers
 
     def _averaged(self, column: int, cells: Integers) -> Floats:
         total = np.zeros((len(cells), len(self.intercept)))
         for level, share in enumerate(self.shares[column].tolist()):
             if share:
                 cells[:, column] = level
-                total += share * self._chances(cells)
+                total += share * self._probabilities(cells)
         return total
 
     def _drawn(self, cells: Integers, hidden: Bools) -> Floats:
         total = np.zeros((len(cells), len(self.intercept)))
         for drawn in self._draws if len(cells) else ():
-            total += self._chances(np.where(hidden, drawn, cells)) / N_DRAWS
+            total += self._probabilities(np.where(hidden, drawn, cells)) / N_DRAWS
         return total
 
     @cached_property
@@ -133,7 +133,7 @@ class ConditionalModel:
         ]
         return np.column_stack(columns).astype(np.int64)
 
-    def _chances(self, cells: Integers) -> Floats:
+    def _probabilities(self, cells: Integers) -> Floats:
         energies = np.repeat(self.intercept[None, :], len(cells), axis=0)
         for term, table in zip(self.terms, self.tables, strict=True):
             energies += table[tuple(cells[:, column] for column in term)]
@@ -163,7 +163,7 @@ def fit_conditional(
     domain = data.domain.select(names)
     n_levels = tuple(int(n) for n in domain.n_levels)
     limit = parse_memory(max_memory)
-    singles = Design(columns, n_levels, tuple((place,) for place in range(len(names))))
+    singles = ConditionalDesign(columns, n_levels, tuple((position,) for position in range(len(names))))
     _check(singles, counts, limit)
     folds = _folds(whole)
     judged = _judge_priors(singles, counts, folds, step)
@@ -171,7 +171,7 @@ def fit_conditional(
     layout, tried = singles, [Tried(0, *one) for one in judged]
     wanted = {tuple(sorted(map(names.index, pair))) for pair in proposed}
     pairs = _promising(singles, counts, weights, wanted)
-    with_pairs = Design(columns, n_levels, (*singles.terms, *pairs))
+    with_pairs = ConditionalDesign(columns, n_levels, (*singles.terms, *pairs))
     if pairs and counts.shape[1] > 1 and with_pairs.need(counts.shape[1]) <= limit:
         more = _judge_priors(with_pairs, counts, folds, step)
         tried += [Tried(len(pairs), *one) for one in more]
@@ -185,18 +185,18 @@ def fit_conditional(
 
 def _patterns(data: Dataset, weighed: Floats, names: Sequence[str], target: str) -> tuple[Integers, Floats]:
     """Return the distinct rows without the target, and how often each has each level of it."""
-    columns, place = distinct_rows(data.rows[:, [data.domain.index(name) for name in names]])
+    columns, pattern = distinct_rows(data.rows[:, [data.domain.index(name) for name in names]])
     level = data.rows[:, data.domain.index(target)]
     shown = np.unique(level)
     counts = np.zeros((len(columns), len(shown)))
-    np.add.at(counts, (place, np.searchsorted(shown, level)), weighed)
+    np.add.at(counts, (pattern, np.searchsorted(shown, level)), weighed)
     return columns.astype(np.int64), counts
 
 
 def _complete_counts(data: Dataset, completed: Dataset, names: Sequence[str], target: str) -> Floats:
     """Return how often the rows of a table have each level, in the patterns of its completed rows."""
-    _, place = distinct_rows(np.concatenate([completed.rows, data.rows]))
-    counts = np.bincount(place[completed.n_distinct :], data.counts, completed.n_distinct)
+    _, pattern = distinct_rows(np.concatenate([completed.rows, data.rows]))
+    counts = np.bincount(pattern[completed.n_distinct :], data.counts, completed.n_distinct)
     return _patterns(completed, counts.astype(np.float64), names, target)[1]
 
 
@@ -206,7 +206,7 @@ def _folds(counts: Floats) -> list[Floats]:
     return [drawn[:, :, fold].astype(np.float64) for fold in range(N_FOLDS)]
 
 
-def _check(layout: "Design", counts: Floats, limit: int) -> None:
+def _check(layout: "ConditionalDesign", counts: Floats, limit: int) -> None:
     need = layout.need(counts.shape[1])
     if need > limit:
         raise TooLarge(
@@ -216,13 +216,15 @@ def _check(layout: "Design", counts: Floats, limit: int) -> None:
         )
 
 
-def _promising(singles: "Design", counts: Floats, weights: Floats, proposed: set[Term]) -> tuple[Term, ...]:
+def _promising(
+    singles: "ConditionalDesign", counts: Floats, weights: Floats, proposed: set[Term]
+) -> tuple[Term, ...]:
     """Return the pairs of columns that single columns leave something unexplained of, and those proposed."""
     loss = ConditionalLoss(*singles.design, counts)
-    logs = loss.log_chances(weights)
-    chances = np.exp(logs)
-    excess = counts - loss.totals * chances
-    spread = loss.totals * chances * (1 - chances)
+    logs = loss.log_probabilities(weights)
+    probabilities = np.exp(logs)
+    excess = counts - loss.totals * probabilities
+    spread = loss.totals * probabilities * (1 - probabilities)
     strong = singles.strongest(weights, counts, MOST_COLUMNS)
     tested = set(combinations(strong, 2))
     tests = {
@@ -235,7 +237,9 @@ def _promising(singles: "Design", counts: Floats, weights: Floats, proposed: set
     return tuple(sorted(passed[:MOST_PAIRS]))
 
 
-def _unexplained(layout: "Design", pair: Term, excess: Floats, spread: Floats) -> tuple[float, float]:
+def _unexplained(
+    layout: "ConditionalDesign", pair: Term, excess: Floats, spread: Floats
+) -> tuple[float, float]:
     """Test what a pair of columns leaves unexplained: p, and minus the statistic by degree of freedom."""
     from scipy.special import chdtrc
 
@@ -244,8 +248,8 @@ def _unexplained(layout: "Design", pair: Term, excess: Floats, spread: Floats) -
     for level in range(n_classes):
         left = np.bincount(number, excess[:, level], size)
         wide = np.bincount(number, spread[:, level], size)
-        told = wide > LEAST_SPREAD
-        statistic += float((left[told] ** 2 / wide[told]).sum()) * (n_classes - 1) / n_classes
+        enough = wide > LEAST_SPREAD
+        statistic += float((left[enough] ** 2 / wide[enough]).sum()) * (n_classes - 1) / n_classes
     shown = [len(np.unique(layout.columns[:, column])) - 1 for column in pair]
     df = max(1, int(np.prod(shown)) * (n_classes - 1))
     return float(chdtrc(df, statistic)), -statistic / df
@@ -259,7 +263,7 @@ class ConditionalLoss:
     def __init__(self, design: Any, turned: Any, counts: Floats) -> None:
         self.design, self.turned, self.counts = design, turned, counts
         self.totals = counts.sum(axis=1, keepdims=True)
-        self._chances = np.empty((0, 0))
+        self._probabilities = np.empty((0, 0))
 
     @property
     def n_features(self) -> int:
@@ -277,34 +281,34 @@ class ConditionalLoss:
         n_rows, n_classes = self.counts.shape
         return float(self.design.nnz**2 / max(1, n_rows) * n_classes**2)
 
-    def log_chances(self, weights: Floats) -> Floats:
+    def log_probabilities(self, weights: Floats) -> Floats:
         """Return the log of the probability of each level in each pattern."""
         return _normalised(self.design @ weights.reshape(self.design.shape[1], -1))
 
     def losses(self, weights: Floats) -> Floats:
         """Return the loss, as an array of one."""
-        return np.array([-(self.counts * self.log_chances(weights)).sum()])
+        return np.array([-(self.counts * self.log_probabilities(weights)).sum()])
 
     def value_and_gradient(self, weights: Floats, keep: bool = False) -> tuple[float, Floats]:
         """Return the loss and its gradient; `keep` remembers the probabilities."""
-        logs = self.log_chances(weights)
-        chances = np.exp(logs)
+        logs = self.log_probabilities(weights)
+        probabilities = np.exp(logs)
         if keep:
-            self._chances = chances
-        gradient = self.turned @ (self.totals * chances - self.counts)
+            self._probabilities = probabilities
+        gradient = self.turned @ (self.totals * probabilities - self.counts)
         return float(-(self.counts * logs).sum()), np.asarray(gradient).ravel()
 
     def product(self, direction: Floats) -> Floats:
         """Return the product of the Hessian with a vector, at the weights that were kept."""
         moved = self.design @ direction.reshape(self.design.shape[1], -1)
-        chances = self._chances
-        bent = chances * (moved - (chances * moved).sum(axis=1, keepdims=True))
+        probabilities = self._probabilities
+        bent = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
         return np.asarray(self.turned @ (self.totals * bent)).ravel()
 
     def diagonal(self) -> Floats:
         """Return the diagonal of the Hessian at the weights that were kept."""
-        chances = self._chances
-        spread = self.totals * chances * (1 - chances)
+        probabilities = self._probabilities
+        spread = self.totals * probabilities * (1 - probabilities)
         return np.asarray(self.turned.power(2) @ spread).ravel()
 
     def hessian(self) -> Floats:
@@ -313,7 +317,7 @@ class ConditionalLoss:
         matrix = np.zeros((n_columns, n_classes, n_columns, n_classes))
         for one in range(n_classes):
             for two in range(one + 1):
-                spread = self._chances[:, one] * ((one == two) - self._chances[:, two])
+                spread = self._probabilities[:, one] * ((one == two) - self._probabilities[:, two])
                 bent = self.design.multiply((self.totals[:, 0] * spread)[:, None])
                 block = (self.turned @ bent.tocsr()).toarray()
                 matrix[:, one, :, two] = block
@@ -331,7 +335,7 @@ class ConditionalLoss:
 
 
 @dataclass(frozen=True)
-class Design:
+class ConditionalDesign:
     """Terms over the distinct rows of a table without its target."""
 
     columns: Integers
@@ -362,16 +366,16 @@ class Design:
         from scipy.sparse import csr_array
 
         n_rows, n_terms = len(self.columns), len(self.terms)
-        places = np.zeros((n_rows, n_terms + 1), dtype=np.int64)
+        columns_of = np.zeros((n_rows, n_terms + 1), dtype=np.int64)
         begin = 1
         for position, term in enumerate(self.terms, 1):
-            seen, place = np.unique(self.number(term), return_inverse=True)
-            places[:, position] = begin + place
+            seen, rank = np.unique(self.number(term), return_inverse=True)
+            columns_of[:, position] = begin + rank
             begin += len(seen)
         values = np.ones((n_rows, n_terms + 1))
         values[:, 0] = INTERCEPT
         starts = np.arange(n_rows + 1) * (n_terms + 1)
-        made = csr_array((values.ravel(), places.ravel(), starts), shape=(n_rows, begin))
+        made = csr_array((values.ravel(), columns_of.ravel(), starts), shape=(n_rows, begin))
         return made, made.T.tocsr()
 
     def strongest(self, weights: Floats, counts: Floats, most: int) -> list[int]:
@@ -383,7 +387,7 @@ class Design:
             energies = table[self.columns[:, term[0]]]
             mean = (rows[:, None] * energies).sum(axis=0) / rows.sum()
             spread.append(float((rows[:, None] * (energies - mean) ** 2).sum()))
-        order = sorted(range(len(spread)), key=lambda place: (-spread[place], place))
+        order = sorted(range(len(spread)), key=lambda position: (-spread[position], position))
         return sorted(order[:most])
 
     def tables(self, weights: Floats, n_classes: int) -> tuple[Floats, tuple[Floats, ...]]:
@@ -406,26 +410,28 @@ class Design:
 
 
 def _judge_priors(
-    layout: Design, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
+    layout: ConditionalDesign, everything: Floats, folds: Sequence[Floats], step: Callable[[], object]
 ) -> list[tuple[float, float]]:
     """Return, for each prior tried, the mean log-likelihood of the rows of each fold given the others."""
     n_judged = max(1.0, float(np.sum(folds)))
     losses = [ConditionalLoss(*layout.design, everything - fold) for fold in folds]
     weights = [np.zeros(one.n_features) for one in losses]
-    found: list[tuple[float, float]] = []
+    judged: list[tuple[float, float]] = []
     for sd in GRID:
-        told = 0.0
-        for place, (loss, fold) in enumerate(zip(losses, folds, strict=True)):
-            weights[place] = _fitted(loss, sd, weights[place], ROUGH)
-            told += float((fold * loss.log_chances(weights[place])).sum())
+        total = 0.0
+        for position, (loss, fold) in enumerate(zip(losses, folds, strict=True)):
+            weights[position] = _fitted(loss, sd, weights[position], ROUGH)
+            total += float((fold * loss.log_probabilities(weights[position])).sum())
             step()
-        found.append((sd, told / n_judged))
-        if len(found) > 1 and found[-1][1] <= found[-2][1]:
+        judged.append((sd, total / n_judged))
+        if len(judged) > 1 and judged[-1][1] <= judged[-2][1]:
             break
-    return found
+    return judged
 
 
-def _final(layout: Design, counts: Floats, judged: Sequence[tuple[float, float]]) -> tuple[float, Floats]:
+def _final(
+    layout: ConditionalDesign, counts: Floats, judged: Sequence[tuple[float, float]]
+) -> tuple[float, Floats]:
     """Fit all rows under the best prior."""
     sd = max(judged, key=lambda one: one[1])[0]
     loss = ConditionalLoss(*layout.design, counts)

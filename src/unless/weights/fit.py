@@ -14,7 +14,7 @@ returned are the mean of those of the last 10.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, TooLarge
-from unless.inference.completing import MOST_ROWS, Completions, Incomplete, incomplete_rows
+from unless.inference.completing import MOST_ROWS, Completions
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import make_rng
-from unless.inference.tables import read_incomplete, read_rows
+from unless.inference.tables import Incomplete, incomplete_rows, read_incomplete, read_rows
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.distinct import distinct_rows
@@ -80,8 +80,8 @@ def refuse_divergence(objective: Objective, features: FeatureSet, weights: Float
     raise SettingError(_sentence(features, int(np.argmax(np.abs(direction))), why))
 
 
-def _sentence(features: FeatureSet, place: int, why: str) -> str:
-    name = next(feature for position, feature in enumerate(features) if position == place)
+def _sentence(features: FeatureSet, number: int, why: str) -> str:
+    name = next(islice(features, number, None))
     return (
         f"Without a prior the weight of the feature [{name}] has no finite best value, because {why}; give "
         "a prior such as Gaussian(1.0)."
@@ -91,13 +91,15 @@ def _sentence(features: FeatureSet, place: int, why: str) -> str:
 def choose_prior(
     features: FeatureSet,
     data: Dataset,
-    priors: str | Iterable[Prior],
+    priors: Prior | str | Iterable[Prior] | None,
     validation: object,
     random_state: Any,
     layout: dict[str, Any],
     settings: dict[str, Any],
 ) -> tuple[Candidate, ...]:
-    """Judge every prior by the (pseudo-)log-likelihood per row of rows it was not fitted to."""
+    """Judge several priors by the (pseudo-)log-likelihood per row of rows they were not fitted to."""
+    if priors is None or isinstance(priors, Prior):
+        return (Candidate(priors or NO_PRIOR, math.nan),)
     tried = priors_to_try(priors)
     scores, n_rows = np.zeros(len(tried)), 0
     splits = _splits(data, validation, random_state)
@@ -105,8 +107,8 @@ def choose_prior(
     bar.begin("fits", len(splits) * len(tried))
     for training, unseen in splits:
         path = prior_path(features, training, unseen, tried, layout, quiet)
-        for place, (_, score) in enumerate(path):
-            scores[place] += score
+        for position, (_, score) in enumerate(path):
+            scores[position] += score
             bar()
         n_rows += unseen.n_rows
     return tuple(Candidate(prior, float(score) / n_rows) for prior, score in zip(tried, scores, strict=True))
@@ -141,8 +143,8 @@ def _splits(data: Dataset, validation: object, random_state: Any) -> list[tuple[
             "a number of folds."
         )
     if share:
-        aside = rng.binomial(data.counts, float(validation))  # type: ignore[arg-type]
-        return [_split(data, aside)]
+        unseen_counts = rng.binomial(data.counts, float(validation))  # type: ignore[arg-type]
+        return [_split(data, unseen_counts)]
     if validation is None or isinstance(validation, Integral):
         n_folds = N_FOLDS if validation is None else int(validation)
         if n_folds < 2:
@@ -152,8 +154,11 @@ def _splits(data: Dataset, validation: object, random_state: Any) -> list[tuple[
     return [(data, read_rows(data.domain, validation))]
 
 
-def _split(data: Dataset, aside: Any) -> tuple[Dataset, Dataset]:
-    parts = [Dataset.from_codes(data.domain, data.rows, counts) for counts in (data.counts - aside, aside)]
+def _split(data: Dataset, unseen_counts: Any) -> tuple[Dataset, Dataset]:
+    parts = [
+        Dataset.from_codes(data.domain, data.rows, counts)
+        for counts in (data.counts - unseen_counts, unseen_counts)
+    ]
     if not all(part.n_rows for part in parts):
         raise DataError(
             f"{data.n_rows:,} rows are too few to set some aside and judge priors by them; give one prior."
@@ -215,12 +220,12 @@ class ExpectationMaximisation:
         while len(reports) < most:
             model = LogLinearModel(self.features, weights)
             made.draw(model)
-            chances = made.chances(model)
-            change = None if before is None else self.change(before, chances)
+            probabilities = made.probabilities(model)
+            change = None if before is None else self.change(before, probabilities)
             if change is not None and change < LEAST_CHANGE:
                 break
-            before = chances
-            table, counts = self.completed(chances)
+            before = probabilities
+            table, counts = self.completed(probabilities)
             bar.begin(f"EM round {len(reports) + 1}", None, counted=False)
             loss = make_loss(self.features, table, **self.layout, counts=counts)
             weights, report = fit(self.features, loss, prior, weights, **settings)
@@ -233,7 +238,7 @@ class ExpectationMaximisation:
     def complete(self, model: LogLinearModel) -> tuple[Dataset, Floats]:
         """Return all rows, completed under a model, and how much each counts."""
         self.completions.draw(model)
-        return self.completed(self.completions.chances(model))
+        return self.completed(self.completions.probabilities(model))
 
     def change(self, before: Floats, after: Floats) -> float | None:
         """Return what a round changed of the completions of an average row: half of all differences.
@@ -248,17 +253,17 @@ class ExpectationMaximisation:
         # The completions of a row have a probability of 1 together.
         return float((moved * worth).sum() / 2 / (after[: made.n_listed] * worth).sum())
 
-    def completed(self, chances: Floats) -> tuple[Dataset, Floats]:
+    def completed(self, probabilities: Floats) -> tuple[Dataset, Floats]:
         """Return all rows, the complete ones and the completions, and how much each counts."""
         made, data = self.completions, self.data
         if self._known is None or made.n_drawn:
-            rows, place = distinct_rows(np.concatenate([data.rows, made.rows]))
-            self._known = Dataset(data.domain, rows, np.ones(len(rows), dtype=np.int64)), place
-        table, place = self._known
-        shares = chances * self.incomplete.weights[made.owner]
+            rows, case = distinct_rows(np.concatenate([data.rows, made.rows]))
+            self._known = Dataset(data.domain, rows, np.ones(len(rows), dtype=np.int64)), case
+        table, case = self._known
+        shares = probabilities * self.incomplete.weights[made.owner]
         whole = data.counts.astype(np.float64) if data.weights is None else data.weights
         weighed = np.concatenate([whole, shares])
-        return table, np.bincount(place, weighed, table.n_distinct).astype(np.float64)
+        return table, np.bincount(case, weighed, table.n_distinct).astype(np.float64)
 
     def _report(self, reports: list[FitReport], change: float | None) -> FitReport:
         n_incomplete, n_drawn = int(self.incomplete.counts.sum()), self.completions.n_drawn
@@ -335,7 +340,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
     with progress("fit_weights", show_progress, after=BAR_DELAY) as bar:
         settings: Settings = {"step": bar, **limits._asdict()}
-        tried = _judged(features, table, prior, (validation, random_state), layout, settings)
+        tried = choose_prior(features, table, prior, validation, random_state, layout, settings)
         best = max(tried, key=lambda one: one.score).prior
         if holes is not None:
             # Without a prior the weights of complete rows alone may be infinite.
@@ -404,19 +409,6 @@ def _laid_out(features: FeatureSet, data: Dataset, layout: Settings, bar: Bar) -
     # How many there will be shows only at the end.
     bar.begin("iterations", None, counted=False)
     return loss
-
-
-def _judged(
-    features: FeatureSet,
-    data: Dataset,
-    prior: Prior | str | Iterable[Prior] | None,
-    judging: tuple[object, Any],
-    layout: Settings,
-    settings: Settings,
-) -> tuple[Candidate, ...]:
-    if prior is None or isinstance(prior, Prior):
-        return (Candidate(prior or NO_PRIOR, math.nan),)
-    return choose_prior(features, data, prior, *judging, layout, settings)
 
 
 def _checked_jobs(n_jobs: int | None) -> int | None:

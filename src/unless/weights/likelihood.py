@@ -67,7 +67,7 @@ class Expectations:
         for some in row_spans(data.n_distinct, features):
             count_holding(np.array(data.rows[some]), weighed[some], *arrays, self.observed)
         self._work = np.empty(int(self._forest.cell_start[-1]))
-        self._kept = np.zeros(self.n_features)
+        self._kept_weights = np.zeros(self.n_features)
 
     def losses(self, weights: Floats) -> Floats:
         """Return minus the log-likelihood, alone in an array: here all variables are judged together."""
@@ -77,11 +77,11 @@ class Expectations:
         """Return minus the log-likelihood and its gradient; `keep` remembers the weights."""
         from unless.kernels.algebra import dot
 
-        log_partition, chances = self.expect(weights)
+        log_partition, probabilities = self.expectations(weights)
         if keep:
-            self._kept, self._chances = np.array(weights), chances
+            self._kept_weights, self._probabilities = np.array(weights), probabilities
         value = self.n_rows * log_partition - dot(self.observed, weights)
-        return value, self.n_rows * chances - self.observed
+        return value, self.n_rows * probabilities - self.observed
 
     def product(self, direction: Floats) -> Floats:
         """Return the product of the Hessian with a vector, at the weights that were kept."""
@@ -89,12 +89,12 @@ class Expectations:
         if size == 0.0:
             return np.zeros_like(direction)
         step = _SPAN / size * direction
-        ahead, behind = (self.expect(self._kept + move)[1] for move in (step, -step))
+        ahead, behind = (self.expectations(self._kept_weights + move)[1] for move in (step, -step))
         return (ahead - behind) * (self.n_rows * size / (2 * _SPAN))
 
     def diagonal(self) -> Floats:
         """Return the diagonal of the Hessian at the weights that were kept."""
-        return self.n_rows * self._chances * (1 - self._chances)
+        return self.n_rows * self._probabilities * (1 - self._probabilities)
 
     def hessian(self) -> Floats:
         """Return the whole Hessian at the weights that were kept: a product for each feature."""
@@ -104,8 +104,8 @@ class Expectations:
 
     def tallies(self) -> tuple[Floats, Floats]:
         """Return, for each feature, in how many rows it could be true or false, and in how many it was."""
-        _, chances = self.expect(np.zeros(self.n_features))
-        could = np.where((chances > 0) & (chances < 1 - 1e-12), float(self.n_rows), 0.0)
+        _, probabilities = self.expectations(np.zeros(self.n_features))
+        could = np.where((probabilities > 0) & (probabilities < 1 - 1e-12), float(self.n_rows), 0.0)
         return could, self.observed
 
     @contextmanager
@@ -129,7 +129,7 @@ class Expectations:
         held = np.exp(np.bincount(feature, weights=np.log(shares), minlength=len(lengths)))
         return _STEPS_PER_CELL * float(cells.sum()) + 2.0 * float((held * cells[wiring.home]).sum())
 
-    def expect(self, weights: Floats) -> tuple[float, Floats]:
+    def expectations(self, weights: Floats) -> tuple[float, Floats]:
         """Return the log partition function and the probability of each feature."""
         given = np.asarray(weights, dtype=np.float64)
         constants = np.bincount(
@@ -167,8 +167,8 @@ class Expectations:
         node = np.repeat(np.arange(len(share)), np.diff(forest.branch_start))
         branches = share[node] * np.exp(log_branch - log_sums[node])
         which = np.concatenate([self._placed, self._always])
-        chances = np.concatenate([sums, branches[self._branch]])
-        return np.asarray(np.bincount(which, weights=chances, minlength=self.n_features), np.float64)
+        probabilities = np.concatenate([sums, branches[self._branch]])
+        return np.asarray(np.bincount(which, weights=probabilities, minlength=self.n_features), np.float64)
 
     def _check_memory(self, max_memory: int | str | None) -> None:
         limit, cells = parse_memory(max_memory), self._engine.cost.cells

@@ -302,11 +302,12 @@ class _QuasiNewtonPair(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Weights, the largest component of the subgradient there, and the iterations taken."""
+    """Weights, the largest component of the subgradient there, the iterations taken, and why no more were."""
 
     weights: Floats
     norm: float
     n_iterations: int
+    stopped_by: StoppedBy = "rounding"
 
 
 def owlqn(
@@ -548,43 +549,34 @@ class StopRules(NamedTuple):
     relative_tolerance: float | None = None
 
 
-class Minimum(NamedTuple):
-    """Weights, the largest component of the subgradient there, the iterations taken, and why no more were."""
-
-    weights: Floats
-    norm: float
-    n_iterations: int
-    stopped_by: StoppedBy
-
-
-def minimise(objective: Objective, start: Floats, limits: StopRules) -> Minimum:
+def minimise(objective: Objective, start: Floats, limits: StopRules) -> Point:
     """Minimise until no component of the subgradient exceeds the tolerance."""
     tolerance, max_iterations, relative_tolerance = limits
     if relative_tolerance is not None:
-        found = owlqn(objective, start, tolerance, max_iterations, relative_tolerance, LIBRAS_MEMORY)
-        return Minimum(*found, _why(found, limits))
+        point = owlqn(objective, start, tolerance, max_iterations, relative_tolerance, LIBRAS_MEMORY)
+        return point._replace(stopped_by=_why(point, limits))
     objective.precondition(start)
     weights, n_iterations = start, 0
     newton_is_cheap = objective.hessian_is_cheap or objective.hessian_is_guide
     stalls = _STALLS if newton_is_cheap else _STALLS_OF_LARGE
     for stall in stalls:
         left = max_iterations - n_iterations
-        found = owlqn(objective, weights, tolerance, left, stall)
-        n_iterations += found.n_iterations
-        if found.norm > tolerance:
+        point = owlqn(objective, weights, tolerance, left, stall)
+        n_iterations += point.n_iterations
+        if point.norm > tolerance:
             left = min(_NEWTON_STEPS, max_iterations - n_iterations)
-            found = newton(objective, found.weights, tolerance, left)
-            n_iterations += found.n_iterations
-        weights = found.weights
-        if found.norm <= tolerance or n_iterations >= max_iterations:
+            point = newton(objective, point.weights, tolerance, left)
+            n_iterations += point.n_iterations
+        weights = point.weights
+        if point.norm <= tolerance or n_iterations >= max_iterations:
             break
-    found = found._replace(n_iterations=n_iterations)
-    return Minimum(*found, _why(found, limits))
+    point = point._replace(n_iterations=n_iterations)
+    return point._replace(stopped_by=_why(point, limits))
 
 
-def _why(found: Point, limits: StopRules) -> StoppedBy:
-    if found.norm <= limits.tolerance:
+def _why(point: Point, limits: StopRules) -> StoppedBy:
+    if point.norm <= limits.tolerance:
         return "tolerance"
-    if found.n_iterations >= limits.max_iterations:
+    if point.n_iterations >= limits.max_iterations:
         return "max_iterations"
     return "rounding" if limits.relative_tolerance is None else "relative_tolerance"

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Prior:
         if not 0 <= self.l1 < 1 / _LEAST:
             raise SettingError(f"l1={self.l1!r} must be 0 or more, and below 1e100; try Laplace(1.0).")
 
-    @property
+    @cached_property
     def precision(self) -> float:
         """The second derivative of the Gaussian part."""
         return (1.0 / self.sd) * (1.0 / self.sd)

@@ -38,7 +38,7 @@ def test_the_divergence_is_that_of_weights_learned_by_hand(contestant):
         features = structure if contestant in ("GSSL", "DTSL") else structure.features()
         rows = data
         if contestant in ("GSSL", "DTSL"):
-            rows, _ = unless.data.splitting.hold_out(data, VALIDATION, 0)
+            rows, _ = unless.data.dataset.hold_out(data, VALIDATION, 0)
     net = unless.fit_weights(features, rows, unless.Gaussian(1.0))
     assert found["kl"] == pytest.approx(naive_kl(truth, net), rel=1e-4)
     assert found["n_features"] == len(features)

@@ -1,49 +1,52 @@
-"""`unless ask`: one question about two columns, put to the rows of a model and to the model."""
+r"""`unless ask`: one question about two columns, put to the rows of a model and to the model.
+
+{QUOTING}
+
+The data answer independent, dependent, or undecided where there are too few rows, by one test pooled
+over the strata of the columns given; the model answers by its graph. A single question needs no
+correction, but whoever asks many and tells of the smallest p does: `unless show` is corrected for that.
+
+\b
+Examples:
+  unless ask model.unless Admit Gender
+  unless ask model.unless Admit Gender --given Dept
+  unless ask model.unless Admit Gender --context Dept=A --json
+  unless ask graph.graphml Admit Gender --table survey.csv
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-answer", 1
+  pair, given, context   the question
+  answer            of the data: independent, dependent or undecided
+  data              the test: answer, n_rows, rows_used, statistic, df, p,
+                    method (chi-square, or permutations or moments
+                    where cells are nearly empty), q (is p), n_choices
+                    (1), critical_p, information (bits a row),
+                    cramers_v, cramers_v_limit,
+                    effect_size, odds_ratio (null, or value, low, high,
+                    levels), power, more_rows, small_expectations, given,
+                    left_out, and tables: the counts, levels of A by
+                    levels of B, in each stratum given
+  model             separated: whether its graph separates the two, null
+                    where it knows no such context; share: of the rows
+                    with a link
+  agrees            whether both say the same, null where one is silent
+"""
 
 from typing import Any
 
 import click
 
-from unless.cli.options import QUOTING, Written, assignment, gathered
-from unless.cli.reading import matching_options
+from unless.cli.files import open_record, table_of, with_database
+from unless.cli.options import context_option, epilog_of, gathered, matching_options
+from unless.cli.output import say, say_json, say_notes
+from unless.data.showing import visible
 
 
 @click.command(
     "ask",
     short_help="Ask the rows of a saved model about two columns, given others or in a context.",
-    epilog=f"""
-    {QUOTING}
-
-    The data answer independent, dependent, or undecided where there are too few rows, by one test pooled
-    over the strata of the columns given; the model answers by its graph. A single question needs no
-    correction, but whoever asks many and tells of the smallest p does: `unless show` is corrected for that.
-
-    \b
-    Examples:
-      unless ask model.unless Admit Gender
-      unless ask model.unless Admit Gender --given Dept
-      unless ask model.unless Admit Gender --context Dept=A --json
-      unless ask graph.graphml Admit Gender --table survey.csv
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-answer", 1
-      pair, given, context   the question
-      answer            of the data: independent, dependent or undecided
-      data              the test: answer, n_rows, rows_used, statistic, df, p,
-                        method (chi-square, or permutations or moments
-                        where cells are nearly empty), q (is p), n_choices
-                        (1), critical_p, information (bits a row),
-                        cramers_v, cramers_v_limit,
-                        effect_size, odds_ratio (null, or value, low, high,
-                        levels), power, more_rows, small_expectations, given,
-                        left_out, and tables: the counts, levels of A by
-                        levels of B, in each stratum given
-      model             separated: whether its graph separates the two, null
-                        where it knows no such context; share: of the rows
-                        with a link
-      agrees            whether both say the same, null where one is silent
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("a", metavar="A")
@@ -51,13 +54,7 @@ from unless.cli.reading import matching_options
 @click.option(
     "--given", "-g", metavar="NAME", multiple=True, help="Hold this column fixed; repeat it for more."
 )
-@click.option(
-    "--context",
-    "-c",
-    type=Written("NAME=LABEL", assignment),
-    multiple=True,
-    help="Ask only where NAME is LABEL; repeat it to narrow the context.",
-)
+@context_option("Ask only where NAME is LABEL; repeat it to narrow the context.")
 @click.option(
     "--table",
     metavar="FILE",
@@ -75,21 +72,17 @@ def command(
     context: tuple[tuple[str, str], ...],
     table: tuple[str, ...],
     as_json: bool,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Ask whether the columns A and B of MODEL go together, given others or in a context.
 
     MODEL, or a table, may be a pipe, or - for standard input.
     """
-    from unless.cli.display import say, say_json
-    from unless.cli.models import open_record
-    from unless.cli.reading import say_notes, table_of, with_database
-    from unless.cli.wording import visible
     from unless.knowledge.asking import ask
 
-    table = with_database(table, reading)
+    table = with_database(table, options)
     record = open_record(model)
-    data = table_of(record, table, reading, model)
+    data = table_of(record, table, options, model)
     if data is None:
         raise click.UsageError("This model keeps no rows; name the table as well: --table FILE")
     if table:

@@ -1,45 +1,47 @@
-"""`unless check`: what would be done with each column of a table."""
+r"""`unless check`: what would be done with each column of a table.
 
-# ruff: noqa: S608 (a query in an example is not run)
+{QUOTING}
+
+Nothing is learned and nothing is written but the plan, with --save. `unless learn` does what the plan
+says, and reads another table in the same way with --plan.
+
+\b
+Examples:
+  unless check survey.csv
+  unless check survey.csv --as zip=category --exclude name --ordered grade=low,mid,high
+  unless check survey.csv --as tools=choices --join color=color_red,color_blue
+  unless check survey.csv --save plan.json
+  unless check --database shop.db --sql "select * from orders"
+  unless learn next_year.csv --plan plan.json -o model.unless
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-plan", 1
+  n_rows            how many rows the table has
+  columns           for each: name, role, kept, done (in words), and where
+                    they apply why, levels, cuts, rare, parts, written,
+                    source, missing, choices and separator (of several
+                    answers in a cell), columns (that are joined),
+                    no_answers (labels read as missing)
+  notes             what concerns several columns
+  missing           what is done with missing values, in words
+"""
 
 from typing import Any
 
 import click
 
-from unless.cli.options import QUOTING
-from unless.cli.reading import preparing_options
+from unless.cli.failures import in_options
+from unless.cli.files import check_output, found_files, source_of, with_database
+from unless.cli.options import epilog_of, preparing_options, settings_of
+from unless.cli.output import busy, count, note, say, say_json
+from unless.data.showing import visible
 
 
 @click.command(
     "check",
     short_help="Show what would be done with each column of a table, before it is learned from.",
-    epilog=f"""
-    {QUOTING}
-
-    Nothing is learned and nothing is written but the plan, with --save. `unless learn` does what the plan
-    says, and reads another table in the same way with --plan.
-
-    \b
-    Examples:
-      unless check survey.csv
-      unless check survey.csv --as zip=category --exclude name --ordered grade=low,mid,high
-      unless check survey.csv --as tools=choices --join color=color_red,color_blue
-      unless check survey.csv --save plan.json
-      unless check --database shop.db --sql "select * from orders"
-      unless learn next_year.csv --plan plan.json -o model.unless
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-plan", 1
-      n_rows            how many rows the table has
-      columns           for each: name, role, kept, done (in words), and where
-                        they apply why, levels, cuts, rare, parts, written,
-                        source, missing, choices and separator (of several
-                        answers in a cell), columns (that are joined),
-                        no_answers (labels read as missing)
-      notes             what concerns several columns
-      missing           what is done with missing values, in words
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @preparing_options
@@ -47,11 +49,6 @@ from unless.cli.reading import preparing_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: Any) -> None:
     """Show what would be done with each column of a table, in one FILE or several with the same columns."""
-    from unless.cli.display import busy, note, say, say_json
-    from unless.cli.failures import in_options
-    from unless.cli.reading import found_files, settings_of, source_of, with_database
-    from unless.cli.wording import count, visible
-    from unless.cli.writing import check_output
     from unless.data.prepare import prepare
 
     files = with_database(files, options, required=True)

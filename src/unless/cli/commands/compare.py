@@ -1,6 +1,42 @@
-"""`unless compare`: which links differ between two tables, or between the groups of one."""
+r"""`unless compare`: which links differ between two tables, or between the groups of one.
 
-# ruff: noqa: S608 (a query in an example is not run)
+A link is gained, lost, stronger or weaker only where a test of the difference shows it, corrected for the
+number of pairs; of all other pairs no difference is shown, which does not mean that there is none. Models
+that keep their rows are compared by them. Two models without rows, or with --table, are compared as
+structures: that is no test, and says nothing of what chance would do.
+
+{QUOTING}
+
+\b
+Examples:
+  unless compare 2023.csv 2024.csv
+  unless compare survey.csv --by Region
+  unless compare --database shop.db --sql "select * from orders" --by city
+  unless compare 2023.unless 2024.unless --json
+  unless compare ggs.unless csgs.unless --table survey.csv
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-changes", 2
+  is_test           whether differences were tested; else the document
+                    has first, second and structures: in how many
+                    contexts, or rows, each pair is linked in both (tp),
+                    in the second (fp), in the first (fn), nowhere (tn)
+  sides             name and n_rows of what is compared
+  settings          fdr, effect, correction, and by
+  notes             what was left out
+  pairs             one for each pair, those that differ first:
+    kind            "gained", "lost", "stronger", "weaker", "other" or
+                    "not shown"
+    pair            two names, sorted
+    where           the first and the second in words, or null
+    given           the columns held fixed
+    statistic, df, p, q   the test that both are alike
+    limit           the largest difference of V not ruled out (95 %)
+    more_rows       that would rule out `effect`, about, or null
+    first, second   the link there, as `unless show --json` has it
+    sentence        all of this in English
+"""
 
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -8,8 +44,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from unless.cli.options import QUOTING
-from unless.cli.reading import reading_options
+from unless.cli.files import open_record, read_files, read_like, with_database
+from unless.cli.options import MATCHING, epilog_of, reading_options
+from unless.cli.output import busy, count, say, say_json
+from unless.data.showing import visible
+from unless.errors import SettingError
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -21,44 +60,7 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     short_help="Say which links differ between two tables, or between the groups of one.",
-    epilog=f"""
-    A link is gained, lost, stronger or weaker only where a test of the difference shows it, corrected for the
-    number of pairs; of all other pairs no difference is shown, which does not mean that there is none. Models
-    that keep their rows are compared by them. Two models without rows, or with --table, are compared as
-    structures: that is no test, and says nothing of what chance would do.
-
-    {QUOTING}
-
-    \b
-    Examples:
-      unless compare 2023.csv 2024.csv
-      unless compare survey.csv --by Region
-      unless compare --database shop.db --sql "select * from orders" --by city
-      unless compare 2023.unless 2024.unless --json
-      unless compare ggs.unless csgs.unless --table survey.csv
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-changes", 2
-      is_test           whether differences were tested; else the document
-                        has first, second and structures: in how many
-                        contexts, or rows, each pair is linked in both (tp),
-                        in the second (fp), in the first (fn), nowhere (tn)
-      sides             name and n_rows of what is compared
-      settings          fdr, effect, correction, and by
-      notes             what was left out
-      pairs             one for each pair, those that differ first:
-        kind            "gained", "lost", "stronger", "weaker", "other" or
-                        "not shown"
-        pair            two names, sorted
-        where           the first and the second in words, or null
-        given           the columns held fixed
-        statistic, df, p, q   the test that both are alike
-        limit           the largest difference of V not ruled out (95 %)
-        more_rows       that would rule out `effect`, about, or null
-        first, second   the link there, as `unless show --json` has it
-        sentence        all of this in English
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("files", metavar="A B | TABLE", nargs=-1, type=click.Path())
 @click.option("--by", metavar="NAME", help="Compare the groups that this column of a table makes.")
@@ -80,9 +82,6 @@ def command(
 
     A table may be a pipe, or - for standard input; a model is named by its file.
     """
-    from unless.cli.display import busy
-    from unless.cli.reading import with_database
-
     if by is None and len(files) == 2 and all(map(_is_model, files)):
         table = with_database(table, options)
     else:
@@ -91,14 +90,13 @@ def command(
         raise click.UsageError("--table is for two models; with --by the table comes first")
     with busy("Comparing ..."):
         compared = _by_groups(files, by, options) if by is not None else _of_two(files, table, options)
-    if isinstance(compared, _Structures):
-        _tell_structures(compared, as_json)
+    if isinstance(compared, tuple):
+        _say_structures(files, *compared, as_json)
     else:
-        _tell(compared, as_json)
+        _say_changes(compared, as_json)
 
 
 def _by_groups(files: tuple[str, ...], by: str, options: dict[str, Any]) -> "Comparison":
-    from unless.cli.reading import read_files
     from unless.knowledge.comparing import compare_groups
 
     is_model = len(files) == 1 and _is_model(files[0])
@@ -110,9 +108,7 @@ def _by_groups(files: tuple[str, ...], by: str, options: dict[str, Any]) -> "Com
 
 def _of_two(
     files: tuple[str, ...], table: tuple[str, ...], options: dict[str, Any]
-) -> "Comparison | _Structures":
-    from unless.cli.models import open_record, rows_of
-    from unless.cli.reading import read_files
+) -> "Comparison | tuple[StructureComparison, int]":
     from unless.knowledge.comparing import compare_tables
 
     if len(files) != 2:
@@ -123,18 +119,18 @@ def _of_two(
     _refuse_unused(options, is_read=bool(table), is_table=not all(are_models))
     if all(are_models):
         records = [open_record(path) for path in files]
-        tables = [rows_of(record) for record in records]
+        tables = [record.structure.observed for record in records]
         if table or any(one is None for one in tables):
             return _as_structures(files, records, table, options)
     else:
         tables = [
             _rows_of_one(path) if is_model else None for path, is_model in zip(files, are_models, strict=True)
         ]
-        for place, path in enumerate(files):
-            if tables[place] is None:
-                # Numbers of both are cut at the same places.
-                other = tables[1 - place]
-                tables[place] = read_files([path], options, beside=None if other is None else other.domain)
+        for side, path in enumerate(files):
+            if tables[side] is None:
+                # Numbers of both are cut at the same values.
+                other = tables[1 - side]
+                tables[side] = read_files([path], options, beside=None if other is None else other.domain)
     return compare_tables(*tables, names=_names(*files), **_testing(options))
 
 
@@ -148,20 +144,17 @@ def _names(first: str, second: str) -> tuple[str, str]:
 
 def _is_model(path: str) -> bool:
     """Tell by the ending whether a file holds a model."""
-    from unless.cli.models import ending
     from unless.formats.catalogue import READERS
+    from unless.formats.text import ending_of
 
-    return ending(path) in (*READERS, ".unless", ".graphml")
+    return ending_of(path) in (*READERS, ".unless", ".graphml")
 
 
 def _rows_of_one(path: str) -> "Dataset":
-    from unless.cli.models import open_record, rows_of
-    from unless.errors import SettingError
-
-    found = rows_of(open_record(path))
-    if found is None:
+    data = open_record(path).structure.observed
+    if data is None:
         raise SettingError(f"{path!r} keeps no rows to compare; name the table it was learned from instead.")
-    return found
+    return data
 
 
 def _testing(options: dict[str, Any]) -> dict[str, Any]:
@@ -170,8 +163,6 @@ def _testing(options: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_unused(options: dict[str, Any], is_read: bool, is_table: bool) -> None:
     """Refuse options that read a table or test a difference, where there is none."""
-    from unless.cli.reading import MATCHING
-
     context = click.get_current_context()
     for one in context.command.params:
         given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
@@ -184,33 +175,23 @@ def _refuse_unused(options: dict[str, Any], is_read: bool, is_table: bool) -> No
             raise click.UsageError(f"{one.opts[0]} is for tables; models were read and learned before")
 
 
-class _Structures:
-    """Two models side by side, without a test; `n_rows` is 0 where contexts are counted once each."""
-
-    def __init__(self, files: tuple[str, ...], found: "StructureComparison", n_rows: int) -> None:
-        self.files, self.found, self.n_rows = files, found, n_rows
-
-
 def _as_structures(
     files: tuple[str, ...], records: "list[Record]", table: tuple[str, ...], options: dict[str, Any]
-) -> _Structures:
-    from unless.cli.reading import MATCHING, read_like
+) -> "tuple[StructureComparison, int]":
+    """Compare two models without a test; return also the number of rows, 0 where contexts are counted."""
     from unless.evaluation.comparison import compare_structures
 
     first, second = (record.structure for record in records)
     if not table:
-        return _Structures(files, compare_structures(first, second, by="features", show_progress=False), 0)
+        return compare_structures(first, second, by="features", show_progress=False), 0
     data = read_like(first.domain, table, {name: options[name] for name in MATCHING}, files[0])
-    found = compare_structures(
+    compared = compare_structures(
         first, second, by="features", contexts=data, weighted=True, show_progress=False
     )
-    return _Structures(files, found, data.n_rows)
+    return compared, data.n_rows
 
 
-def _tell(compared: "Comparison", as_json: bool) -> None:
-    from unless.cli.display import say, say_json
-    from unless.cli.wording import count, visible
-
+def _say_changes(compared: "Comparison", as_json: bool) -> None:
     if as_json:
         say_json({"format": "unless-changes", "version": 2, "is_test": True, **compared.to_dict()})
         return
@@ -221,27 +202,25 @@ def _tell(compared: "Comparison", as_json: bool) -> None:
         say(visible(line))
 
 
-def _tell_structures(compared: _Structures, as_json: bool) -> None:
-    from unless.cli.display import say, say_json
-    from unless.cli.wording import count, visible
-
-    first, second = compared.files
-    found = compared.found
+def _say_structures(
+    files: tuple[str, ...], compared: "StructureComparison", n_rows: int, as_json: bool
+) -> None:
+    first, second = files
     if as_json:
-        document = {"is_test": False, "first": first, "second": second, "structures": found.to_dict()}
+        document = {"is_test": False, "first": first, "second": second, "structures": compared.to_dict()}
         say_json({"format": "unless-changes", "version": 2, **document})
         return
     say(visible(f"First:  {first}"))
     say(visible(f"Second: {second}"))
-    what = "rows" if compared.n_rows else "contexts"
-    say(f"\nCompared as structures, in {found.n_contexts:,} {what}. This is no test of a difference.\n")
-    for (a, b), counts in found.pairs.items():
+    what = "rows" if n_rows else "contexts"
+    say(f"\nCompared as structures, in {compared.n_contexts:,} {what}. This is no test of a difference.\n")
+    for (a, b), counts in compared.pairs.items():
         if counts.fp or counts.fn:
             parts = [
-                f"only in the {place} in {number:,}"
-                for place, number in (("first", counts.fn), ("second", counts.fp))
+                f"only in the {side} in {number:,}"
+                for side, number in (("first", counts.fn), ("second", counts.fp))
                 if number
             ]
-            say(visible(f"{a} - {b}: linked {', '.join(parts)} of {found.n_contexts:,} {what}"))
-    n_same = sum(not (one.fp or one.fn) for one in found.pairs.values())
+            say(visible(f"{a} - {b}: linked {', '.join(parts)} of {compared.n_contexts:,} {what}"))
+    n_same = sum(not (one.fp or one.fn) for one in compared.pairs.values())
     say(f"{count(n_same, 'pair')} drawn alike.")

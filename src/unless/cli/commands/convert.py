@@ -1,8 +1,37 @@
-"""`unless convert`: a model or a graph in another format."""
+r"""`unless convert`: a model or a graph in another format.
 
+Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json and
+.bif, which gets a directed network with the same joint distribution. Graphs: .graphml and .unless; of a
+model, .graphml gets the graph alone. Names have no place in .mn and .uai: they lie beside, in a file that
+ends in .names.json.
+
+\b
+Examples:
+  unless convert fitted.unless fitted.mn
+  unless convert network.bif network.uai
+  unless convert fitted.unless fitted.bif
+  unless convert learned.unless graph.graphml
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-conversion", 1
+  input, output     the two files
+  names             the file that holds the names, or null
+  kind              what was written: "model", "graph", "features"
+                    or "contexts" (a graph for each context)
+  n_variables, and n_features, n_edges or n_contexts
+"""
+
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from unless.cli.files import GRAPHS, MODELS, NAMELESS, check_model_output, open_record
+from unless.cli.options import epilog_of
+from unless.cli.output import note, say, say_json, size_of, size_text
+from unless.data.showing import visible
+from unless.errors import SettingError
 
 if TYPE_CHECKING:
     from unless.formats.record import Record
@@ -12,28 +41,7 @@ if TYPE_CHECKING:
 @click.command(
     "convert",
     short_help="Write a model or a graph in another format.",
-    epilog="""
-    Formats go by the endings of the files. Models with weights: .unless, .mn (Libra), .uai, .json and
-    .bif, which gets a directed network with the same joint distribution. Graphs: .graphml and .unless; of a
-    model, .graphml gets the graph alone. Names have no place in .mn and .uai: they lie beside, in a file that
-    ends in .names.json.
-
-    \b
-    Examples:
-      unless convert fitted.unless fitted.mn
-      unless convert network.bif network.uai
-      unless convert fitted.unless fitted.bif
-      unless convert learned.unless graph.graphml
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-conversion", 1
-      input, output     the two files
-      names             the file that holds the names, or null
-      kind              what was written: "model", "graph", "features"
-                        or "contexts" (a graph for each context)
-      n_variables, and n_features, n_edges or n_contexts
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
@@ -43,18 +51,16 @@ def command(source: str, target: str, as_json: bool) -> None:
 
     IN may be a pipe, or - for standard input; its format is then known by how it begins.
     """
-    from unless.cli.display import note, say, say_json
-    from unless.cli.models import ending, open_record, size_text, told
-    from unless.cli.wording import visible
-    from unless.cli.writing import GRAPHS, MODELS, NAMELESS, check_model_output
     from unless.formats.json_model import names_path
+    from unless.formats.text import ending_of
 
     check_model_output(target, [], source, dict.fromkeys((*MODELS, *GRAPHS)))
     record = open_record(source)
-    written = _shaped(record.structure, source, target)
-    _write(written, record, target)
-    size = told(written)
-    names = str(names_path(target)) if ending(target) in NAMELESS else None
+    ending = ending_of(target)
+    written = _shaped(record.structure, source, target, ending)
+    _write(written, record, target, ending)
+    size = size_of(written)
+    names = str(names_path(target)) if ending in NAMELESS else None
     if as_json:
         document = {"input": source, "output": target, "names": names, **size}
         say_json({"format": "unless-conversion", "version": 1, **document})
@@ -62,19 +68,17 @@ def command(source: str, target: str, as_json: bool) -> None:
     say(f"{visible(target)}: {size_text(size)}")
     if names:
         note(f"Its names are in {visible(names)}; keep the two together.")
-    if size["kind"] != told(record.structure)["kind"]:
+    if written.kind != record.structure.kind:
         note("Only the graph was written.")
 
 
-def _shaped(structure: "Structure", source: str, target: str) -> "Structure":
+def _shaped(structure: "Structure", source: str, target: str, ending: str) -> "Structure":
     """Make of a structure what the target can hold, or say why it cannot."""
-    from unless.cli.models import ending
-    from unless.errors import SettingError
     from unless.structures.graph import Graph
 
-    if ending(target) == ".graphml":
+    if ending == ".graphml":
         return structure.graph_given()
-    if ending(target) != ".unless" and structure.kind != "model":
+    if ending != ".unless" and structure.kind != "model":
         raise SettingError(
             f"{source!r} holds no weights, so it cannot become {target!r}; find them with `unless fit`."
         )
@@ -84,15 +88,12 @@ def _shaped(structure: "Structure", source: str, target: str) -> "Structure":
     return structure
 
 
-def _write(structure: Any, record: "Record", target: str) -> None:
-    from dataclasses import replace
-
-    from unless.cli.models import ending
+def _write(structure: Any, record: "Record", target: str, ending: str) -> None:
     from unless.formats.catalogue import write_model
     from unless.formats.graphml import write_graphml
     from unless.formats.record import save_record
 
-    if ending(target) == ".unless":
+    if ending == ".unless":
         save_record(replace(record, structure=structure), target)
     elif structure.kind == "model":
         write_model(structure, target)

@@ -1,4 +1,11 @@
-"""`unless datasets`: the bundled tables and the generator, listed or written as CSV."""
+r"""`unless datasets`: the bundled tables and the generator, listed or written as CSV.
+
+\b
+Examples:
+  unless datasets
+  unless datasets ucb_admissions -o berkeley.csv
+  unless datasets csi --variables 6 --rows 1000 --seed 0 -o made.csv
+"""
 
 import csv
 import io
@@ -7,6 +14,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+from unless.cli.files import check_output
+from unless.cli.options import epilog_of
+from unless.cli.output import count, say, say_json
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -22,13 +33,7 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 @click.command(
     "datasets",
     short_help="List the bundled tables, or write one as CSV.",
-    epilog="""
-    \b
-    Examples:
-      unless datasets
-      unless datasets ucb_admissions -o berkeley.csv
-      unless datasets csi --variables 6 --rows 1000 --seed 0 -o made.csv
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here and not to stdout.")
@@ -42,7 +47,6 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 @click.option("--json", "as_json", is_flag=True, help="List as JSON.")
 def command(name: str | None, output: str | None, counts: bool, as_json: bool, **made: Any) -> None:
     """List the bundled tables, or write the one called NAME as CSV."""
-    from unless.cli.writing import check_output
     from unless.runtime.files import replacing
 
     sizes = {option: value for option, value in made.items() if value is not None}
@@ -67,7 +71,7 @@ def command(name: str | None, output: str | None, counts: bool, as_json: bool, *
 
 
 def _load(name: str) -> "Dataset":
-    from unless.datasets import catalogue, load
+    from unless.datasets.tables import catalogue, load
     from unless.errors import UnknownName
 
     if name not in catalogue():
@@ -78,7 +82,7 @@ def _load(name: str) -> "Dataset":
 def _make(variables: int = 6, rows: int = 1000, law: Any = "normal", seed: int = 0) -> "Dataset":
     import numpy as np
 
-    from unless.datasets import make_csi
+    from unless.datasets.synthetic import make_csi
 
     rng = np.random.default_rng(seed)
     return make_csi(variables, law=law, random_state=rng).sample(rows, rng)
@@ -97,9 +101,7 @@ def _write(data: "Dataset", stream: TextIO, counts: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from unless.cli.display import say, say_json
-    from unless.cli.wording import count
-    from unless.datasets import catalogue
+    from unless.datasets.tables import catalogue
 
     described = catalogue().values()
     if as_json:

@@ -1,8 +1,20 @@
-"""`unless demo`: what the library finds in two tables everybody can check."""
+r"""`unless demo`: what the library finds in two tables everybody can check.
+
+\b
+Examples:
+  unless demo
+  unless demo --data titanic
+  unless demo --json
+  unless demo --report report.html
+"""
 
 from typing import Any
 
 import click
+
+from unless.cli.files import check_output
+from unless.cli.options import epilog_of
+from unless.cli.output import LEGEND, busy, count, document, note, say, say_json, say_statements
 
 TABLES = ("ucb_admissions", "titanic")
 
@@ -10,14 +22,7 @@ TABLES = ("ucb_admissions", "titanic")
 @click.command(
     "demo",
     short_help="Learn from two small tables and say what is linked, and when.",
-    epilog="""
-    \b
-    Examples:
-      unless demo
-      unless demo --data titanic
-      unless demo --json
-      unless demo --report report.html
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.option("--data", type=click.Choice(TABLES), help="Only this table.")
 @click.option(
@@ -34,9 +39,6 @@ TABLES = ("ucb_admissions", "titanic")
 )
 def command(data: str | None, as_json: bool, report: str | None) -> None:
     """Learn from Berkeley admissions and from the Titanic, and say what is linked, and when."""
-    from unless.cli.display import busy, note, say_json
-    from unless.cli.writing import check_output
-
     if report:
         check_output(report)
 
@@ -46,7 +48,7 @@ def command(data: str | None, as_json: bool, report: str | None) -> None:
     if as_json:
         say_json([document for _, _, document in learned])
     else:
-        _tell(learned)
+        _say_learned(learned)
     if report:
         described, learner, _ = learned[0]
         learner.report(report, title=described.about)
@@ -54,8 +56,7 @@ def command(data: str | None, as_json: bool, report: str | None) -> None:
 
 
 def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
-    from unless.cli.telling import document
-    from unless.datasets import catalogue
+    from unless.datasets.tables import catalogue
     from unless.learners.learning import learn
 
     described = catalogue()[name]
@@ -63,14 +64,11 @@ def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
     results = {"n_tests": learner.n_tests_, "n_distinct_tests": learner.n_distinct_tests_}
     about = type(learner).__name__, learner.answer_settings(), results
     data = learner.data_
-    told = document(learner.statements_, data.domain, data.n_rows, {}, about)
-    return described, learner, {"dataset": name, **told}
+    made = document(learner.statements_, data.domain, data.n_rows, {}, about)
+    return described, learner, {"dataset": name, **made}
 
 
-def _tell(learned: list[tuple[Any, Any, dict[str, Any]]]) -> None:
-    from unless.cli.display import say
-    from unless.cli.telling import LEGEND, say_statements
-    from unless.cli.wording import count
+def _say_learned(learned: list[tuple[Any, Any, dict[str, Any]]]) -> None:
 
     for described, learner, _ in learned:
         say(f"{described.name}: {described.about}")

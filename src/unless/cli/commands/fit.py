@@ -1,4 +1,42 @@
-"""`unless fit`: weights for a structure, so that it can be asked, sampled and scored."""
+r"""`unless fit`: weights for a structure, so that it can be asked, sampled and scored.
+
+Weights are found by penalised pseudo-likelihood, or by likelihood where exact inference is cheap.
+STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
+.bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
+.data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
+lies beside the table. Rows with missing values are used for what they show, by EM; --missing and
+--incomplete do something else with them. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced
+only when all went well.
+
+\b
+Examples:
+  unless fit learned.unless table.csv -o fitted.unless
+  unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
+  unless fit network.mn train.data -o fitted.uai --json
+  unless fit learned.unless table.csv -o fitted.unless --validate --validation 0.2
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-fit", 1
+  model             the file that was written
+  n_variables, n_features, n_nonzero   the size of the model, and how
+                    many of its weights are not zero
+  n_rows            how many rows it was fitted to
+  incomplete        null, or how rows with missing values were used:
+                    n_complete, n_incomplete, n_rounds of EM, n_drawn,
+                    the different rows completed by draws, and change,
+                    what the last round changed
+  prior             sd and l1; an sd of null means none
+  candidates        null, or the priors that were tried: sd, l1 and
+                    per_row, the score of rows they had not seen
+  converged, message   whether the optimum was reached, in words
+  stopped_by        "tolerance", "max_iterations" or "rounding"
+  n_iterations, n_evaluations   what it took
+  measure           "pseudo_log_likelihood" or "log_likelihood"
+  objective         minus the measure, penalised and summed over rows
+  gradient_norm, tolerance   how flat it is there, and had to be
+  per_row           the measure without the prior, per row
+"""
 
 import math
 from dataclasses import asdict
@@ -7,14 +45,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.models import seed_option
-from unless.cli.options import Written, jobs
-from unless.cli.reading import matching_options
+from unless.cli.files import MODELS, check_model_output, found_files, open_record, read_like, with_database
+from unless.cli.options import Written, epilog_of, jobs_option, matching_options, quiet_option, seed_option
+from unless.cli.output import MEASURES, busy, count, note, number, say, say_json, say_notes
+from unless.data.showing import visible
+from unless.errors import SettingError, TooLarge
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.inference.model import LogLinearModel
     from unless.structures.graph import FeatureSet
+    from unless.structures.structure import Structure
     from unless.weights.priors import Prior
 
 
@@ -46,44 +87,7 @@ def _judge(text: str) -> int | float | str:
 @click.command(
     "fit",
     short_help="Fit weights to a structure, so that it can be asked, sampled and scored.",
-    epilog="""
-    Weights are found by penalised pseudo-likelihood, or by likelihood where exact inference is cheap.
-    STRUCTURE is what `unless learn` saved, or a model whose weights are to be found anew: .unless, .mn, .uai,
-    .bif, .json or .graphml. The table is read with its levels, and columns it does not know are left out; a
-    .data file of codes, as Libra writes them, is read by position where STRUCTURE is an .mn file or a schema
-    lies beside the table. Rows with missing values are used for what they show, by EM; --missing and
-    --incomplete do something else with them. OUT ends in .unless, .mn, .uai, .bif or .json, and is replaced
-    only when all went well.
-
-    \b
-    Examples:
-      unless fit learned.unless table.csv -o fitted.unless
-      unless fit learned.unless table.csv -o fitted.mn --sd 0.5 --l1 2
-      unless fit network.mn train.data -o fitted.uai --json
-      unless fit learned.unless table.csv -o fitted.unless --validate --validation 0.2
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-fit", 1
-      model             the file that was written
-      n_variables, n_features, n_nonzero   the size of the model, and how
-                        many of its weights are not zero
-      n_rows            how many rows it was fitted to
-      incomplete        null, or how rows with missing values were used:
-                        n_complete, n_incomplete, n_rounds of EM, n_drawn,
-                        the different rows completed by draws, and change,
-                        what the last round changed
-      prior             sd and l1; an sd of null means none
-      candidates        null, or the priors that were tried: sd, l1 and
-                        per_row, the score of rows they had not seen
-      converged, message   whether the optimum was reached, in words
-      stopped_by        "tolerance", "max_iterations" or "rounding"
-      n_iterations, n_evaluations   what it took
-      measure           "pseudo_log_likelihood" or "log_likelihood"
-      objective         minus the measure, penalised and summed over rows
-      gradient_norm, tolerance   how flat it is there, and had to be
-      per_row           the measure without the prior, per row
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("structure", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
@@ -125,8 +129,8 @@ def _judge(text: str) -> int | float | str:
     default="em",
     help="Use rows with missing values for what they show, or drop them (em).",
 )
-@click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1).")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
+@jobs_option
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print how it went as JSON.")
 def command(
     structure: str,
@@ -141,11 +145,6 @@ def command(
 
     STRUCTURE or FILE may be a pipe, or - for standard input.
     """
-    from unless.cli.display import busy, note, say_json
-    from unless.cli.models import features_of, open_record
-    from unless.cli.reading import found_files, read_like, say_notes, with_database
-    from unless.cli.wording import visible
-    from unless.cli.writing import MODELS, check_model_output
     from unless.formats.catalogue import write_model
 
     files = with_database(files, options, required=True)
@@ -154,7 +153,7 @@ def command(
         options["missing"] = "drop"
     check_model_output(output, found_files(files), structure, MODELS)
     opened = open_record(structure)
-    features = features_of(opened.structure, kind)
+    features = _features(opened.structure, kind)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
         data = read_like(opened.domain, files, options, structure, quiet=quiet, holes=True)
     if not quiet:
@@ -170,8 +169,18 @@ def command(
     if as_json:
         say_json({"format": "unless-fit", "version": 1, "model": output, **document})
     elif not quiet:
-        _tell(net, document)
+        _say_fit(net, document)
         note(f"\nSaved. Ask it with: unless query {visible(quote(output))} {visible(quote(data.names[0]))}")
+
+
+def _features(structure: "Structure", kind: str | None) -> "FeatureSet":
+    """Return the features of a structure; only a graph for each context leaves a choice of `kind`."""
+    suits = {"pairs": ("contexts",), "cliques": ("contexts", "graph")}
+    if kind and structure.kind not in suits[kind]:
+        raise SettingError(
+            f"--features {kind} is for a structure with a graph for each context, as --learner CSGS learns."
+        )
+    return structure.indicators("pairs" if kind == "pairs" else "cliques")
 
 
 def _prior(options: dict[str, Any]) -> "Prior | str":
@@ -194,7 +203,6 @@ def _prior(options: dict[str, Any]) -> "Prior | str":
 def _fit(
     features: "FeatureSet", data: "Dataset", prior: "Prior | str", options: dict[str, Any], quiet: bool
 ) -> "LogLinearModel":
-    from unless.errors import SettingError, TooLarge
     from unless.weights.fit import fit_weights
 
     how = {name: options[name] for name in ("n_jobs", "max_memory", "objective", "validation", "incomplete")}
@@ -212,10 +220,9 @@ def _fit(
 def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
     import numpy as np
 
-    from unless.cli.display import number
-
     report = net.fit_report
     penalty = report.prior.precision / 2 * (net.weights**2).sum() + report.prior.l1 * abs(net.weights).sum()
+    candidates = [{**_prior_document(one.prior), "per_row": number(one.score)} for one in report.candidates]
     n_rows = data.n_rows + (report.completed.n_incomplete if report.completed else 0)
     return {
         "n_variables": len(net.domain),
@@ -223,9 +230,8 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
         "n_nonzero": int(np.count_nonzero(net.weights)),
         "n_rows": n_rows,
         "incomplete": asdict(report.completed) if report.completed else None,
-        "prior": _told(report.prior),
-        "candidates": [{**_told(tried.prior), "per_row": number(tried.score)} for tried in report.candidates]
-        or None,
+        "prior": _prior_document(report.prior),
+        "candidates": candidates or None,
         "measure": report.measure,
         "per_row": number((penalty - report.objective) / n_rows),
         "converged": bool(report.converged),
@@ -239,16 +245,12 @@ def _document(net: "LogLinearModel", data: "Dataset") -> dict[str, Any]:
     }
 
 
-def _told(prior: "Prior") -> dict[str, float | None]:
-    from unless.cli.display import number
+def _prior_document(prior: "Prior") -> dict[str, float | None]:
 
     return {"sd": number(prior.sd), "l1": number(prior.l1)}
 
 
-def _tell(net: "LogLinearModel", document: dict[str, Any]) -> None:
-    from unless.cli.display import note, say
-    from unless.cli.models import MEASURES
-    from unless.cli.wording import count
+def _say_fit(net: "LogLinearModel", document: dict[str, Any]) -> None:
     from unless.weights.priors import Prior
 
     prior = net.fit_report.prior

@@ -1,6 +1,30 @@
-"""`unless learn`: from a table on disk to a saved model."""
+r"""`unless learn`: from a table on disk to a saved model.
 
-# ruff: noqa: S608 (a query in an example is not run)
+{QUOTING}
+
+MODEL keeps the statements with their evidence, and the distinct rows of the table with their counts: what
+is asked of it later needs no table. A new file with rows is readable by its owner alone; --no-rows
+leaves rows out.
+
+Any table will do: numbers are cut into groups, identifiers and free text left out, rows with missing
+values left out or missing made a level. What is done with each column is told on stderr, unless all are
+plain categories; `unless check` shows it alone, and options change it. The summary goes to stdout. The
+output is replaced only when all went well.
+
+\b
+Examples:
+  unless learn table.csv -o model.unless
+  unless learn survey.csv -o model.unless --as zip=category --exclude name
+  unless learn survey.csv -o model.unless --missing level --bins age=4
+  unless learn counts.csv -o model.unless --count-column Freq
+  unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
+  unless learn table.csv -o model.unless --target income
+  unless learn table.csv -o model.unless --no-rows
+  unless learn book.xlsx -o model.unless --sheet answers
+  unless learn --database shop.db --sql "select * from orders" -o model.unless
+  zcat table.csv.gz | unless learn - -o model.unless
+  unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
+"""
 
 import json
 from collections.abc import Iterable
@@ -9,8 +33,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import QUOTING, Written, assignment, gathered, jobs, names, pair, stacked
-from unless.cli.reading import reading_options
+from unless.cli.files import check_output, found_files, read_files, read_like, with_database
+from unless.cli.options import (
+    Written,
+    assignment,
+    epilog_of,
+    gathered,
+    jobs_option,
+    names,
+    pair,
+    quiet_option,
+    reading_options,
+    stacked,
+    target_option,
+)
+from unless.cli.output import (
+    LEGEND,
+    busy,
+    count,
+    document,
+    either,
+    note,
+    say,
+    say_json,
+    say_plan,
+    say_statements,
+    summary,
+)
+from unless.data.showing import visible
 from unless.learners.learning import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
@@ -86,7 +136,7 @@ learning_options = stacked(
         type=click.Path(),
         help="Judge settings by this table, where the learner tries several (a share of the rows).",
     ),
-    click.option("--jobs", "n_jobs", type=Written("N", jobs), help="Threads to use, -1 for all (1)."),
+    jobs_option,
     click.option(
         "--work-dir",
         metavar="FOLDER",
@@ -133,32 +183,7 @@ def _value(text: str) -> Any:
 @click.command(
     "learn",
     short_help="Learn from a table and keep what was learned in a file.",
-    epilog=f"""
-    {QUOTING}
-
-    MODEL keeps the statements with their evidence, and the distinct rows of the table with their counts: what
-    is asked of it later needs no table. A new file with rows is readable by its owner alone; --no-rows
-    leaves rows out.
-
-    Any table will do: numbers are cut into groups, identifiers and free text left out, rows with missing
-    values left out or missing made a level. What is done with each column is told on stderr, unless all are
-    plain categories; `unless check` shows it alone, and options change it. The summary goes to stdout. The
-    output is replaced only when all went well.
-
-    \b
-    Examples:
-      unless learn table.csv -o model.unless
-      unless learn survey.csv -o model.unless --as zip=category --exclude name
-      unless learn survey.csv -o model.unless --missing level --bins age=4
-      unless learn counts.csv -o model.unless --count-column Freq
-      unless learn 2023.parquet 2024.parquet -o model.unless --forbid sex:month
-      unless learn table.csv -o model.unless --target income
-      unless learn table.csv -o model.unless --no-rows
-      unless learn book.xlsx -o model.unless --sheet answers
-      unless learn --database shop.db --sql "select * from orders" -o model.unless
-      zcat table.csv.gz | unless learn - -o model.unless
-      unless learn table.csv -o model.unless --learner dtsl --set kappa=0.01
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(
@@ -171,11 +196,11 @@ def _value(text: str) -> Any:
 )
 @reading_options
 @learning_options
-@click.option("--target", metavar="NAME", help="Say what matters for this column, most first.")
+@target_option
 @click.option(
     "--no-rows", is_flag=True, help="Leave the rows of the table out of MODEL; its statements are kept."
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the JSON if asked for.")
+@quiet_option
 @click.option(
     "--json",
     "as_json",
@@ -196,10 +221,6 @@ def command(
     Reads CSV, TSV, Parquet, JSON lines, ARFF, Excel, SQLite, DuckDB, Stata and SPSS, also compressed; FILE
     may be a pipe, or - for standard input.
     """
-    from unless.cli.display import busy, note, say_json
-    from unless.cli.reading import found_files, read_files, say_plan, with_database
-    from unless.cli.wording import visible
-    from unless.cli.writing import check_output
     from unless.learners.files import save
 
     files = with_database(files, options, required=True)
@@ -222,7 +243,7 @@ def command(
         plan = None if data.plan is None else data.plan.to_dict()
         say_json({"model": output, "plan": plan, **_document(learner)})
     elif not quiet:
-        _tell(learner)
+        _say_learned(learner)
         note(f"\nSaved. See more of it with: unless show {visible(quote(output))}")
         if no_rows:
             note(WITHOUT_ROWS)
@@ -246,7 +267,6 @@ def learner_of(options: dict[str, Any], quiet: bool) -> "Estimator":
 
 def _refuse_unknown(learner: "type[Estimator]", given: Iterable[str]) -> None:
     """Refuse an option that the learner has no use for, and name the learners that have."""
-    from unless.cli.wording import either
     from unless.learners.registry import LEARNERS
 
     options = {one.name: one.opts[0] for one in click.get_current_context().command.params}
@@ -268,7 +288,6 @@ def _check_rows(learner: "Estimator") -> None:
 
 def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, Any]:
     """Read the table to judge settings by, with the levels of the table to learn from."""
-    from unless.cli.reading import read_like
     from unless.learners.feature_search import FeatureLearner
     from unless.learners.registry import learner_named
 
@@ -282,7 +301,6 @@ def _judge(options: dict[str, Any], data: "Dataset", quiet: bool) -> dict[str, A
 
 
 def _document(learner: "Estimator") -> dict[str, Any]:
-    from unless.cli.telling import document
     from unless.learners.base import make_record
 
     record = make_record(learner, rows=False, statements=False)
@@ -290,10 +308,7 @@ def _document(learner: "Estimator") -> dict[str, Any]:
     return document(learner.statements_, record.domain, learner.data_.n_rows, {}, about)
 
 
-def _tell(learner: "Estimator") -> None:
-    from unless.cli.display import say
-    from unless.cli.telling import LEGEND, say_statements, summary
-    from unless.cli.wording import count
+def _say_learned(learner: "Estimator") -> None:
 
     data, structure = learner.data_, learner.structure_
     columns = count(data.n_variables, "column")

@@ -1,11 +1,38 @@
-"""`unless query`: ask a model how probable something is, or what is most probable."""
+r"""`unless query`: ask a model how probable something is, or what is most probable.
+
+{QUOTING}
+
+\b
+Examples:
+  unless query fitted.unless Admit
+  unless query fitted.unless Admit Gender --given Dept=A
+  unless query fitted.unless --map --given Admit=Admitted
+  unless query network.bif Rain --method belief --json
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-answer", 1
+  given             what was given, {} for nothing
+  method            "exact", "gibbs" or "belief"
+  details           what an approximate method tells of its run
+  variables         name and levels, in the order asked
+  cells             one for each combination of levels, the last
+                    variable changing fastest:
+    labels          one for each variable
+    probability, error   error is the standard error of "gibbs", else
+                    null; "exact" has none, that of "belief" is unknown
+  with --map instead of variables and cells:
+    assignment      name and label of each variable
+    probability, log_probability   of the whole assignment
+"""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.models import evidence, given_option, memory_option, seed_option
-from unless.cli.options import QUOTING
+from unless.cli.options import epilog_of, gathered, given_option, memory_option, seed_option
+from unless.cli.output import context_text, number, probability_text, say, say_json, say_table
+from unless.data.showing import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,32 +47,7 @@ MOST_ROWS = 50
 @click.command(
     "query",
     short_help="Ask a model how probable something is, or what is most probable.",
-    epilog=f"""
-    {QUOTING}
-
-    \b
-    Examples:
-      unless query fitted.unless Admit
-      unless query fitted.unless Admit Gender --given Dept=A
-      unless query fitted.unless --map --given Admit=Admitted
-      unless query network.bif Rain --method belief --json
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-answer", 1
-      given             what was given, {{}} for nothing
-      method            "exact", "gibbs" or "belief"
-      details           what an approximate method tells of its run
-      variables         name and levels, in the order asked
-      cells             one for each combination of levels, the last
-                        variable changing fastest:
-        labels          one for each variable
-        probability, error   error is the standard error of "gibbs", else
-                        null; "exact" has none, that of "belief" is unknown
-      with --map instead of variables and cells:
-        assignment      name and label of each variable
-        probability, log_probability   of the whole assignment
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("variables", metavar="[VARIABLE]...", nargs=-1)
@@ -81,7 +83,7 @@ def command(
         raise click.UsageError("--map is answered exactly or not at all")
     if not variables and not most_probable:
         raise click.UsageError("Name a variable to ask about, or ask for the most probable of all by --map")
-    facts = evidence(given)
+    facts = gathered("--given", given)
     net = read_model(model)
     if most_probable:
         _tell_best(_best(net, variables, facts, how["max_memory"]), facts, as_json)
@@ -112,9 +114,6 @@ def _best(
 def _tell_best(best: "MostProbable", facts: dict[str, str], as_json: bool) -> None:
     from math import exp
 
-    from unless.cli.display import number, say, say_json, say_table
-    from unless.cli.wording import chance, visible
-
     if as_json:
         document = {
             "assignment": dict(best),
@@ -124,7 +123,7 @@ def _tell_best(best: "MostProbable", facts: dict[str, str], as_json: bool) -> No
         say_json({**_opening(facts, "exact", {}), **document})
         return
     _say_given(facts)
-    say(f"Exact: together they have probability {chance(exp(best.log_probability))}.\n")
+    say(f"Exact: together they have probability {probability_text(exp(best.log_probability))}.\n")
     say_table(
         ("Variable", "Most probable"), [(visible(name), visible(label)) for name, label in best.items()]
     )
@@ -134,9 +133,6 @@ def _tell_cells(answer: "Distribution") -> None:
     from itertools import product
 
     import numpy as np
-
-    from unless.cli.display import say, say_table
-    from unless.cli.wording import chance, visible
 
     _say_given(answer.evidence)
     say(f"{answer.details.get('report', 'Exact')}.\n")
@@ -150,7 +146,7 @@ def _tell_cells(answer: "Distribution") -> None:
             error = () if answer.error is None else (f"{answer.error.flat[cell]:.4f}",)
             rows[wanted[cell]] = (
                 *map(visible, labels),
-                chance(float(answer.probabilities.flat[cell])),
+                probability_text(float(answer.probabilities.flat[cell])),
                 *error,
             )
     headers = ("Probability",) if answer.error is None else ("Probability", "Standard error")
@@ -163,10 +159,8 @@ def _tell_cells(answer: "Distribution") -> None:
 def _say_cells(answer: "Distribution") -> None:
     from itertools import product
 
-    from unless.cli.display import number, say_json
-
     errors = [None] * len(answer) if answer.error is None else map(number, answer.error.ravel().tolist())
-    chances = answer.probabilities.ravel().tolist()
+    probabilities = answer.probabilities.ravel().tolist()
     details = {
         name: number(value) if isinstance(value, float) else value for name, value in answer.details.items()
     }
@@ -174,7 +168,7 @@ def _say_cells(answer: "Distribution") -> None:
         "variables": [{"name": one.name, "levels": list(one.levels)} for one in answer.variables],
         "cells": [
             {"labels": list(labels), "probability": probability, "error": error}
-            for labels, probability, error in zip(product(*answer.labels), chances, errors, strict=True)
+            for labels, probability, error in zip(product(*answer.labels), probabilities, errors, strict=True)
         ],
     }
     say_json({**_opening(dict(answer.evidence), answer.method, details), **document})
@@ -185,8 +179,6 @@ def _opening(facts: dict[str, str], method: str, details: dict[str, Any]) -> dic
 
 
 def _say_given(facts: "Mapping[str, str]") -> None:
-    from unless.cli.display import say
-    from unless.cli.telling import context_text
     from unless.data.domain import Context
 
     if facts:

@@ -1,14 +1,34 @@
-"""`unless sample`: rows drawn from a model, as CSV."""
+r"""`unless sample`: rows drawn from a model, as CSV.
+
+{QUOTING}
+
+\b
+Examples:
+  unless sample fitted.unless -n 1000 -o drawn.csv
+  unless sample fitted.unless -n 10 --given Dept=A --seed 7
+  unless sample network.bif -n 100000 -o drawn.csv
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-sample", 1
+  given, seed       what was given, and the seed
+  method            "exact" or "gibbs"
+  n_rows, columns   how many rows, and the names of their columns
+  rows              lists of labels, or null where --output got them
+  output            the name of that file, or null
+"""
 
 import csv
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.models import evidence, given_option, memory_option, seed_option
-from unless.cli.options import QUOTING
+from unless.cli.files import check_output
+from unless.cli.options import epilog_of, gathered, given_option, memory_option, seed_option
+from unless.cli.output import note, say_json
 
 if TYPE_CHECKING:
     from unless.data.dataset import Rows
@@ -21,24 +41,7 @@ BLOCK = 10_000
 @click.command(
     "sample",
     short_help="Draw rows from a model, as CSV.",
-    epilog=f"""
-    {QUOTING}
-
-    \b
-    Examples:
-      unless sample fitted.unless -n 1000 -o drawn.csv
-      unless sample fitted.unless -n 10 --given Dept=A --seed 7
-      unless sample network.bif -n 100000 -o drawn.csv
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-sample", 1
-      given, seed       what was given, and the seed
-      method            "exact" or "gibbs"
-      n_rows, columns   how many rows, and the names of their columns
-      rows              lists of labels, or null where --output got them
-      output            the name of that file, or null
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.option(
@@ -75,14 +78,13 @@ def command(
 
     MODEL may be a pipe, or - for standard input.
     """
-    from unless.cli.display import note, say_json
     from unless.formats.catalogue import read_model
     from unless.inference.engine import choose_method, sample_codes
     from unless.runtime.files import replacing
 
-    facts = evidence(given)
+    facts = gathered("--given", given)
     if output is not None:
-        _check(output, model)
+        check_output(output, [Path(model)] if Path(model).exists() else [], "model")
     net = read_model(model)
     method = choose_method(net, how["method"], how["max_memory"], draws=True)
     codes = net.domain.encode(facts)
@@ -96,19 +98,11 @@ def command(
             click.echo(block, nl=False)
     if as_json:
         document = {"given": facts, "seed": how["seed"], "method": method, "n_rows": n_rows, "output": output}
-        told = [list(labels) for labels in _labels(net.domain, rows)] if output is None else None
+        listed = [list(labels) for labels in _labels(net.domain, rows)] if output is None else None
         columns = list(net.domain.names)
-        say_json({"format": "unless-sample", "version": 1, **document, "columns": columns, "rows": told})
+        say_json({"format": "unless-sample", "version": 1, **document, "columns": columns, "rows": listed})
     elif method == "gibbs":
         note("Drawn by Gibbs sampling: rows that are nearly, not wholly, independent of each other.")
-
-
-def _check(output: str, model: str) -> None:
-    from pathlib import Path
-
-    from unless.cli.writing import check_output
-
-    check_output(output, [Path(model)] if Path(model).exists() else [], "model")
 
 
 def _csv(domain: "Domain", rows: "Rows") -> Iterator[bytes]:

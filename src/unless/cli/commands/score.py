@@ -1,11 +1,35 @@
-"""`unless score`: how probable a table is under a model."""
+r"""`unless score`: how probable a table is under a model.
+
+Columns that MODEL does not know are left out. A .data file of codes, as Libra writes them, is read by
+position where MODEL is an .mn file or a schema lies beside the table. Scores are mean logs, in nats per
+row: the nearer to 0 the better. A row with missing values counts with what it shows; --pll and --cmll
+need complete rows, which --missing drop leaves.
+
+\b
+Examples:
+  unless score fitted.unless new.csv
+  unless score fitted.unless new.csv --pll --by-variable
+  unless score network.mn test.data --pll --json
+  unless score fitted.unless new.csv --cmll --target Admit
+
+\b
+The JSON document, keys sorted:
+  format, version   "unless-score", 1
+  measure           "log_likelihood", "pseudo_log_likelihood" or
+                    "conditional_marginal_log_likelihood"
+  n_rows            how many rows were scored
+  per_row           the mean over rows; null where a row is impossible
+  by_variable       null, or what each variable adds, by its name
+"""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import Written, names
-from unless.cli.reading import matching_options
+from unless.cli.files import read_like, with_database
+from unless.cli.options import Written, epilog_of, matching_options, names
+from unless.cli.output import MEASURES, count, note, number, say, say_json, say_notes, say_table
+from unless.data.showing import visible
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -15,28 +39,7 @@ if TYPE_CHECKING:
 @click.command(
     "score",
     short_help="Say how probable a table is under a model.",
-    epilog="""
-    Columns that MODEL does not know are left out. A .data file of codes, as Libra writes them, is read by
-    position where MODEL is an .mn file or a schema lies beside the table. Scores are mean logs, in nats per
-    row: the nearer to 0 the better. A row with missing values counts with what it shows; --pll and --cmll
-    need complete rows, which --missing drop leaves.
-
-    \b
-    Examples:
-      unless score fitted.unless new.csv
-      unless score fitted.unless new.csv --pll --by-variable
-      unless score network.mn test.data --pll --json
-      unless score fitted.unless new.csv --cmll --target Admit
-
-    \b
-    The JSON document, keys sorted:
-      format, version   "unless-score", 1
-      measure           "log_likelihood", "pseudo_log_likelihood" or
-                        "conditional_marginal_log_likelihood"
-      n_rows            how many rows were scored
-      per_row           the mean over rows; null where a row is impossible
-      by_variable       null, or what each variable adds, by its name
-    """,
+    epilog=epilog_of(__doc__),
 )
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
@@ -60,11 +63,8 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
 
     MODEL or FILE may be a pipe, or - for standard input.
     """
-    from unless.cli.display import note, number, say_json
-    from unless.cli.reading import read_like, say_notes, with_database
-    from unless.cli.wording import count
     from unless.formats.catalogue import read_model
-    from unless.inference.completing import incomplete_rows
+    from unless.inference.tables import incomplete_rows
 
     files = with_database(files, options, required=True)
     measure = _measure(options, by_variable)
@@ -85,7 +85,7 @@ def command(model: str, files: tuple[str, ...], by_variable: bool, as_json: bool
         }
         say_json({"format": "unless-score", "version": 1, **document})
     else:
-        _tell(value, shares if by_variable else {}, measure, n_rows)
+        _say_score(value, shares if by_variable else {}, measure, n_rows)
 
 
 def _measure(options: dict[str, Any], by_variable: bool) -> str:
@@ -125,10 +125,7 @@ def _score(
     return net.score(data, max_memory=max_memory), {}
 
 
-def _tell(value: float, shares: dict[str, float], measure: str, n_rows: int) -> None:
-    from unless.cli.display import note, say, say_table
-    from unless.cli.models import MEASURES
-    from unless.cli.wording import count, visible
+def _say_score(value: float, shares: dict[str, float], measure: str, n_rows: int) -> None:
 
     say(f"{MEASURES[measure]} per row: {value:.6f} ({count(n_rows, 'row')})")
     if value == float("-inf"):

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import dropwhile, islice
-from pathlib import Path
 from typing import IO
 
 from unless.data.settings import Settings, made_up_names
@@ -136,7 +135,7 @@ def _first_record(file: TableFile, delimiter: str, session: DuckDBSession) -> li
             record = next((one for one in csv.reader(lines, delimiter=delimiter) if one), None)
         except csv.Error as error:
             if "limit" in str(error):
-                raise DataError(_long_field(file.title, 1, is_one_line=False)) from None
+                raise _long_field(file.title, 1, is_one_line=False) from None
             raise DataError(
                 f"The header of {file.title} cannot be read ({error}); check its quotes."
             ) from None
@@ -177,16 +176,19 @@ def _rewritten(file: TableFile, delimiter: str, width: int, session: DuckDBSessi
         try:
             for record in reader:
                 if record and len(record) != width:
-                    raise DataError(_ragged(file.title, start, len(record), width))
+                    fields = "1 field" if len(record) == 1 else f"{len(record):,} fields"
+                    raise DataError(
+                        f"Line {start:,} of {file.title} has {fields} where the header has {width:,}; "
+                        "complete or remove it."
+                    )
                 if sum(map(len, record)) > _LONGEST_LINE:
-                    raise DataError(_long_line(file.title, start))
+                    raise _long_line(file.title, start)
                 if record:
                     writer.writerow(record)
                 start = reader.line_num + 1
         except csv.Error as error:
             if "limit" in str(error):
-                is_one_line = reader.line_num == start
-                raise DataError(_long_field(file.title, start, is_one_line=is_one_line)) from None
+                raise _long_field(file.title, start, is_one_line=reader.line_num == start) from None
             raise DataError(
                 f"Line {start:,} of {file.title} has a quote that is not closed or stands inside a field; "
                 "close it, or write it twice."
@@ -200,27 +202,22 @@ def lines_of(stream: IO[str], title: str) -> Iterator[str]:
     while line := stream.readline(_LONGEST_LINE):
         number += 1
         if len(line) == _LONGEST_LINE and not line.endswith(("\n", "\r")):
-            raise DataError(_long_line(title, number))
+            raise _long_line(title, number)
         yield line
 
 
-def _long_line(title: str, line: int) -> str:
-    return (
+def _long_line(title: str, line: int) -> DataError:
+    return DataError(
         f"Line {line:,} of {title} is longer than {_LONGEST_LINE:,} characters; shorten its fields, or check "
         "that the file is a table of text."
     )
 
 
-def _long_field(title: str, line: int, *, is_one_line: bool) -> str:
-    found = f"Line {line:,} of {title} has a field of more than {csv.field_size_limit():,} characters"
+def _long_field(title: str, line: int, *, is_one_line: bool) -> DataError:
+    what = f"Line {line:,} of {title} has a field of more than {csv.field_size_limit():,} characters"
     if is_one_line:
-        return f"{found}; shorten it."
-    return f"{found}, or a quote that is not closed; shorten the one or close the other."
-
-
-def _ragged(title: str, line: int, found: int, width: int) -> str:
-    fields = "1 field" if found == 1 else f"{found:,} fields"
-    return f"Line {line:,} of {title} has {fields} where the header has {width:,}; complete or remove it."
+        return DataError(f"{what}; shorten it.")
+    return DataError(f"{what}, or a quote that is not closed; shorten the one or close the other.")
 
 
 @contextmanager
@@ -239,23 +236,18 @@ def _opened(file: TableFile, session: DuckDBSession, n_lines: int | None = None)
 def _text(
     file: TableFile, encoding: str, session: DuckDBSession, n_lines: int | None = None
 ) -> Iterator[IO[str]]:
+    path = file.path
     if file.compression == ".zst":
-        yield from _zstandard(file.path, session, n_lines)
-        return
-    with file.path.open(encoding=encoding, newline="") as stream:
-        yield stream
-
-
-def _zstandard(path: Path, session: DuckDBSession, n_lines: int | None) -> Iterator[IO[str]]:
-    # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes makes a line one field.
-    lines = session.temporary_path(".txt")
-    session.run(
-        f"copy (select line from read_csv([{quoted(str(path))}], auto_detect = false, header = false, "
-        "delim = chr(1), quote = '', escape = '', strict_mode = false, columns = {'line': 'VARCHAR'})"
-        f"{'' if n_lines is None else f' limit {n_lines}'}) "
-        f"to {quoted(str(lines))} (format csv, header false, quote '', escape '', delim chr(1))"
-    )
-    with lines.open(encoding="utf-8-sig", newline="") as stream:
+        # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes gives whole lines.
+        path, encoding = session.temporary_path(".txt"), "utf-8-sig"
+        session.run(
+            f"copy (select line from read_csv([{quoted(str(file.path))}], auto_detect = false, "
+            "header = false, delim = chr(1), quote = '', escape = '', strict_mode = false, "
+            "columns = {'line': 'VARCHAR'})"
+            f"{'' if n_lines is None else f' limit {n_lines}'}) "
+            f"to {quoted(str(path))} (format csv, header false, quote '', escape '', delim chr(1))"
+        )
+    with path.open(encoding=encoding, newline="") as stream:
         yield stream
 
 

@@ -182,7 +182,7 @@ def find_files(source: str | os.PathLike[str]) -> list[Path]:
         return [Path(STANDARD_INPUT)]
     if not str(source).strip():
         raise DataError("The path is empty; name a file.")
-    if _QUERY.match(str(source)) and not _is_there(str(source)):
+    if _QUERY.match(str(source)) and not os.path.exists(source):  # noqa: PTH110 (a text that can be no path is not there)
         start = " ".join(str(source).split())[:40]
         raise DataError(
             f"'{start} ...' is a query; say which database to ask with connection=, or with --sql and "
@@ -195,13 +195,6 @@ def find_files(source: str | os.PathLike[str]) -> list[Path]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise DataError(f"{str(source)[:60]!r} cannot be the path of a file ({why}).") from None
-
-
-def _is_there(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _find(source: str | os.PathLike[str]) -> list[Path]:
@@ -244,7 +237,14 @@ def prepare(source: Any, session: DuckDBSession) -> TableFile:
     # It becomes part of the names of temporary files, and an archive may hold any.
     ending = re.fullmatch(r"\.\w{1,12}", PurePath(name).suffix.lower())
     suffix = ending[0] if ending else ""
-    form = _format(path, suffix, title, packing)
+    if suffix in _FOREIGN:
+        raise DataError(
+            f"{title} is not a format Unless opens; pass it as a DataFrame, from {_FOREIGN[suffix]}(...)."
+        )
+    form = _BY_ENDING.get(suffix)
+    if form is None:
+        # What is not text is known by its first bytes, all else is tried as text.
+        form = _BY_ENDING.get("" if packing else _recognised(path), "delimited")
     if packing and form not in ("delimited", "json"):
         raise DataError(f"{title} is packed in a way that cannot be opened for this format; unpack it first.")
     return TableFile(_staged(path, packing, session), title, suffix, form, packing)
@@ -317,18 +317,6 @@ def _check_readable(path: Path, title: str) -> None:
         raise DataError(f"{title} is empty; give a table with a header line and rows.")
 
 
-def _format(path: Path, suffix: str, title: str, packing: str) -> str:
-    if suffix in _FOREIGN:
-        raise DataError(
-            f"{title} is not a format Unless opens; pass it as a DataFrame, from {_FOREIGN[suffix]}(...)."
-        )
-    if suffix in _BY_ENDING:
-        return _BY_ENDING[suffix]
-    # An unknown ending says nothing: what is not text is known by its first bytes, all else is tried as text.
-    found = "" if packing else _recognised(path)
-    return _BY_ENDING.get(found, "delimited")
-
-
 def _unpacked(
     path: Path, name: str, packing: str, session: DuckDBSession, title: str
 ) -> tuple[Path, str, str]:
@@ -393,7 +381,7 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
     hidden = set(row_numbers(source))
     shown = [name for name in source.names if name not in hidden]
     asked = shown if how.columns is None else how.columns
-    aside = {how.count_column, *_aside(how)}
+    aside = {how.count_column, *_design_columns(how)}
     names = tuple(name for name in asked if name not in aside)
     if len(names) < 2:
         have = f"one column, {names[0]!r}," if names else "no column"
@@ -405,7 +393,7 @@ def choose_columns(source: Source, how: Settings, *, usable: bool = True) -> tup
     return fields, count
 
 
-def _aside(how: Settings) -> list[str]:
+def _design_columns(how: Settings) -> list[str]:
     """Return the columns that say how rows were drawn; strata that are named in columns= are related, too."""
     return [name for says, name in how.design.items() if says != "strata" or name not in (how.columns or ())]
 

@@ -8,6 +8,7 @@ source is one relation of that database and the fields it holds, whatever kind o
 import errno
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -167,11 +168,9 @@ def table_names(
     if len(set(named)) == len(named):
         check_width(named, how)
         return named
-    seen: set[str] = set()
-    twice = sorted({name for name in named if name in seen or seen.add(name)})  # type: ignore[func-returns-value]
-    if len(twice) == 1:
-        raise DataError(f"Column name {twice[0]!r} appears more than once in {title}; {hint}.")
-    raise DataError(f"Column names {shorten(twice)} appear more than once in {title}; {hint}.")
+    twice = sorted(name for name, number in Counter(named).items() if number > 1)
+    what = f"name {twice[0]!r} appears" if len(twice) == 1 else f"names {shorten(twice)} appear"
+    raise DataError(f"Column {what} more than once in {title}; {hint}.")
 
 
 Made = TypeVar("Made")
@@ -184,6 +183,9 @@ _OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+_LOCKED = ("enable_external_access = false", "lock_configuration = true")
+# Newer versions start threads for what is read from afar.
+_NO_ASYNC = "async_threads = 0"
 # A table is small with at most so many bytes and columns. The database takes some 4 MiB for each column whose
 # values it lists, so what it may take is twice what it needs.
 SMALL_BYTES, SMALL_COLUMNS = 2**20, 32
@@ -228,7 +230,7 @@ class DuckDBSession:
         most_threads = threads_that_fit()
         made = duckdb.connect(":memory:", config=config if most_threads is None else config | {"threads": 1})
         if most_threads is not None:
-            _without_async_threads(made)
+            _try_to_set(made, _NO_ASYNC)
             made.execute(f"set threads = {min(os.cpu_count() or 1, most_threads)}")
         _keep_quiet(made, is_watched=not self.bar.is_silent)
         return made
@@ -352,13 +354,14 @@ class DuckDBSession:
         if self._is_locked:
             return
         allowed = ", ".join(quoted(str(path)) for path in files)
-        self.connection.execute(f"set allowed_directories = [{quoted(str(self.folder))}]")
-        if allowed:
-            self.connection.execute(f"set allowed_paths = [{allowed}]")
-        # Labels of moments must not depend on where the machine stands.
-        self.connection.execute("set TimeZone = 'UTC'")
-        self.connection.execute("set enable_external_access = false")
-        self.connection.execute("set lock_configuration = true")
+        for setting in (
+            f"allowed_directories = [{quoted(str(self.folder))}]",
+            *([f"allowed_paths = [{allowed}]"] if allowed else []),
+            # Labels of moments must not depend on where the machine stands.
+            "TimeZone = 'UTC'",
+            *_LOCKED,
+        ):
+            self.connection.execute(f"set {setting}")
         self._is_locked = True
 
     def register(self, name: str, table: object) -> None:
@@ -429,21 +432,17 @@ class DuckDBSession:
         try:
             yield
         except duckdb.OutOfMemoryException:
-            raise self._too_large() from None
+            raise TooLarge(
+                f"{self.title} does not fit into the {show_memory(self.max_memory)} allowed while its rows "
+                "are collapsed; leave columns out with exclude=, merge levels with bins= or rare=, or raise "
+                "max_memory=."
+            ) from None
         except duckdb.NotImplementedException as error:
             raise DataError(
                 f"{self.title} has a column of a type that cannot be read ({_reason(error)})."
             ) from None
         except duckdb.Error as error:
-            reason = _reason(error)
-            raise DataError(f"{self.title} cannot be read ({reason}); {self.advice}.") from None
-
-    def _too_large(self) -> TooLarge:
-        return TooLarge(
-            f"{self.title} does not fit into the {show_memory(self.max_memory)} allowed while its rows are "
-            "collapsed; leave columns out with exclude=, merge levels with bins= or rare=, or raise "
-            "max_memory=."
-        )
+            raise DataError(f"{self.title} cannot be read ({_reason(error)}); {self.advice}.") from None
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -466,18 +465,18 @@ def connect_to_file(path: Path, session: DuckDBSession) -> "DuckDBPyConnection":
         "memory_limit": f"{limit}MiB",
     }
     made = duckdb.connect(str(path), read_only=True, config=config)
-    made.execute("set enable_external_access = false")
-    made.execute("set lock_configuration = true")
+    for setting in _LOCKED:
+        made.execute(f"set {setting}")
     return made
 
 
 def _is_small(table: object) -> bool:
     if not isinstance(table, dict) or len(table) > SMALL_COLUMNS:
         return False
-    columns = [
-        column for column in table.values() if isinstance(column, np.ndarray) and column.dtype != object
-    ]
-    return len(columns) == len(table) and sum(column.nbytes for column in columns) <= SMALL_BYTES
+    columns = list(table.values())
+    if any(not isinstance(column, np.ndarray) or column.dtype == object for column in columns):
+        return False
+    return int(sum(column.nbytes for column in columns)) <= SMALL_BYTES
 
 
 def _connect_to_small() -> "DuckDBPyConnection":
@@ -492,7 +491,7 @@ def _connect_to_small() -> "DuckDBPyConnection":
     if not hasattr(_small_databases, "database"):
         alone = {"threads": "1", "temp_directory": "", "memory_limit": f"{_SMALL_MEMORY // 2**20}MiB"}
         database = duckdb.connect(":memory:", config=_OFFLINE | alone)
-        _without_async_threads(database)
+        _try_to_set(database, _NO_ASYNC)
         database.execute("set global TimeZone = 'UTC'")
         # Cannot be taken back, nor does it let any path be allowed again.
         database.execute("set enable_external_access = false")
@@ -502,35 +501,23 @@ def _connect_to_small() -> "DuckDBPyConnection":
     return made
 
 
-def _without_async_threads(connection: "DuckDBPyConnection") -> None:
-    """Stop the threads that newer versions start for what is read from afar."""
-    import duckdb
-
-    with suppress(duckdb.CatalogException):
-        connection.execute("set async_threads = 0")
-
-
-def _without_type_pushdown(connection: "DuckDBPyConnection") -> None:
-    """Keep newer versions from reading text as numbers where a query only tries to (`try_cast`).
-
-    They parse such columns as numbers while the file is read, and fail at the first value that is none.
-    """
+def _try_to_set(connection: "DuckDBPyConnection", *settings: str) -> None:
+    """Change settings that not every version of DuckDB knows, as far as this one does."""
     import duckdb
 
     with suppress(duckdb.Error):
-        # Older versions know no such step.
-        connection.execute("set disabled_optimizers = 'type_pushdown'")
+        for one in settings:
+            connection.execute(f"set {one}")
 
 
 def _keep_quiet(connection: "DuckDBPyConnection", *, is_watched: bool) -> None:
-    import duckdb
-
-    _without_type_pushdown(connection)
-    # It would be drawn on standard output, which belongs to the caller; how far a query is can be asked. A
-    # notebook without ipywidgets refuses both settings, and draws nothing: only the time can be shown then.
-    with suppress(duckdb.InvalidInputException):
-        connection.execute("set enable_progress_bar_print = false")
-        connection.execute(f"set enable_progress_bar = {str(is_watched).lower()}")
+    # Newer versions parse text as numbers while a file is read, even where a query only tries to (try_cast),
+    # and fail at the first value that is none.
+    _try_to_set(connection, "disabled_optimizers = 'type_pushdown'")
+    # The bar would be drawn on standard output, which belongs to the caller; how far a query is can be asked.
+    # A notebook without ipywidgets refuses both settings, and draws nothing: only the time can be shown then.
+    bar = f"enable_progress_bar = {str(is_watched).lower()}"
+    _try_to_set(connection, "enable_progress_bar_print = false", bar)
 
 
 def _reason(error: Exception) -> str:

@@ -24,9 +24,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.columns.levels import MISSING_WORDS
 from unless.data.domain import shorten
 from unless.data.labels import is_number, to_label
-from unless.data.levels import MISSING_WORDS
 from unless.data.settings import Settings
 from unless.data.sources.frames import ArrowStream
 from unless.data.sources.session import (
@@ -64,10 +64,8 @@ class Query:
     connection: Any
 
 
-def with_connection(source: object, connection: object | None) -> object:
-    """Join a query with its connection, checking both; without a connection, the source is what it is."""
-    if connection is None:
-        return source
+def with_connection(source: object, connection: object) -> Query:
+    """Join a query with its connection, checking both."""
     if isinstance(connection, str) and "://" in connection:
         # Not repeated: an address may hold a password.
         raise SettingError(

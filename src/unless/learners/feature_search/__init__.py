@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, check_share, hold_out
 from unless.data.domain import Domain
-from unless.data.splitting import check_share, hold_out
 from unless.errors import DataError, SettingError
 from unless.inference.model import LogLinearModel
 from unless.inference.pseudo_likelihood import Conditionals
@@ -102,7 +101,7 @@ class FeatureLearner(Learner):
         self.network_ = in_domain(net, data.domain)
         self.structure_ = self.network_.features
         self.chosen_, self.tried_ = chosen, tried
-        # No question is asked of the data here: features are judged by what they predict.
+        # No independence is tested: features are judged by what they predict.
         self.n_tests_ = self.n_distinct_tests_ = 0
 
     def _learn_named(

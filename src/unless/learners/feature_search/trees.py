@@ -207,7 +207,7 @@ class _TreeGrower:
         inner = np.flatnonzero(variable >= 0)
         parent[where_true[inner]] = parent[where_false[inner]] = inner
         variable[inner] = self.by_name[variable[inner]]
-        # What rounding may add is not counted, so that a cut asks what growing asked.
+        # What rounding may add is not counted, so that a cut requires what growing required.
         nats = np.where(variable >= 0, gain - rules.noise, 0) / self.unit
         return ProbabilityTree(target, variable, level, nats, where_true, where_false, parent, depth)
 

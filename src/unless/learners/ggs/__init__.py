@@ -29,7 +29,7 @@ from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 
 GateNames = Collection[str] | None
-# Blankets larger than this cost more than they tell.
+# Larger blankets cost more than they add.
 MAX_BLANKET = 24
 _BASE = 8 * 2**20
 # Regressions that are remembered for each variable, at most and for each other one; what each takes beside

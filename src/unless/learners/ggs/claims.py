@@ -1,6 +1,6 @@
 """Where pairs are linked, and the claims that are made of it.
 
-`Linker` joins what the gate trees of the two ends of a pair say; `select_claims` turns the hypotheses of all
+`Linker` joins the gate trees of the two ends of a pair; `select_claims` turns the hypotheses of all
 pairs into claims with p and q, and `labelled` into the graph they make.
 """
 
@@ -25,7 +25,7 @@ from unless.referee.counted import WideTester
 from unless.referee.regressions import RegressionTable
 from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.progress import Bar
-from unless.structures.labelled import LabelledGraph, Link, Region, spoken
+from unless.structures.labelled import LabelledGraph, Link, Region, quote_label
 from unless.structures.pairs import Edge
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
@@ -76,7 +76,7 @@ class PairEffect(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What is said of a pair in some strata, what that is worth, and the test that its weights differ."""
+    """A choice of links of a pair in some strata, its worth, and the test that the weights differ."""
 
     worth: float
     differ: Statistic
@@ -171,7 +171,7 @@ class Linker:
             yield PairEffect(stratum, effect, self.table.n_rows(stratum), size_of(effect))
 
     def _best(self, effects: list[PairEffect], path: Conditions) -> Explanation:
-        """Choose between no link, one link, and a gate that says which of the two."""
+        """Choose between no link, one link, and a gate that decides which of the two."""
         self.n_tests += 1
         together = common([one.effect for one in effects])
         alone = total(one.size for one in effects)
@@ -203,7 +203,7 @@ class Linker:
 
 
 def _joined(below: Sequence[Explanation], differ: Statistic, *differs: Hypothesis) -> Explanation:
-    """Join what is said of different strata."""
+    """Join the explanations of different strata."""
     linked, unlinked, more = (
         tuple(one for choice in below for one in choice.links[kind]) for kind in range(3)
     )
@@ -329,8 +329,8 @@ class Claim:
             sure = f"V at most {self.at_most:.2g}"
         else:
             sure = f"V = {self.effect:.2g}, q = {self.q:.2g}"
-        by = f" between levels of {spoken(self.gate)}" if self.gate else ""
-        a, b = map(spoken, self.pair)
+        by = f" between levels of {quote_label(self.gate)}" if self.gate else ""
+        a, b = map(quote_label, self.pair)
         return f"{a} - {b} {self.kind}{by}{where} ({self.n_rows:,} rows, {sure})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from unless.structures.pairs import Edge
 
 # A gate of more levels would be searched among too many sets of them.
 MAX_GATE_LEVELS = 8
-# So few are all tested closely; of more, those whose scores say most clearly that they might be gates.
+# So few are all tested closely; of more, those that are gates most clearly by their scores.
 FEW_GATES = 8
 MAX_CANDIDATES = 3
 # Gates that others found are tested too, whatever the score.
@@ -106,7 +106,7 @@ class GateSearch:
         self.screened: dict[Conditions, list[int]] = {}
 
     def tree(self, shares: Floats) -> GateTree:
-        """Split while a gate is worth it; `shares` says how often each variable is a gate, and last none."""
+        """Split while a gate is worth it; `shares` are those of each variable as a gate, and last of none."""
         return self._grow(self.table.whole, self.tests.blanket(self.table.whole), shares, 0)
 
     def _grow(self, stratum: Stratum, blanket: Blanket, shares: Floats, depth: int) -> GateTree:
@@ -244,7 +244,7 @@ class GateProblem:
         is_wide = free >= MOST_REGULAR
         wide = is_wide[:, None] | is_wide[None, :]
         self.wide_pairs: Bools = may_link & wide & ~self.required
-        # A pair with more degrees of freedom than rows cannot be told from noise.
+        # A pair with more degrees of freedom than rows cannot be distinguished from noise.
         self.allowed: Bools = may_link & ~wide & (df <= named.n_rows)
 
     def search(self, target: int) -> GateSearch:

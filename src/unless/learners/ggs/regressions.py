@@ -251,7 +251,15 @@ class NeighbourTests:
         self.n_tests += 1
         key = stratum.conditions, blanket, variable
         if key not in self.known_drops:
-            self.known_drops[key] = self._likelihood_ratio(stratum, blanket, variable)
+            full = self.regression(stratum, blanket)
+            df = int((full.owners == variable).sum()) * (len(full.target_levels) - 1)
+            test = NOTHING
+            if df:
+                # The patterns of the full blanket do as well: some of them are alike without the variable.
+                columns = self._patterns(stratum, blanket).columns
+                without = likelihood_without(columns, full.fitted, variable)
+                test = Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
+            self.known_drops[key] = test
         return self.known_drops[key]
 
     def scores(self, stratum: Stratum, blanket: Blanket) -> dict[int, Statistic]:
@@ -379,17 +387,8 @@ class NeighbourTests:
         wider = (conditions[:number] + conditions[number + 1 :] for number in range(len(conditions)))
         return next((self._latest[one] for one in wider if one in self._latest), self._latest.get(()))
 
-    def _likelihood_ratio(self, stratum: Stratum, blanket: Blanket, variable: int) -> Statistic:
-        full = self.regression(stratum, blanket)
-        df = int((full.owners == variable).sum()) * (len(full.target_levels) - 1)
-        if not df:
-            return NOTHING
-        # The patterns of the full blanket do as well: some of them are alike without the variable.
-        without = likelihood_without(self._patterns(stratum, blanket).columns, full.fitted, variable)
-        return Statistic(max(0.0, 2 * (full.log_likelihood - without)), df)
-
     def _count_with_target(self, stratum: Stratum, variables: list[int]) -> tuple[Floats, dict[int, Ints]]:
-        """Count the levels of variables by level of the target; say where the free levels of each are."""
+        """Count the levels of variables by level of the target, and find their free levels."""
         table = self.table
         which = table.codes[self.target][stratum.rows].astype(np.int64)
         counts, free = table.count_levels(stratum.rows, which, int(table.n_levels[self.target]), variables)

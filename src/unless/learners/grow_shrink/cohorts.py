@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
-from unless.data.dataset import Dataset
-from unless.data.ordering import code_order
+from unless.data.dataset import Dataset, code_order
 from unless.kernels.answers import Rules
 from unless.kernels.bits import Words, packed_words
 from unless.kernels.grow_shrink import MOST_BUCKETS, Search, begin, grow_shrink, pack_pairs

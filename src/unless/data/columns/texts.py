@@ -1,13 +1,137 @@
-"""Text with an order that everyone knows: ranges of numbers, and scales such as never ... always."""
+"""Texts that mean more than a name: dates, scales in words, and cells with several answers."""
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from math import inf
 
-from unless.data.moments import MONTHS, WEEKDAYS
-from unless.data.written import PLAIN, find_numerals, parse_number
+from unless.data.columns.numbers import LEAST_ROWS, PLAIN, find_numerals, parse_number
+from unless.data.settings import MARKS, NO, YES
+from unless.data.sources.session import quoted
+
+_DAYS = (
+    "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d %b %Y",
+    "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y",
+)  # fmt: skip
+_CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
+# How dates are written, in the order of trust: year, month and day in this order, which need no format; then
+# those of which a table may hold one only. 03/04/2020 fits two of them: the month is taken to come first.
+FORMATS = (
+    "",
+    *_DAYS,
+    *(f"{day} {clock}" for day in _DAYS for clock in _CLOCKS),
+    *(f"{day} {clock}" for day in ("%Y-%m-%d", "%Y/%m/%d") for clock in _CLOCKS[2:]),
+    "%Y-%m",
+    *_CLOCKS,
+)
+_ISO = re.compile(
+    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
+)
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
+# A zone behind a time of day; it is left out, so that all is in the time of its place.
+_ZONE = r"(:[0-9]{2}(?:\.[0-9]+)?)(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)$"
+FIRST = r"\1"
+_NAMED_ZONE = r" (?:GMT|UTC|Z)(?:[+-][0-9:]+)?$"
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def parse_moment(text: str, written: str) -> datetime | None:
+    """Read a date, perhaps with a time of day; None if it is none. The zone is left out."""
+    try:
+        if written:
+            return datetime.strptime(re.sub(_NAMED_ZONE, "", text), written)
+        if not _ISO.fullmatch(text):
+            return None
+        day, _, time = text.replace("/", "-").replace("T", " ").partition(" ")
+        year, month, date = (int(number) for number in day.split("-"))
+        hour, minute = (int(number) for number in time.split(":")[:2]) if time else (0, 0)
+        return datetime(year, month, date, hour, minute)
+    except ValueError:
+        return None
+
+
+def formats_of(texts: Iterable[str]) -> list[str]:
+    """Return the ways of writing dates that all of these texts fit."""
+    fitting = list(FORMATS)
+    years: set[bool] = set()
+    for text in texts:
+        # No date is longer, or has no digit.
+        if len(text) > 40 or not any(map(str.isdigit, text)):
+            return []
+        fitting = [one for one in fitting if parse_moment(text, one) is not None]
+        if not fitting:
+            break
+        years.add(bool(_SCHOOL_YEAR.fullmatch(text)) and int(text[2:4]) + 1 == int(text[5:]))
+    return [one for one in fitting if one != "%Y-%m" or years != {True}]
+
+
+# 2011-12 is a month, unless all are years of school.
+_SCHOOL_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+
+def is_time_of_day(written: str) -> bool:
+    """Tell whether times are written without a day."""
+    return written in _CLOCKS
+
+
+def is_ambiguous(written: str, formats: Iterable[str]) -> bool:
+    """Tell whether days and months could change places."""
+    return written.startswith("%m/%d/") and f"%d/%m/{written[6:]}" in formats
+
+
+def moment_sql(text: str, written: str) -> str:
+    """Write a text as a moment in SQL; null where it is none."""
+    if written:
+        bare = f"regexp_replace({text}, {quoted(_NAMED_ZONE)}, '')"
+        return f"try_strptime({bare}, {quoted(written)})"
+    return f"try_cast(regexp_replace(({text})::VARCHAR, {quoted(_ZONE)}, {quoted(FIRST)}) as TIMESTAMP)"
+
+
+def part_sql(moment: str, part: str) -> str:
+    """Write the number of a part: the year, the month from 1, the day of the week from 1, the hour.
+
+    Quarters are counted from the year 0.
+    """
+    if part == "quarter":
+        return f"(year({moment}) * 4 + quarter({moment}) - 1)"
+    return f"{ {'year': 'year', 'month': 'month', 'weekday': 'isodow', 'hour': 'hour'}[part] }({moment})"
+
+
+def part_of(moment: datetime, part: str) -> int:
+    """Return the number of a part, as `part_sql` writes it."""
+    return {
+        "year": moment.year,
+        "quarter": moment.year * 4 + (moment.month - 1) // 3,
+        "month": moment.month,
+        "weekday": moment.isoweekday(),
+        "hour": moment.hour,
+    }[part]
+
+
+def part_label(number: int, part: str) -> str:
+    """Name a part."""
+    if part == "quarter":
+        return f"{number // 4} Q{number % 4 + 1}"
+    if part in ("year", "hour"):
+        return str(number)
+    return (MONTHS if part == "month" else WEEKDAYS)[number - 1]
+
+
+def label_in_sql(number: str, part: str) -> str:
+    """Write the name of a part in SQL."""
+    if part == "quarter":
+        return f"(floor({number} / 4)::BIGINT || ' Q' || (({number})::BIGINT % 4 + 1))"
+    if part in ("year", "hour"):
+        return f"({number}::BIGINT)::VARCHAR"
+    listed = ", ".join(quoted(name) for name in (MONTHS if part == "month" else WEEKDAYS))
+    return f"list_extract([{listed}], ({number})::BIGINT)"
+
 
 # Fewer levels have no order to speak of.
 LEAST_LEVELS = 3
@@ -218,15 +342,15 @@ def _by_ranges(labels: list[str]) -> Order | None:
     return Order(tuple(ordered), IN_NUMBERS)
 
 
-def _span(found: "re.Match[str]") -> tuple[float, float] | None:
-    groups = found.groups()
+def _span(match: "re.Match[str]") -> tuple[float, float] | None:
+    groups = match.groups()
     first, times, last, other = groups[2:6]
     # In "10-20k" both are thousands.
     low = _number(first, times or (other if last else None))
     high = low if last is None else _number(last, other or times)
-    if found["below"] or found["less"]:
-        return None if last is not None or found["open"] or found["above"] else (-inf, low)
-    if found["open"] or found["above"]:
+    if match["below"] or match["less"]:
+        return None if last is not None or match["open"] or match["above"] else (-inf, low)
+    if match["open"] or match["above"]:
         return None if last is not None else (low, inf)
     return (low, high) if low <= high else None
 
@@ -296,3 +420,156 @@ def _by_grades(name: str, labels: list[str]) -> Order | None:
 
     key = {label: (-ord(label.strip()[0]), {"-": -1, "": 0, "+": 1}[label.strip()[1:]]) for label in labels}
     return Order(tuple(sorted(labels, key=lambda label: key[label])), BY_GRADES)
+
+
+# The level of a row in which none of the columns of a joined set is ticked.
+NONE = "none"
+# What stands between the answers in a cell, the surest first.
+SEPARATORS = (";", "|", ",")
+# So large a share of the cells holds several answers, and so large a share another number of them than most
+# do: "male, rural" always has two, and is no such question.
+LEAST_SEVERAL, LEAST_VARIED = 0.05, 0.05
+# So large a share of the answers that are ticked with others comes in more than one combination.
+LEAST_AGAIN = 0.9
+# Answers kept, at most, and the share of all ticks that they must have; the others are free text or rare.
+MOST_CHOICES, LEAST_COVERED = 30, 0.8
+# An answer that means none stands alone but for this share of its cells.
+NEARLY_NONE = 0.1
+# Characters of an answer, at most.
+MOST_LETTERS = 80
+_MEANS_NONE = re.compile(r"(none|nothing|no one|nobody|neither|never|no)\b|n/?a$|not applicable")
+TICKED = frozenset({"1", "yes", "y", "true", "t", "x", "checked", "selected", YES})
+_BLANK = frozenset({"0", "no", "n", "false", "f", "unchecked", "not selected", NO})
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The answers of a question with several of them, in the order of their names, and those left out.
+
+    `none` are answers that stand alone and mean that no other holds: the others say that, too.
+    """
+
+    separator: str
+    chosen: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+
+
+def answers(text: str, separator: str) -> set[str]:
+    """Return the answers in one cell.
+
+    >>> sorted(answers("tv; radio;", ";"))
+    ['radio', 'tv']
+    """
+    return {one.strip() for one in text.split(separator)} - {""}
+
+
+def name_of_choice(column: str, choice: str) -> str:
+    """Name the column that says whether an answer was ticked."""
+    return f"{column}: {choice}"
+
+
+def find_choices(counts: Mapping[str, int], *, is_asked: bool = False) -> Choices | None:
+    """Find the answers in cells, each seen so many times; None if they hold single values.
+
+    Somebody who asked for it is believed: only a separator must be there.
+    """
+    for separator in SEPARATORS:
+        found = _split(counts, separator, is_asked)
+        if found is not None:
+            return found
+    return None
+
+
+def _split(counts: Mapping[str, int], separator: str, is_asked: bool) -> Choices | None:
+    cells = {cell: answers(cell, separator) for cell in counts}
+    total = sum(counts.values())
+    several = [cell for cell, listed in cells.items() if len(listed) > 1]
+    if len(several) < 2 - is_asked:
+        return None
+    ticks: Counter[str] = Counter()
+    combinations: Counter[str] = Counter()
+    for cell, listed in cells.items():
+        for one in listed:
+            ticks[one] += counts[cell]
+            combinations[one] += 1
+    # Nothing is learned from an answer that hardly anybody, or nearly everybody, gave.
+    informative = {one for one, n in ticks.items() if min(n, total - n) >= (1 if is_asked else LEAST_ROWS)}
+    joined: Counter[str] = Counter()
+    for cell in several:
+        joined.update(dict.fromkeys(cells[cell], counts[cell]))
+    none = tuple(sorted(one for one in ticks if means_none(one) and joined[one] <= NEARLY_NONE * ticks[one]))
+    informative -= set(none)
+    chosen = sorted(informative, key=lambda one: (-ticks[one], one))[:MOST_CHOICES]
+    if not is_asked and not _is_question(cells, counts, several, chosen, none, ticks, combinations):
+        return None
+    if not chosen:
+        return None
+    left_out = sorted(set(ticks) - set(chosen) - set(none), key=lambda one: (-ticks[one], one))
+    return Choices(separator, tuple(sorted(chosen)), tuple(left_out), none)
+
+
+def _is_question(
+    cells: Mapping[str, set[str]],
+    counts: Mapping[str, int],
+    several: Sequence[str],
+    chosen: Sequence[str],
+    none: Sequence[str],
+    ticks: Counter[str],
+    combinations: Counter[str],
+) -> bool:
+    total = sum(counts.values())
+    if sum(counts[cell] for cell in several) < max(LEAST_SEVERAL * total, LEAST_ROWS):
+        return False
+    sizes: Counter[int] = Counter()
+    for cell, listed in cells.items():
+        sizes[len(listed)] += counts[cell]
+    varied = total - sizes.most_common(1)[0][1] >= LEAST_VARIED * total
+    # Answers that are ticked with others come in several combinations; some are always alone.
+    together = {one for cell in several for one in cells[cell]} & set(chosen)
+    again = sum(combinations[one] > 1 for one in together) >= LEAST_AGAIN * len(together) > 0
+    covered = sum(ticks[one] for one in (*chosen, *none)) >= LEAST_COVERED * sum(ticks.values())
+    short = all(len(one) <= MOST_LETTERS for one in chosen)
+    return len(chosen) >= 2 and len(chosen) < len(cells) and varied and again and covered and short
+
+
+def means_none(answer: str) -> bool:
+    """Tell whether an answer says that no other one holds."""
+    return bool(_MEANS_NONE.match(answer.strip().lower()))
+
+
+def is_tick_box(labels: Iterable[str]) -> bool:
+    """Tell whether a column says yes or no."""
+    found = {label.strip().lower() for label in labels}
+    return len(found) == 2 and len(found & TICKED) == 1 and len(found & _BLANK) == 1
+
+
+def is_ticked(label: str) -> bool:
+    """Tell whether a label of such a column is the yes."""
+    return label.strip().lower() in TICKED
+
+
+def is_blank(label: str) -> bool:
+    """Tell whether a label of such a column is the no."""
+    return label.strip().lower() in _BLANK
+
+
+def joined_levels(name: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Name the levels of a joined column: what stands behind the common stem in the names of its columns."""
+    stem = name.removesuffix(" (joined)")
+    short = [one[len(stem) :].strip(MARKS) if one.startswith(stem) else one for one in names]
+    return tuple(short if all(short) and len(set(short)) == len(short) else names)
+
+
+def columns_of_levels(name: str, levels: Iterable[str], columns: Iterable[str]) -> tuple[str, ...] | None:
+    """Find, by their names, the columns that a joined column was made of; None if one is not there."""
+    known = set(columns)
+    stem = name.removesuffix(" (joined)")
+    found = []
+    for level in levels:
+        named = [level, *(f"{stem}{mark}{level}" for mark in ("_", ".", ":", ": ", "-", " - ", " "))]
+        column = next((one for one in reversed(named) if one in known), None)
+        if column is None and level != NONE:
+            return None
+        found.append(column)
+    return tuple(one for one in found if one is not None)

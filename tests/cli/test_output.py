@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from unless.cli.wording import chance, count, either, of, percent, visible
+from unless.cli.output import count, either, of, probability_text
+from unless.data.showing import visible
 
 
 @pytest.mark.parametrize(
@@ -26,21 +27,6 @@ def test_numbers_carry_what_they_count():
     assert of(1, 1, "pair") == "1 of 1 pair"
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "shown"),
-    [
-        (0, 9, "0 %"),
-        (9, 9, "100 %"),
-        (1, 1000, "<1 %"),
-        (999, 1000, ">99 %"),
-        (10, 1000, "1 %"),
-        (933, 4526, "21 %"),
-    ],
-)
-def test_only_all_is_everything(part, whole, shown):
-    assert percent(part, whole) == shown
-
-
 def test_alternatives():
     assert [either([*"ABC"[:n]]) for n in (1, 2, 3)] == ["A", "A or B", "A, B or C"]
 
@@ -50,7 +36,7 @@ def test_alternatives():
     [(0, "0"), (1, "1"), (1e-9, "<0.0001"), (1 - 1e-9, ">0.9999"), (0.0001, "0.0001"), (0.5, "0.5000")],
 )
 def test_only_certainty_is_1(probability, written):
-    assert chance(probability) == written
+    assert probability_text(probability) == written
 
 
 def test_json_holds_no_character_that_a_terminal_obeys(unless, tmp_path):

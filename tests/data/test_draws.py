@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.splitting import hold_out
+from unless.data.dataset import hold_out
 from unless.errors import DataError, SettingError
 
 FRAME = {"b": list("xyxyzzxyxy") * 7, "a": list("ppqqpqpqpp") * 7, "c": list("1234512345") * 7}
