@@ -5,16 +5,7 @@ from typing import Any
 
 def default_rules(data: Any, order: list[int]) -> Any:
     """Return the rules that `CSGS()` learns by."""
+    import unless
     from unless.learners.settings import kernel_rules
 
-    return kernel_rules(
-        data,
-        order,
-        alpha=0.05,
-        effect=0.3,
-        test="pearson",
-        undecided="independent",
-        max_blanket=None,
-        required=None,
-        forbidden=None,
-    )
+    return kernel_rules(data, order, unless.CSGS().get_params())

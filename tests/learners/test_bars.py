@@ -6,9 +6,7 @@ import pytest
 
 import unless
 from strategies import chained_columns
-from unless.learners.cspc import RoundToken
 from unless.learners.registry import LEARNERS
-from unless.runtime.progress import Bar
 
 QUICK = {
     "GSSL": {"n_draws": [200, 900], "prune": [1, 2], "prior": [unless.Laplace(2.0), unless.Laplace(4.0)]},
@@ -70,22 +68,6 @@ def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table
     assert told
     for title, steps, total in told:
         assert steps == total, title
-
-
-def test_rounds_are_shown_one_after_the_other_however_far_single_parts_are():
-    drawn = Drawn()
-    token = RoundToken(Bar("CSPC", drawn), n_parts=2, n=4, n_rounds=4, by_round=True)
-    token.visit(0, 4)
-    token.visit(1, 4)
-    token.end(2)
-    assert drawn.stretches[1:] == [["CSPC, round 1", 2, 4]]
-    token.visit(0, 4)
-    token.visit(1, 2)
-    assert drawn.stretches[1:] == [["CSPC, round 1", 4, 4], ["CSPC, round 2", 3, 4]]
-    token.visit(1, 2)
-    token.end(2)
-    # Rounds that no part needed are not shown.
-    assert drawn.stretches[2:] == [["CSPC, round 2", 4, 4]]
 
 
 def test_parts_are_shown_where_they_are_many(table, tmp_path, capsys, monkeypatch):

@@ -8,7 +8,7 @@ whatever their number.
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, helper, inlined, reordered
+from unless.kernels.compiling import compiled, helper, inlined, reordered, without_refcount
 
 # Columns taken together: as long as that many of all rows of a matrix of thousands are in the second cache.
 _TILE = 64
@@ -23,7 +23,7 @@ _ROUNDING = 2.0**-52
 @reordered
 def dot(left, right):
     """Return the sum of the products of two vectors."""
-    left, right = borrowed(left), borrowed(right)
+    left, right = without_refcount((left, right))
     total = 0.0
     for i in range(left.shape[0]):
         total += left[i] * right[i]
@@ -33,7 +33,7 @@ def dot(left, right):
 @reordered
 def add_product(matrix, vector, total):
     """Add the product of a matrix with a vector to a total."""
-    matrix, vector, total = borrowed(matrix), borrowed(vector), borrowed(total)
+    matrix, vector, total = without_refcount((matrix, vector, total))
     for i in range(matrix.shape[0]):
         row = 0.0
         for j in range(matrix.shape[1]):
@@ -44,12 +44,7 @@ def add_product(matrix, vector, total):
 @compiled
 def add_spread(gradients, counts, inverse, spread):
     """Add, for each column of the inverse, the squares of its products with the gradients of counted rows."""
-    gradients, counts, inverse, spread = (
-        borrowed(gradients),
-        borrowed(counts),
-        borrowed(inverse),
-        borrowed(spread),
-    )
+    gradients, counts, inverse, spread = without_refcount((gradients, counts, inverse, spread))
     n_rows, n_features = gradients.shape
     # Most of a row's gradient is zero. Three places more, so that all are taken by fours.
     places, shares = np.zeros(n_features + 3, dtype=np.int64), np.zeros(n_features + 3)
@@ -68,8 +63,10 @@ def add_spread(gradients, counts, inverse, spread):
                 moved[k] = 0.0
             for place in range(0, n_places, 4):
                 a, b, c, d = shares[place], shares[place + 1], shares[place + 2], shares[place + 3]
-                one, two = borrowed(inverse[places[place]]), borrowed(inverse[places[place + 1]])
-                three, four = borrowed(inverse[places[place + 2]]), borrowed(inverse[places[place + 3]])
+                one = without_refcount(inverse[places[place]])
+                two = without_refcount(inverse[places[place + 1]])
+                three = without_refcount(inverse[places[place + 2]])
+                four = without_refcount(inverse[places[place + 3]])
                 for k in range(width):
                     moved[k] += (a * one[first + k] + b * two[first + k]) + (
                         c * three[first + k] + d * four[first + k]
@@ -81,7 +78,7 @@ def add_spread(gradients, counts, inverse, spread):
 @compiled
 def factorise(matrix):
     """Replace the lower triangle by its factor; returns False where the matrix is not positive definite."""
-    matrix = borrowed(matrix)
+    matrix = without_refcount(matrix)
     n = matrix.shape[0]
     if n <= PANEL:
         return _factorise_one_panel(matrix)
@@ -91,7 +88,7 @@ def factorise(matrix):
 @compiled
 def factorise_some(matrix, panel, begin, end):
     """Go on from one column to another, both multiples of the panel or the end; the panel is scratch."""
-    matrix, panel = borrowed(matrix), borrowed(panel)
+    matrix, panel = without_refcount((matrix, panel))
     n = matrix.shape[0]
     for first in range(begin, end, PANEL):
         last = min(first + PANEL, n)
@@ -125,7 +122,7 @@ def factorise_some(matrix, panel, begin, end):
 @helper
 def _factorise_one_panel(matrix):
     """Do the same where there is nothing beyond the first panel, which then need not be kept."""
-    matrix = borrowed(matrix)
+    matrix = without_refcount(matrix)
     n = matrix.shape[0]
     row = np.empty(n)
     for k in range(n):
@@ -147,7 +144,7 @@ def _factorise_one_panel(matrix):
 @compiled
 def substitute(factor, right):
     """Solve for a right side, in place, given the factor in the lower triangle."""
-    factor, right = borrowed(factor), borrowed(right)
+    factor, right = without_refcount((factor, right))
     n = factor.shape[0]
     for i in range(n):
         total = right[i]
@@ -165,7 +162,7 @@ def substitute(factor, right):
 @compiled
 def substitute_all(factor, rights):
     """Solve for many right sides (columns), in place, given the factor below the diagonal, turned above."""
-    factor, rights = borrowed(factor), borrowed(rights)
+    factor, rights = without_refcount((factor, rights))
     n = factor.shape[0]
     for i in range(n):
         _take_off(factor, rights, i, 0, i)
@@ -177,16 +174,18 @@ def substitute_all(factor, rights):
 @inlined
 def _take_off(factor, rights, i, begin, end):
     """Take known rows of the right sides off another, by fours, and divide what is left."""
-    row, width = borrowed(rights[i]), rights.shape[1]
+    row, width = without_refcount(rights[i]), rights.shape[1]
     fours = begin + (end - begin) // 4 * 4
     for j in range(begin, fours, 4):
         a, b, c, d = factor[i, j], factor[i, j + 1], factor[i, j + 2], factor[i, j + 3]
-        one, two = borrowed(rights[j]), borrowed(rights[j + 1])
-        three, four = borrowed(rights[j + 2]), borrowed(rights[j + 3])
+        one = without_refcount(rights[j])
+        two = without_refcount(rights[j + 1])
+        three = without_refcount(rights[j + 2])
+        four = without_refcount(rights[j + 3])
         for k in range(width):
             row[k] -= (a * one[k] + b * two[k]) + (c * three[k] + d * four[k])
     for j in range(fours, end):
-        share, one = factor[i, j], borrowed(rights[j])
+        share, one = factor[i, j], without_refcount(rights[j])
         for k in range(width):
             row[k] -= share * one[k]
     for k in range(width):
@@ -200,7 +199,7 @@ def descend(matrix, slope, point, l1, max_sweeps, goal):
     `point` becomes z and `slope` the slope there. Sweeps over what is not zero until no coordinate's slope
     moves by more than `goal`, then over everything; returns whether that moved none either.
     """
-    matrix, slope, point = borrowed(matrix), borrowed(slope), borrowed(point)
+    matrix, slope, point = without_refcount((matrix, slope, point))
     everything = True
     for _ in range(max_sweeps):
         most = 0.0
@@ -236,7 +235,7 @@ def solve(matrix, rights):
 
     The largest element left in a column eliminates the others.
     """
-    matrix, rights = borrowed(matrix), borrowed(rights)
+    matrix, rights = without_refcount((matrix, rights))
     n, width = rights.shape
     for k in range(n):
         best = k
@@ -251,12 +250,13 @@ def solve(matrix, rights):
             for j in range(width):
                 rights[k, j], rights[best, j] = rights[best, j], rights[k, j]
         # Loops over parts of rows, from 0, become vector instructions.
-        row, right = borrowed(matrix[k, k + 1 :]), borrowed(rights[k])
+        row = without_refcount(matrix[k, k + 1 :])
+        right = without_refcount(rights[k])
         for i in range(k + 1, n):
             share, other, other_right = (
                 matrix[i, k] / matrix[k, k],
-                borrowed(matrix[i, k + 1 :]),
-                borrowed(rights[i]),
+                without_refcount(matrix[i, k + 1 :]),
+                without_refcount(rights[i]),
             )
             for j in range(len(row)):
                 other[j] -= share * row[j]
@@ -264,9 +264,9 @@ def solve(matrix, rights):
                 other_right[j] -= share * right[j]
     for back in range(n):
         i = n - 1 - back
-        right = borrowed(rights[i])
+        right = without_refcount(rights[i])
         for k in range(i + 1, n):
-            share, other_right = matrix[i, k], borrowed(rights[k])
+            share, other_right = matrix[i, k], without_refcount(rights[k])
             for j in range(width):
                 right[j] -= share * other_right[j]
         for j in range(width):
@@ -281,7 +281,7 @@ def spectrum(matrix, vector, sizes):
     Only the lower triangle is read, and destroyed. Eigenvectors are not needed: what would turn them turns
     the vector. The eigenvalues are in no order.
     """
-    matrix, vector, sizes = borrowed(matrix), borrowed(vector), borrowed(sizes)
+    matrix, vector, sizes = without_refcount((matrix, vector, sizes))
     n = len(vector)
     beside = np.zeros(n)
     _tridiagonalise(matrix, vector, beside)
@@ -300,7 +300,7 @@ def spectrum(matrix, vector, sizes):
 @helper
 def _tridiagonalise(matrix, vector, beside):
     """Mirror (Householder) until only the diagonal and what is beside it are left; mirror the vector too."""
-    matrix, vector, beside = borrowed(matrix), borrowed(vector), borrowed(beside)
+    matrix, vector, beside = without_refcount((matrix, vector, beside))
     n = matrix.shape[0]
     normal, bent = np.empty(n), np.empty(n)
     for k in range(n - 1):
@@ -318,7 +318,7 @@ def _tridiagonalise(matrix, vector, beside):
         # Half the square of the normal of the mirror.
         half = -beside[k] * normal[0]
         for i in range(size):
-            row, share, total = borrowed(matrix[k + 1 + i, k + 1 : k + 1 + i]), normal[i], 0.0
+            row, share, total = without_refcount(matrix[k + 1 + i, k + 1 : k + 1 + i]), normal[i], 0.0
             for j in range(i):
                 bent[j] += share * row[j]
             for j in range(i):
@@ -333,7 +333,7 @@ def _tridiagonalise(matrix, vector, beside):
             bent[i] -= along / (2.0 * half) * normal[i]
             vector[k + 1 + i] -= along_vector / half * normal[i]
         for i in range(size):
-            row, a, b = borrowed(matrix[k + 1 + i, k + 1 : k + 2 + i]), normal[i], bent[i]
+            row, a, b = without_refcount(matrix[k + 1 + i, k + 1 : k + 2 + i]), normal[i], bent[i]
             for j in range(i + 1):
                 row[j] -= a * bent[j] + b * normal[j]
 
@@ -341,7 +341,7 @@ def _tridiagonalise(matrix, vector, beside):
 @helper
 def _rotate(low, high, sizes, beside, vector):
     """Make the first element beside the diagonal of a block much smaller (QL with an implicit shift)."""
-    sizes, beside, vector = borrowed(sizes), borrowed(beside), borrowed(vector)
+    sizes, beside, vector = without_refcount((sizes, beside, vector))
     slant = (sizes[low + 1] - sizes[low]) / (2.0 * beside[low])
     shift = sizes[low] - beside[low] / (slant + np.copysign(np.hypot(slant, 1.0), slant))
     bulge, sine, cosine, taken = sizes[high] - shift, 1.0, 1.0, 0.0

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import compiled, inlined, without_refcount
 
 
 class Factors(NamedTuple):
@@ -17,19 +17,6 @@ class Factors(NamedTuple):
     values: Any  # float64 (cells of all tables,): log potentials
     n_levels: Any  # int64 (variables,)
     offset: Any  # int64 (variables,): where the levels of a variable begin
-
-
-@inlined
-def _borrowed_factors(factors):
-    return Factors(
-        borrowed(factors.first),
-        borrowed(factors.variable),
-        borrowed(factors.message),
-        borrowed(factors.table),
-        borrowed(factors.values),
-        borrowed(factors.n_levels),
-        borrowed(factors.offset),
-    )
 
 
 @inlined
@@ -178,8 +165,8 @@ def propagate(unary, factors, messages, damping, tolerance, max_iterations, beli
 
     Returns the number of iterations and the last change, which is -1 where no state is possible.
     """
-    factors = _borrowed_factors(factors)
-    messages, beliefs = borrowed(messages), borrowed(beliefs)
+    factors = without_refcount(factors)
+    messages, beliefs = without_refcount((messages, beliefs))
     n_factors = factors.table.shape[0]
     widest, largest, most = 1, 1, max(1, factors.n_levels.max())
     for factor in range(n_factors):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, helper, inlined
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
 
 # Products of two numbers at or above these cannot underflow; what is smaller is left to logs.
 _LEAST_MESSAGE, _LEAST_CELL = 1e-100, 1e-200
@@ -479,9 +479,9 @@ def posteriors(evidence, plan, base, scales, in_logs, n_inner, room, log_partiti
     Without columns in `marginals` only the log partition functions are computed. `room` is as large as the
     tables: to be given new memory takes longer than an answer.
     """
-    forest = borrowed(plan)
+    forest = without_refcount(plan)
     n_nodes = forest.gate.shape[0]
-    work = borrowed(room)
+    work = without_refcount(room)
     message = np.empty(forest.row_start[-1])
     log_sums, share = np.empty(n_nodes), np.empty(n_nodes)
     log_branch = np.empty(forest.branch_level.shape[0])

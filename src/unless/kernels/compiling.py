@@ -204,7 +204,3 @@ else:
             return context.get_dummy_value()
 
         return types.void(array, types.int64), build
-
-
-# The older name, while other kernels have it.
-borrowed = without_refcount

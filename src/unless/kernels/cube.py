@@ -137,8 +137,8 @@ def grow_shrink_rows(rows, graphs, cube, rules, shared, work):
     `graphs` (contexts, variables, variables) holds the initial blankets and receives the learned ones;
     returns the number of questions asked and of distinct ones.
     """
-    rows, graphs = without_refcount(rows), without_refcount(graphs)
-    cube, rules, work = without_refcount(cube), without_refcount(rules), without_refcount(work)
+    rows, graphs = without_refcount((rows, graphs))
+    cube, rules, work = without_refcount((cube, rules, work))
     anywhere = 0
     for variable in range(cube.strides.shape[0]):
         anywhere += cube.n_levels[variable] * cube.strides[variable]

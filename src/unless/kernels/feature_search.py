@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined, trailing_zeros
+from unless.kernels.compiling import compiled, inlined, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -148,7 +148,7 @@ def _count(table, target, codes, counts, cells, order, begin, end):
 def _count_on(top, target, codes, counts, cells, order, stack, tables, nodes, state):
     """Count some rows of the topmost node; once all are, take them from its sibling's. Returns the cells."""
     node = np.int64(stack[top])
-    table = borrowed(tables[top])
+    table = without_refcount(tables[top])
     begin = nodes.begin[node] + state[_COUNTED]
     end = min(nodes.end[node], begin + _BLOCK)
     _count(table, target, codes, counts, cells, order, begin, end)
@@ -156,7 +156,7 @@ def _count_on(top, target, codes, counts, cells, order, stack, tables, nodes, st
     if end == nodes.end[node]:
         state[_COUNTING] = 0
         if top > 0 and nodes.depth[stack[top - 1]] == nodes.depth[node]:
-            sibling = borrowed(tables[top - 1])
+            sibling = without_refcount(tables[top - 1])
             for t in range(table.shape[0]):
                 for cell in range(table.shape[1]):
                     sibling[t, cell] -= table[t, cell]
@@ -202,7 +202,7 @@ def _push(top, node, stack, tables, state):
     state[_N_STACKED] = top + 1
     state[_COUNTING] = 1
     state[_COUNTED] = 0
-    table = borrowed(tables[top])
+    table = without_refcount(tables[top])
     for t in range(table.shape[0]):
         for cell in range(table.shape[1]):
             table[t, cell] = 0
@@ -211,13 +211,13 @@ def _push(top, node, stack, tables, state):
 @compiled
 def plant(nodes, workspace):
     """Begin a tree: all rows are at its root, and none is counted."""
-    nodes = borrowed(nodes)
-    order, state = borrowed(workspace.order), borrowed(workspace.state)
+    nodes = without_refcount(nodes)
+    order, state = without_refcount((workspace.order, workspace.state))
     for row in range(order.shape[0]):
         order[row] = row
     state[N_NODES] = 0
     root = _add_node(nodes, state, 0, 0, order.shape[0])
-    _push(0, root, borrowed(workspace.stack), borrowed(workspace.tables), state)
+    _push(0, root, without_refcount(workspace.stack), without_refcount(workspace.tables), state)
 
 
 @compiled
@@ -228,11 +228,11 @@ def grow(target, rows, rules, nodes, workspace, budget):
     and split first; what it leaves of their parent's table is the other's. So at most log2(rows) + 2 nodes
     are ever on the stack.
     """
-    codes, counts, cells = borrowed(rows.codes), borrowed(rows.counts), borrowed(rows.cells)
-    order, spare, stack = borrowed(workspace.order), borrowed(workspace.spare), borrowed(workspace.stack)
-    tables, state, nodes = borrowed(workspace.tables), borrowed(workspace.state), borrowed(nodes)
+    codes, counts, cells = without_refcount((rows.codes, rows.counts, rows.cells))
+    order, spare, stack = without_refcount((workspace.order, workspace.spare, workspace.stack))
+    tables, state, nodes = without_refcount((workspace.tables, workspace.state, nodes))
     rules = SplitRules(
-        borrowed(rules.logs), borrowed(rules.sums), rules.unit, rules.threshold, rules.noise,
+        without_refcount(rules.logs), without_refcount(rules.sums), rules.unit, rules.threshold, rules.noise,
         rules.min_rows, rules.max_depth,
     )  # fmt: skip
     n_levels, n_cells, own = tables.shape[1], tables.shape[2], cells[target]
@@ -244,7 +244,7 @@ def grow(target, rows, rules, nodes, workspace, budget):
             budget -= _count_on(top, target, codes, counts, cells, order, stack, tables, nodes, state)
             continue
         state[_N_STACKED] = top
-        node, table = np.int64(stack[top]), borrowed(tables[top])
+        node, table = np.int64(stack[top]), without_refcount(tables[top])
         depth = nodes.depth[node] + 1
         if depth > rules.max_depth or _is_settled(table, -1, False, own, rules, n_levels):
             continue
@@ -359,8 +359,8 @@ def _same(pool, feature, row, n_kept, members, drawn):
 @compiled
 def generate(state, n_draws, n_features, pool, members, drawn):
     """Draw until the number of draws is done or the pool is full; returns the draws done and the features."""
-    state, members, drawn = borrowed(state), borrowed(members), borrowed(drawn)
-    pool = borrowed(pool)
+    state, members, drawn = without_refcount((state, members, drawn))
+    pool = without_refcount(pool)
     mask = pool.slots.shape[0] - 1
     capacity = pool.row.shape[0]
     done = 0
@@ -485,8 +485,8 @@ def _entered(level, word, screen, buffers):
 @compiled
 def add_scores(features, weights, screen, buffers, scores):
     """Add the weights of features to the scores of the levels, row by row, whose conditionals they enter."""
-    screen, buffers = borrowed(screen), borrowed(buffers)
-    scores = borrowed(scores)
+    screen, buffers = without_refcount((screen, buffers))
+    scores = without_refcount(scores)
     for k in range(features.shape[0]):
         size, n_alive = _find_near_rows(features[k], screen, buffers)
         for i in range(size):
@@ -502,8 +502,8 @@ def add_scores(features, weights, screen, buffers, scores):
 @compiled
 def find_slopes(features, screen, buffers, excess, spread, slopes, bends):
     """Sum, for each feature, what the probabilities exceed the rows by where it enters, and their spread."""
-    screen, buffers = borrowed(screen), borrowed(buffers)
-    excess, spread = borrowed(excess), borrowed(spread)
+    screen, buffers = without_refcount((screen, buffers))
+    excess, spread = without_refcount((excess, spread))
     for k in range(features.shape[0]):
         size, n_alive = _find_near_rows(features[k], screen, buffers)
         slope, bend = 0.0, 0.0

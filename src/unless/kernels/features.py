@@ -5,7 +5,7 @@ The gradient is that of the negative pseudo-log-likelihood.
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import compiled, inlined, without_refcount
 
 # No condition is violated, or conditions on several variables are.
 _NONE, _SEVERAL = -1, -2
@@ -59,7 +59,7 @@ def row_gradients(codes, offsets, start, variable, level, equal, weights, gradie
 
     `offsets` says where the levels of each variable begin when all are put in one line.
     """
-    codes, gradients = borrowed(codes), borrowed(gradients)
+    codes, gradients = without_refcount((codes, gradients))
     scores = np.empty(offsets[-1])
     for row in range(codes.shape[0]):
         for i in range(offsets[-1]):

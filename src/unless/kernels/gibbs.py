@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined
+from unless.kernels.compiling import compiled, inlined, without_refcount
 
 _LOW, _HALF, _MULTIPLIER = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(4294883355)
 
@@ -28,20 +28,6 @@ class Mentions(NamedTuple):
     fits: Any  # bool (levels of those mentions,)
     weights: Any  # float64 (features,)
     n_levels: Any  # int64 (variables,)
-
-
-@inlined
-def borrowed_mentions(mentions):
-    """Take mentions without owners."""
-    return Mentions(
-        borrowed(mentions.first),
-        borrowed(mentions.feature),
-        borrowed(mentions.only),
-        borrowed(mentions.first_fit),
-        borrowed(mentions.fits),
-        borrowed(mentions.weights),
-        borrowed(mentions.n_levels),
-    )
 
 
 @inlined
@@ -157,8 +143,8 @@ def find_start(free, codes, unmet, mentions, n_sweeps, random):
 
     The weights are penalties for features that must not hold. Returns whether such a state was found.
     """
-    mentions = borrowed_mentions(mentions)
-    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
+    mentions = without_refcount(mentions)
+    free, codes, unmet, random = without_refcount((free, codes, unmet, random))
     sums = np.zeros(mentions.n_levels.max())
     for turn in range(n_sweeps):
         n_broken = 0
@@ -210,10 +196,10 @@ def run_batches(free, codes, unmet, mentions, n_sweeps, offsets, strides, pivot,
 
     The levels of variable v begin at cell offsets[v].
     """
-    mentions = borrowed_mentions(mentions)
-    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
-    offsets, strides = borrowed(offsets), borrowed(strides)
-    sums, squares = borrowed(sums), borrowed(squares)
+    mentions = without_refcount(mentions)
+    free, codes, unmet, random = without_refcount((free, codes, unmet, random))
+    offsets, strides = without_refcount((offsets, strides))
+    sums, squares = without_refcount((sums, squares))
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())
     for variable in range(codes.shape[0]):
@@ -227,8 +213,8 @@ def run_batches(free, codes, unmet, mentions, n_sweeps, offsets, strides, pivot,
 @compiled
 def run_rows(free, codes, unmet, mentions, n_between, rows, random):
     """Fill rows with states, `n_between` sweeps apart; rows without columns are only gone through."""
-    mentions = borrowed_mentions(mentions)
-    free, codes, unmet, random = borrowed(free), borrowed(codes), borrowed(unmet), borrowed(random)
+    mentions = without_refcount(mentions)
+    free, codes, unmet, random = without_refcount((free, codes, unmet, random))
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())
     offsets = np.zeros(codes.shape[0], dtype=np.int64)
@@ -261,10 +247,10 @@ def search_modes(
     States (starts, variables) are left as they end; `held` says which variables do not move while the
     inverse temperature rises from `hots` to `ends`; `sums` (starts, cells) is filled as by `run_batches`.
     """
-    mentions = borrowed_mentions(mentions)
-    free, states, fixed = borrowed(free), borrowed(states), borrowed(fixed)
-    hots, ends = borrowed(hots), borrowed(ends)
-    offsets, strides, sums, random = borrowed(offsets), borrowed(strides), borrowed(sums), borrowed(random)
+    mentions = without_refcount(mentions)
+    free, states, fixed = without_refcount((free, states, fixed))
+    hots, ends = without_refcount((hots, ends))
+    offsets, strides, sums, random = without_refcount((offsets, strides, sums, random))
     unmet = np.zeros(mentions.weights.shape[0], dtype=np.int64)
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())
@@ -352,19 +338,13 @@ def run_tempered(
     the hottest one. `rows` gets states of the coldest level, as many from each batch and as far apart as its
     length allows.
     """
-    mentions = borrowed_mentions(mentions)
-    free, states, unmet, at, was_hot = (
-        borrowed(free),
-        borrowed(states),
-        borrowed(unmet),
-        borrowed(at),
-        borrowed(was_hot),
-    )
-    is_hard, strengths, penalties = borrowed(is_hard), borrowed(strengths), borrowed(penalties)
-    weights, offsets, strides = borrowed(weights), borrowed(offsets), borrowed(strides)
-    shifts = borrowed(shifts)
-    sums, squares, rows, random = borrowed(sums), borrowed(squares), borrowed(rows), borrowed(random)
-    up, down, rejected, counts = borrowed(up), borrowed(down), borrowed(rejected), borrowed(counts)
+    mentions = without_refcount(mentions)
+    free, states, unmet, at, was_hot = without_refcount((free, states, unmet, at, was_hot))
+    is_hard, strengths, penalties = without_refcount((is_hard, strengths, penalties))
+    weights, offsets, strides = without_refcount((weights, offsets, strides))
+    shifts = without_refcount(shifts)
+    sums, squares, rows, random = without_refcount((sums, squares, rows, random))
+    up, down, rejected, counts = without_refcount((up, down, rejected, counts))
     n_levels = strengths.shape[0]
     weighed = np.zeros(mentions.n_levels.max())
     seen = np.zeros(mentions.n_levels.sum())

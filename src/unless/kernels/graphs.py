@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unless.kernels.bits import flip_bit
-from unless.kernels.compiling import borrowed, compiled, helper, inlined, popcount, trailing_zeros
+from unless.kernels.compiling import compiled, helper, inlined, popcount, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # What a clique costs beside its cells: visiting it at all. Keeps small trees whole.
@@ -143,14 +143,7 @@ def maximal_cliques(packed: Any, n_nodes: int, at_most: int) -> Any:
 
 @compiled
 def _search(packed, search, at_most):
-    search = _CliqueSearch(
-        borrowed(search.adjacency),
-        borrowed(search.candidates),
-        borrowed(search.excluded),
-        borrowed(search.branches),
-        borrowed(search.clique),
-        borrowed(search.chosen),
-    )
+    search = without_refcount(search)
     chosen = search.chosen
     n_graphs, n_nodes, n_words = packed.shape[0], search.adjacency.shape[0], search.adjacency.shape[1]
     start = np.zeros(n_graphs + 1, np.int64)

@@ -401,9 +401,9 @@ def grow_shrink(
     in the log too, from its beginning; both must have room for `max_new` and twice the number of variables.
     A search begins with `top` 0.
     """
-    graphs, memo, log = without_refcount(graphs), without_refcount(memo), without_refcount(log)
-    table, slices, crosstab = without_refcount(table), without_refcount(slices), without_refcount(crosstab)
-    rules, keys, search = without_refcount(rules), without_refcount(keys), without_refcount(search)
+    graphs, memo, log = without_refcount((graphs, memo, log))
+    table, slices, crosstab = without_refcount((table, slices, crosstab))
+    rules, keys, search = without_refcount((rules, keys, search))
     n_asked, n_new, spent = 0, 0, 0
     while n_new < max_new and spent < _EFFORT * max_new:
         if top == 0:

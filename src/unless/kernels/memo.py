@@ -102,7 +102,7 @@ def count_log(log, node, begins):
 @compiled
 def sort_log(log, node, starts, answers):
     """Sort the answers about variables after a node by these; `starts` says where those about each begin."""
-    log, answers = without_refcount(log), without_refcount(answers)
+    log, answers = without_refcount((log, answers))
     for i in range(log.others.shape[0]):
         other = log.others[i]
         if other > node:
@@ -114,7 +114,7 @@ def sort_log(log, node, starts, answers):
 @compiled
 def merge(memo, other):
     """Add the answers of another memo, for which there must be room; returns how many were new."""
-    memo, other = without_refcount(memo), without_refcount(other)
+    memo, other = without_refcount((memo, other))
     n_new, n_other, mask = 0, other.shape[0], memo.shape[0] - 1
     for i in range(n_other):
         if i + _AHEAD < n_other:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unless.kernels.algebra import factorise, substitute
-from unless.kernels.compiling import borrowed, compiled, helper, inlined
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
 
 # Values are renumbered when there could be more than so many of them for each row.
 _SLOTS = 4
@@ -18,8 +18,8 @@ def find_patterns(codes, rows, weights, blanket, sizes, references, target):
     are `active[begins[pattern]:begins[pattern + 1]]`, the first of them 0, which is on in all. `counts` is
     pattern x level of the target.
     """
-    codes, rows, weights, blanket = borrowed(codes), borrowed(rows), borrowed(weights), borrowed(blanket)
-    sizes, references = borrowed(sizes), borrowed(references)
+    codes, rows, weights, blanket = without_refcount((codes, rows, weights, blanket))
+    sizes, references = without_refcount((sizes, references))
     n_rows, most, n_columns = len(rows), 1, 1
     for place in range(len(blanket)):
         most = max(most, sizes[blanket[place]])
@@ -29,7 +29,7 @@ def find_patterns(codes, rows, weights, blanket, sizes, references, target):
     n_patterns = _number(codes, rows, blanket, sizes, which, room)
     owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
     begins, active = np.empty(n_patterns + 1, np.int64), np.empty(n_patterns * (len(blanket) + 1), np.int64)
-    counts, shown = np.zeros((n_patterns, sizes[target])), borrowed(codes[target])
+    counts, shown = np.zeros((n_patterns, sizes[target])), without_refcount(codes[target])
     example = np.empty(n_patterns, dtype=np.int64)
     for i in range(n_rows):
         counts[which[i], shown[rows[i]]] += weights[rows[i]]
@@ -45,12 +45,12 @@ def _number(codes, rows, blanket, sizes, which, table):
 
     `table` has room for a place for each row and level of the largest variable.
     """
-    which, table = borrowed(which), borrowed(table)
+    which, table = without_refcount((which, table))
     n_rows, n_patterns = len(rows), 1
     for i in range(n_rows):
         which[i] = 0
     for place in range(len(blanket)):
-        size, column = sizes[blanket[place]], borrowed(codes[blanket[place]])
+        size, column = sizes[blanket[place]], without_refcount(codes[blanket[place]])
         if n_patterns * size > len(table):
             n_patterns = _renumber(which, table, n_patterns)
         for i in range(n_rows):
@@ -82,13 +82,13 @@ def _lay_out(codes, example, blanket, references, column_of, owners, levels, beg
 
     `example` is a row of each pattern; `column_of` (place x level) is filled, with -1 where there is none.
     """
-    example, column_of = borrowed(example), borrowed(column_of)
-    owners, levels, begins, active = borrowed(owners), borrowed(levels), borrowed(begins), borrowed(active)
+    example, column_of = without_refcount((example, column_of))
+    owners, levels, begins, active = without_refcount((owners, levels, begins, active))
     n_patterns, n_levels, n_columns = len(example), column_of.shape[1], 1
     owners[0] = levels[0] = -1
     for place in range(len(blanket)):
         variable = blanket[place]
-        column = borrowed(codes[variable])
+        column = without_refcount(codes[variable])
         for level in range(n_levels):
             column_of[place, level] = -1
         for pattern in range(n_patterns):
@@ -121,9 +121,9 @@ def _lay_out(codes, example, blanket, references, column_of, owners, levels, beg
 @compiled
 def count_levels(by_row, rows, weights, which, variables, begins, counts):
     """Count the levels of variables, each from where it begins, by what kind of row they are in (`which`)."""
-    by_row, rows, weights = borrowed(by_row), borrowed(rows), borrowed(weights)
-    which, variables = borrowed(which), borrowed(variables)
-    begins, counts = borrowed(begins), borrowed(counts)
+    by_row, rows, weights = without_refcount((by_row, rows, weights))
+    which, variables = without_refcount((which, variables))
+    begins, counts = without_refcount((begins, counts))
     for i in range(len(rows)):
         row, kind = rows[i], which[i]
         for place in range(len(variables)):
@@ -137,8 +137,8 @@ def size_variables(weights, covariance, owners, tests):
     Of each, `tests` is filled with the variable, the statistic, or -1 where the covariance is too singular,
     and the df. Owners of columns are in ascending order, with that of column 0 first, which is nobody.
     """
-    weights, covariance = borrowed(weights), borrowed(covariance)
-    owners, tests = borrowed(owners), borrowed(tests)
+    weights, covariance = without_refcount((weights, covariance))
+    owners, tests = without_refcount((owners, tests))
     n_tests, begin = 0, 1
     while begin < len(owners):
         width = 1
@@ -167,9 +167,9 @@ def compare_variables(weights, covariances, shapes, owners, levels, targets, var
     of such levels. `n_levels` is more than any level of a variable or the target. A statistic of -1 says that
     some covariance is too singular.
     """
-    weights, covariances, shapes = borrowed(weights), borrowed(covariances), borrowed(shapes)
-    owners, levels, targets = borrowed(owners), borrowed(levels), borrowed(targets)
-    variables, tests = borrowed(variables), borrowed(tests)
+    weights, covariances, shapes = without_refcount((weights, covariances, shapes))
+    owners, levels, targets = without_refcount((owners, levels, targets))
+    variables, tests = without_refcount((variables, tests))
     number_of = np.empty((n_levels, n_levels), dtype=np.int64)
     for one in range(len(variables)):
         n_cells, n_weights = _number_cells(shapes, owners, levels, targets, variables[one], number_of)

@@ -308,9 +308,9 @@ def run_round(k, context_set, table, rules, keys, memo, slices, crosstab, walk, 
     variables when done), the number of questions asked and of answers new to the memo, which must have
     room for `max_new` of them.
     """
-    context_set, walk = without_refcount(context_set), without_refcount(walk)
-    memo, keys = without_refcount(memo), without_refcount(keys)
-    table, slices, crosstab = without_refcount(table), without_refcount(slices), without_refcount(crosstab)
+    context_set, walk = without_refcount((context_set, walk))
+    memo, keys = without_refcount((memo, keys))
+    table, slices, crosstab = without_refcount((table, slices, crosstab))
     rules = without_refcount(rules)
     n_variables, n_contexts = context_set.codes.shape
     node, other, depth = walk.position[NODE], walk.position[OTHER], walk.position[DEPTH]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import borrowed, compiled, inlined, popcount, trailing_zeros
+from unless.kernels.compiling import compiled, inlined, popcount, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # What a pass computes: the negative log-likelihood and its gradient, a product of its Hessian with a
@@ -81,46 +81,13 @@ def and_conditions(variable, slot, first_word, n_words, n_cases, conditions, cas
                 met[word] &= ~words[base + word]
 
 
-@inlined
-def borrowed_layout(conditions, cases, slots):
-    """Return the layout without the owners of its arrays."""
-    return (
-        Conditions(
-            borrowed(conditions.start),
-            borrowed(conditions.variable),
-            borrowed(conditions.level),
-            borrowed(conditions.equal),
-        ),
-        Cases(
-            borrowed(cases.n_levels),
-            borrowed(cases.block),
-            borrowed(cases.start),
-            borrowed(cases.observed),
-            borrowed(cases.level),
-            borrowed(cases.counts),
-            borrowed(cases.words),
-            borrowed(cases.bitmap),
-        ),
-        Slots(
-            borrowed(slots.start),
-            borrowed(slots.feature),
-            borrowed(slots.low),
-            borrowed(slots.high),
-            borrowed(slots.listed),
-            borrowed(slots.lists),
-            borrowed(slots.bounds),
-            borrowed(slots.entries),
-        ),
-    )
-
-
 @compiled
 def list_cases(variables, begin, end, conditions, cases, slots, fill):
     """Find the cases each slot holds in: how many (into `bounds[list + 1]`), or which (into `entries`).
 
     Of each of some variables, the blocks from `begin` to `end` are looked at.
     """
-    conditions, cases, slots = borrowed_layout(conditions, cases, slots)
+    conditions, cases, slots = without_refcount((conditions, cases, slots))
     bounds, entries, listed = slots.bounds, slots.entries, slots.listed
     for v in variables:
         block = cases.block[v]
@@ -297,8 +264,8 @@ def sweep(
     `first_kept[variable]` on; unless it is empty) and adds each slot's share of the gradient to `sums`
     (unless it is empty). PRODUCT and DIAGONAL read `probabilities` and add shares to `sums`.
     """
-    weights, probabilities, sums = borrowed(weights), borrowed(probabilities), borrowed(sums)
-    conditions, cases, slots = borrowed_layout(conditions, cases, slots)
+    weights, probabilities, sums = without_refcount((weights, probabilities, sums))
+    conditions, cases, slots = without_refcount((conditions, cases, slots))
     for v in variables:
         n_levels, block = cases.n_levels[v], cases.block[v]
         n_cases = cases.start[v + 1] - cases.start[v]
@@ -389,8 +356,8 @@ def add_hessian(v, begin, end, first_kept, probabilities, conditions, cases, slo
 
     It is the Hessian at the weights whose probabilities are given.
     """
-    matrix, probabilities = borrowed(matrix), borrowed(probabilities)
-    conditions, cases, slots = borrowed_layout(conditions, cases, slots)
+    matrix, probabilities = without_refcount((matrix, probabilities))
+    conditions, cases, slots = without_refcount((conditions, cases, slots))
     binary, block = cases.n_levels[v] == 2, cases.block[v]
     n_cases = cases.start[v + 1] - cases.start[v]
     n_slots = slots.start[v + 1] - slots.start[v]

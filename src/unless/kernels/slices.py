@@ -172,7 +172,7 @@ def count(slot, other, n_a, n_b, table, slices, crosstab):
 def count_slice(a, b, conditions, table, slices, crosstab):
     """Count a against b on the rows that meet all conditions (variable, level); returns the cells."""
     counted = crosstab.cells
-    table, slices, crosstab = without_refcount(table), without_refcount(slices), without_refcount(crosstab)
+    table, slices, crosstab = without_refcount((table, slices, crosstab))
     take_all(0, table, slices)
     for i in range(conditions.shape[0]):
         condition_on(i, i + 1, conditions[i, 0], conditions[i, 1], table, slices)
@@ -187,7 +187,7 @@ def count_slice(a, b, conditions, table, slices, crosstab):
 @compiled
 def association_sums(table, slices, crosstab):
     """Return for each variable the sum of its mutual informations with all others, in nats as fixed point."""
-    table, slices, crosstab = without_refcount(table), without_refcount(slices), without_refcount(crosstab)
+    table, slices, crosstab = without_refcount((table, slices, crosstab))
     n = table.codes.shape[0]
     sums = np.zeros(n, dtype=np.int64)
     take_all(0, table, slices)

@@ -83,17 +83,7 @@ class CSGS(Learner):
         # Refused here, before any work is done.
         left = memory_for_answers(data, run)
         order = resolve_order(data, self.order)
-        rules = kernel_rules(
-            data,
-            order,
-            alpha=self.alpha,
-            effect=self.effect,
-            test=self.test,
-            undecided=self.undecided,
-            max_blanket=self.max_blanket,
-            required=self.required_edges,
-            forbidden=self.forbidden_edges,
-        )
+        rules = kernel_rules(data, order, self.get_params())
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
         learned = learn_graphs(data, order, strategy, left, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)

@@ -90,17 +90,7 @@ class CSPC(Learner):
         need = bytes_for_pc(data, n_sharing_memory(data, run))
         left = memory_left(data, need, run)
         order = resolve_order(data, self.order)
-        rules = kernel_rules(
-            data,
-            order,
-            alpha=self.alpha,
-            effect=self.effect,
-            test=self.test,
-            undecided=self.undecided,
-            max_blanket=None,
-            required=self.required_edges,
-            forbidden=self.forbidden_edges,
-        )
+        rules = kernel_rules(data, order, self.get_params())
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
         with run.progress():
             learned = learn_by_pc(data, order, rules, most, left, run)
@@ -151,9 +141,12 @@ def learn_by_pc(
     work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
     each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
-    by_round = len(chunks) <= workers and shares_memory()
-    token = RoundToken(run.bar, len(chunks), n, n_rounds, by_round)
-    tasks = [(source, rules, n_rounds, part, each) for part in work]
+    bar, token = run.bar, CancelToken()
+    if len(work) > 1:
+        # Parts are at different rounds: what is shown is how many are done.
+        bar.begin("parts", len(work))
+        token = CancelToken(bar, len(work), len(work))
+    tasks = [(source, rules, n_rounds, part, each, bar if len(work) == 1 else None) for part in work]
     parts = run_shards(_run_rounds, tasks, n_jobs=workers, store=store, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
@@ -176,109 +169,58 @@ def bytes_for_pc(data: Dataset, n_workers: int) -> int:
     return tables + links + n_workers * scratch
 
 
-class RoundToken(CancelToken):
-    """A bar for the parts of the work where they are many, else for one round after another.
-
-    Nobody knows beforehand how many rounds there will be, nor how long the next one takes: what is shown is
-    how far all parts are in the first round that is not done.
-    """
-
-    def __init__(
-        self, bar: Bar | None = None, n_parts: int = 0, n: int = 0, n_rounds: int = 0, by_round: bool = False
-    ) -> None:
-        self._bar = Bar() if bar is None else bar
-        super().__init__(self._bar, n_parts, n_parts)
-        self._n_parts, self._n, self._by_round = n_parts, n, by_round
-        self._n_searched = [0] * n_rounds
-        self._shown, self._furthest = (0, -1), -1
-        if not by_round:
-            self._bar.begin("parts", n_parts)
-
-    def visit(self, k: int, n_nodes: int) -> None:
-        """Say that a part has visited some more nodes in round k."""
-        if self._by_round:
-            with self._lock:
-                self._n_searched[k] += n_nodes
-                self._furthest = max(self._furthest, k)
-                self._show()
-
-    def end(self, n_rounds: int) -> None:
-        """Say that a part needed so many rounds."""
-        if not self._by_round:
-            super().tick()
-            return
-        with self._lock:
-            for k in range(n_rounds, len(self._n_searched)):
-                self._n_searched[k] += self._n
-            self._show()
-
-    def tick(self, n_times: int = 1) -> None:
-        """Say that some parts were there."""
-        for _ in range(n_times):
-            self.end(0)
-
-    def _show(self) -> None:
-        """Move the bar of the round that is shown, and go on to the next while it is done."""
-        k, shown = self._shown
-        while k <= self._furthest:
-            if shown < 0:
-                self._bar.begin(f"round {k + 1}", self._n)
-                shown = 0
-            steps = self._n_searched[k] // self._n_parts
-            for _ in range(steps - shown):
-                self._bar()
-            if steps < self._n:
-                self._shown = (k, steps)
-                return
-            k, shown = k + 1, -1
-        self._shown = (k, shown)
-
-    def __reduce__(self) -> tuple[type["RoundToken"], tuple[()]]:
-        return RoundToken, ()
-
-
 def _run_rounds(
     source: InMemory[PackedTable] | OnDisk[PackedTable],
     rules: Rules,
     n_rounds: int,
     chunks: Sequence[Contexts],
     max_bytes: int,
-    token: RoundToken,
+    bar: Bar | None,
+    token: CancelToken,
 ) -> Arrays:
     """Ask all questions of some contexts, a thread for each chunk of them.
 
-    No part needs another, and no round the answers of another.
+    No part needs another, and no round the answers of another. How many rounds there will be is not known
+    beforehand: a bar is shown for each.
     """
     packed = source.load()
     n = len(packed.order)
     forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
     members = [make_context_set(packed, contexts, ~forbidden) for contexts in chunks]
-    asked, n_tests, n_distinct, n_made = [0] * len(members), 0, 0, 0
-    with Team(len(members), token) as team:
-        for k in range(n_rounds):
-            memo = Memo(max_bytes, _ADVICE)
+    asked, n_tests, n_distinct = [0] * len(members), 0, 0
+    for k in range(n_rounds):
+        memo, steps = Memo(max_bytes, _ADVICE), CancelToken()
+        if bar is not None:
+            bar.begin(f"round {k + 1}", n)
+            steps = CancelToken(bar, n, n * len(members))
 
-            def run(member: int, k: int = k, memo: Memo = memo) -> None:
-                asked[member] = _run_round(k, packed, members[member], rules, memo, token)
+        def run(member: int, k: int = k, memo: Memo = memo, steps: CancelToken = steps) -> None:
+            asked[member] = _run_round(k, packed, members[member], rules, memo, token, steps)
 
+        with Team(len(members), token) as team:
             team.together(run)
-            n_made += 1
-            if not sum(asked):
-                break
-            n_tests += sum(asked)
-            # Questions of round k have k conditions: those of two rounds are different.
-            n_distinct += memo.n_known
+        if not sum(asked):
+            break
+        n_tests += sum(asked)
+        # Questions of round k have k conditions: those of two rounds are different.
+        n_distinct += memo.n_known
+    token.tick()
     edges = np.zeros((sum(map(len, chunks)), packed_width(n)), dtype=np.uint8)
     row = 0
     for contexts, context_set in zip(chunks, members, strict=True):
-        token.end(n_made)
         pack_links(context_set.links, np.array(packed.order), np.arange(row, row + len(contexts)), edges)
         row += len(contexts)
     return {"edges": edges, "n_tests": np.array(n_tests), "n_distinct": np.array(n_distinct)}
 
 
 def _run_round(
-    k: int, packed: PackedTable, context_set: ContextSet, rules: Rules, memo: Memo, token: RoundToken
+    k: int,
+    packed: PackedTable,
+    context_set: ContextSet,
+    rules: Rules,
+    memo: Memo,
+    token: CancelToken,
+    steps: CancelToken,
 ) -> int:
     """Ask every question of one round in the contexts of one set, and return their number."""
     table = packed.table
@@ -297,7 +239,7 @@ def _run_round(
                 k, context_set, table, rules, keys, reserved.slots, slices, crosstab, walk, _MAX_NEW, _EFFORT
             )
         n_asked += asked
-        token.visit(k, node - before)
+        steps.tick(node - before)
     return n_asked
 
 

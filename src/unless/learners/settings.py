@@ -290,30 +290,19 @@ def edge_limits(
     return must, never
 
 
-def kernel_rules(
-    data: Dataset,
-    order: list[int],
-    *,
-    alpha: float,
-    effect: float,
-    test: str,
-    undecided: str,
-    max_blanket: int | None,
-    required: EdgeNames,
-    forbidden: EdgeNames,
-) -> Rules:
-    """Write the settings of a learner of blankets, checked already, as the kernels read them."""
-    must, never = edge_limits(data.domain, required, forbidden)
+def kernel_rules(data: Dataset, order: list[int], settings: Mapping[str, Any]) -> Rules:
+    """Write the settings of CSGS or CSPC, checked already, as the kernels read them."""
+    alpha, effect = float(settings["alpha"]), float(settings["effect"])
+    max_blanket = settings.get("max_blanket")
+    must, never = edge_limits(data.domain, settings["required_edges"], settings["forbidden_edges"])
     max_df = int(np.prod([size - 1 for size in _most_levels(data)]))
-    keeps = undecided == "keep"
+    keeps = settings["undecided"] == "keep"
     # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.
-    enough: Any = (
-        minimum_rows(float(alpha), float(effect), max_df) if keeps else np.zeros(max_df + 1, np.int64)
-    )
+    enough: Any = minimum_rows(alpha, effect, max_df) if keeps else np.zeros(max_df + 1, np.int64)
     return Rules(
-        critical=np.array(critical_values(float(alpha), max_df)),
+        critical=np.array(critical_values(alpha, max_df)),
         minimum_rows=np.array(enough),
-        test=KERNEL_TESTS[test],
+        test=KERNEL_TESTS[settings["test"]],
         keep_undecided=keeps,
         max_blanket=len(data.domain) if max_blanket is None else int(max_blanket),
         required=pack_sets(must[np.ix_(order, order)]),
