@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unless.data.labels import is_number, sort_labels, to_label
+from unless.data.domain import is_number, sort_labels, to_label
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,25 @@
-"""Variables with their ordered levels, and assignments of labels to some of them."""
+"""Variables with their ordered levels, assignments of labels to some of them, and what a value is called.
 
+`to_label` is the one rule that turns scalars into labels, `sort_labels` the order of labels, and `date_of`
+reads from a name which date a column is a part of.
+"""
+
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
-from math import isfinite
-from typing import Literal
+from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.labels import to_label
 from unless.data.showing import html_table, visible
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 
@@ -22,6 +28,8 @@ Code = np.uint16
 MAX_LEVELS = int(np.iinfo(Code).max)
 # What the level of missing values is called.
 MISSING_LABELS = ("missing", "(missing)")
+# The name of a column made of the dates of another.
+DATE_PART = re.compile(r"(.+) \((year|quarter|month|weekday|hour)\)", re.DOTALL)
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?")
 
 
@@ -87,7 +95,7 @@ def _as_number(value: object) -> float | None:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-    return number if isfinite(number) else None
+    return number if math.isfinite(number) else None
 
 
 def _other_spellings(value: object, label: str) -> tuple[str, ...]:
@@ -220,3 +228,75 @@ def listed(texts: Sequence[str], at_most: int, what: str = "") -> str:
     """
     more = f" and {len(texts) - at_most:,} more{what}" if len(texts) > at_most else ""
     return ", ".join(texts[:at_most]) + more
+
+
+def to_label(value: object) -> str:
+    """Write a scalar as a label: text as it is, integers without a point, other numbers at full precision.
+
+    >>> to_label(2.0), to_label(True), to_label("2.0")
+    ('2', 'True', '2.0')
+    """
+    if isinstance(value, str):
+        return str(value)
+    if hasattr(value, "item"):
+        value = _scalar(value)
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return str(int(value))
+    # A day is often stored as the midnight it begins with.
+    return str(value).removesuffix(" 00:00:00") if isinstance(value, datetime) else str(value)
+
+
+def _scalar(value: Any) -> object:
+    """Return the Python scalar inside a numpy one, at the precision a person would write it with."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "f" and value.dtype.itemsize < 8:
+        # 0.1 in single precision is 0.10000000149 in double.
+        return float(str(value))
+    if kind == "M":
+        # Nanoseconds have no Python scalar and would come out as a number.
+        return value.astype("datetime64[us]").item()
+    return value.item()
+
+
+def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Order labels by value where all are numbers, else by code point; never by appearance."""
+    distinct = set(labels)
+    # Infinities of a column of floats are ordered among its numbers.
+    numbers = {label: float(label) if label in ("inf", "-inf") else _number(label) for label in distinct}
+    if any(math.isnan(number) for number in numbers.values()):
+        return tuple(sorted(distinct))
+    return tuple(sorted(distinct, key=lambda label: (numbers[label], label)))
+
+
+def is_number(label: str) -> bool:
+    """Tell whether a person would read this label as a number."""
+    return not math.isnan(_number(label))
+
+
+def _number(label: str) -> float:
+    # float() also reads "1_000", "nan" and "inf", which are words to a person.
+    if not label or "_" in label or not any(character.isdigit() for character in label):
+        return math.nan
+    try:
+        return float(label)
+    except ValueError:
+        return math.nan
+
+
+def date_of(name: str) -> str | None:
+    """Return the date that a column is a part of, by its name; None of an hour, which no calendar gives.
+
+    >>> date_of("day (year)"), date_of("day (hour)"), date_of("day")
+    ('day', None, None)
+    """
+    match = DATE_PART.fullmatch(name)
+    return None if match is None or match[2] == "hour" else match[1]

@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args
 
 from unless.data.columns.numbers import format_cuts
 from unless.data.columns.texts import KNOWN_ORDERS, LEAST_ORDERED, NONE, SEPARATORS, name_of_choice
-from unless.data.domain import Domain, shorten
-from unless.data.labels import sort_labels
+from unless.data.domain import Domain, shorten, sort_labels
 from unless.data.settings import DESIGN, NO, YES, Settings, Shape
 from unless.data.showing import html_table, visible
 from unless.data.sources.session import Source

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from unless.data.columns.levels import number_or_null, text_or_null
 from unless.data.columns.numbers import roundest
-from unless.data.labels import sort_labels
+from unless.data.domain import sort_labels
 from unless.data.profile import Profile
 from unless.data.settings import Settings
 from unless.data.sources.session import DuckDBSession, Source

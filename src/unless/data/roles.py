@@ -31,8 +31,7 @@ from unless.data.columns.texts import (
     means_none,
     part_label,
 )
-from unless.data.domain import listed, shorten
-from unless.data.labels import sort_labels
+from unless.data.domain import listed, shorten, sort_labels
 from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
 from unless.data.profile import Dates, Profile
 from unless.data.settings import DAY_FIRST, DEFAULT_LEVELS, Settings

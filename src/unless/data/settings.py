@@ -1,7 +1,6 @@
 """The arguments of `read`, checked once at the door."""
 
 import codecs
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +9,11 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
-from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Domain, shorten
-from unless.data.labels import to_label
+from unless.data.domain import DATE_PART, MAX_LEVELS, MISSING_LABELS, Domain, shorten, to_label
 from unless.errors import SettingError, UnknownName
 from unless.runtime.memory import parse_memory
 
 Missing = Literal["error", "drop", "level"]
-# A column made of the dates of another.
-_PART = re.compile(r"(.+) \((year|quarter|month|weekday|hour)\)", re.DOTALL)
 # More levels than this are refused unless somebody says otherwise.
 DEFAULT_LEVELS = 256
 # The roles of columns that say how rows were drawn, and are no columns to relate.
@@ -187,19 +183,9 @@ def stems(name: str) -> list[str]:
 
 def bases_of(name: str) -> list[str]:
     """Return the columns that another may be made of, by its name: "day (year)", "tools: Excel"."""
-    match = _PART.fullmatch(name)
+    match = DATE_PART.fullmatch(name)
     pieces = name.split(": ")
     return [*([match[1]] if match else []), *(": ".join(pieces[:n]) for n in range(1, len(pieces)))]
-
-
-def date_of(name: str) -> str | None:
-    """Return the date that a column is a part of, by its name; None of an hour, which no calendar gives.
-
-    >>> date_of("day (year)"), date_of("day (hour)"), date_of("day")
-    ('day', None, None)
-    """
-    match = _PART.fullmatch(name)
-    return None if match is None or match[2] == "hour" else match[1]
 
 
 def _with_missing(levels: Mapping[str, Iterable[object]] | Domain | None) -> frozenset[str]:
@@ -217,7 +203,7 @@ def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
         if one.name in asked:
             continue
         groups = one.levels[: len(one.cuts) + 1]
-        match = _PART.fullmatch(one.name)
+        match = DATE_PART.fullmatch(one.name)
         if match:
             made[one.name] = Shape(match[1], groups if one.cuts else one.levels, one.cuts, match[2])
         elif one.cuts:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset, unknown_levels
-from unless.data.domain import MISSING_LABELS, Domain, Variable, shorten
-from unless.data.settings import date_of
+from unless.data.domain import MISSING_LABELS, Domain, Variable, date_of, shorten
 from unless.errors import SettingError
 from unless.inference.tables import read_rows
 from unless.knowledge import sentences as say

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from unless.data.columns import numbers as prepared
 from unless.data.dataset import Dataset, Detail, Rows
-from unless.data.domain import Domain, Kind, Variable, shorten
-from unless.data.labels import to_label
+from unless.data.domain import Domain, Kind, Variable, shorten, to_label
 from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
-from unless.data.domain import Context, Domain
-from unless.data.labels import to_label
+from unless.data.domain import Context, Domain, to_label
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge, UnlessError
 from unless.structures.conditions import FeatureArrays, Literal, normalised, tidy

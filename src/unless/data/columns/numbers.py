@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.labels import to_label
+from unless.data.domain import to_label
 from unless.data.settings import Bins
 from unless.data.sources.session import DuckDBSession, quoted
 from unless.errors import DataError, SettingError

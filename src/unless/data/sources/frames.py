@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import Kind
-from unless.data.labels import to_label
+from unless.data.domain import Kind, to_label
 from unless.data.partitions import collapse_partitions
 from unless.data.settings import Settings, made_up_names
 from unless.data.sources.session import (
