@@ -29,7 +29,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import UnlessError
 from unless.inference.model import LogLinearModel
 from unless.inference.results import Distribution, Marginals
-from unless.structures.conditions import FeatureArrays, Literal, tidy
+from unless.structures.conditions import CodedCondition, FeatureArrays, tidy
 from unless.structures.graph import FeatureSet
 
 SEED = 27_182
@@ -46,7 +46,7 @@ COST = (
 )
 MEASURED = "5.62 s / 4.61 s = 1.22 on 100 models"
 
-Weighted = list[tuple[list[Literal], float]]
+Weighted = list[tuple[list[CodedCondition], float]]
 
 
 @dataclass
@@ -245,7 +245,7 @@ def model_of(sizes: list[int], weighted: Weighted) -> LogLinearModel:
     """Make a model; weights of the same feature add up."""
     variables = (Variable(f"v{i}", tuple("abcdefgh"[:size])) for i, size in enumerate(sizes))
     domain = Domain(tuple(variables))
-    total: dict[tuple[Literal, ...], float] = {}
+    total: dict[tuple[CodedCondition, ...], float] = {}
     for literals, weight in weighted:
         key = tuple(tidy(literals, domain.n_levels))
         total[key] = total.get(key, 0.0) + weight

@@ -14,14 +14,14 @@ from unless.errors import SettingError, TooLarge
 from unless.formats.text import wrong
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import by_scope, log_table
-from unless.structures.conditions import FeatureArrays, Literal, tidy
+from unless.structures.conditions import CodedCondition, FeatureArrays, tidy
 from unless.structures.graph import FeatureSet
 
 Floats = npt.NDArray[np.float64]
 # Positions of variables, ascending.
 Scope = tuple[int, ...]
 # conditions, weight, and where it was found: a line, or what a function turns into one
-Piece = tuple[tuple[Literal, ...], float, int]
+Piece = tuple[tuple[CodedCondition, ...], float, int]
 MOST_CELLS = 10_000_000
 
 
@@ -32,7 +32,7 @@ def model_of_pieces(
 
     What always holds changes no probability and what never holds none either: neither is kept.
     """
-    sums: dict[tuple[Literal, ...], float] = {}
+    sums: dict[tuple[CodedCondition, ...], float] = {}
     for literals, weight, place in pieces:
         normal = _normal(literals, domain.n_levels)
         if not normal:
@@ -73,7 +73,9 @@ def _indicators(scope: Scope, shape: tuple[int, ...]) -> FeatureArrays:
     return FeatureArrays.of_equals(np.broadcast_to(np.array(scope, dtype=np.int32), levels.shape), levels)
 
 
-def _normal(literals: tuple[Literal, ...], n_levels: npt.NDArray[np.int64]) -> tuple[Literal, ...] | None:
+def _normal(
+    literals: tuple[CodedCondition, ...], n_levels: npt.NDArray[np.int64]
+) -> tuple[CodedCondition, ...] | None:
     if all(equal for _, _, equal in literals) and len({variable for variable, _, _ in literals}) == len(
         literals
     ):

@@ -15,8 +15,7 @@ line.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal as Word
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -37,7 +36,7 @@ from unless.formats.text import (
 )
 from unless.formats.wire import WireVariable, json_lines, read_variable, wire_domain
 from unless.inference.model import LogLinearModel
-from unless.structures.conditions import Literal
+from unless.structures.conditions import CodedCondition
 
 TOKEN = re.compile(r'[ \t\n,]+|("(?:[^"\\]|\\.)*+"|[{}\[\]:]|[^ \t\n,{}\[\]:"]+|")', re.DOTALL)
 Decoded = TypeVar("Decoded")
@@ -46,7 +45,7 @@ NAMES_FORMAT = "unless-names"
 NAMES_VERSION = 1
 FORMAT = "unless-log-linear"
 VERSION = 1
-WORDS: dict[float, Word["inf", "-inf"]] = {float("inf"): "inf", float("-inf"): "-inf"}
+WORDS: dict[float, Literal["inf", "-inf"]] = {float("inf"): "inf", float("-inf"): "-inf"}
 
 
 def decoded(text: str, kind: type[Decoded]) -> Decoded:
@@ -188,7 +187,7 @@ class WireLiteral(msgspec.Struct, forbid_unknown_fields=True):
 class WireFeature(msgspec.Struct, forbid_unknown_fields=True):
     """A weight, and the conditions it is given for."""
 
-    weight: float | Word["inf", "-inf"]
+    weight: float | Literal["inf", "-inf"]
     conditions: list[WireLiteral]
 
 
@@ -255,7 +254,7 @@ def _pieces(features: list[WireFeature], domain: Domain, text: str) -> Iterator[
         for position, variable in enumerate(domain)
     }
     for position, feature in enumerate(features):
-        literals: list[Literal] = []
+        literals: list[CodedCondition] = []
         for number, condition in enumerate(feature.conditions):
             path = f"$.features[{position}].conditions[{number}]"
             if condition.variable not in codes:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal as Choice
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from unless.formats.text import (
     wrong,
 )
 from unless.inference.model import LogLinearModel
-from unless.structures.conditions import Literal
+from unless.structures.conditions import CodedCondition
 
 TOKEN = re.compile(r"[ \t]+|(?:#|//)[^\n]*|(\n|[{}()]|[^ \t\n{}()]+)")
 CONDITION = re.compile(r"([+-])v([0-9]{1,9})_([0-9]{1,9})")
@@ -44,7 +44,7 @@ SPLIT = re.compile(r"v([0-9]{1,9})_([0-9]{1,9})")
 # The leaves of a tree repeat the conditions above them: a deep enough tree would fill any memory.
 CONDITIONS_PER_CHARACTER = 8
 FEW_CONDITIONS = 100_000
-Missing = Choice["error", "drop", "level"]
+Missing = Literal["error", "drop", "level"]
 UNKNOWN = -1
 _CODE_PATTERN = r"[ \t]*(?:[0-9]+|\*)[ \t]*"
 _ROW = re.compile(rf"(?:[^,|]*\|)?{_CODE_PATTERN}(?:,{_CODE_PATTERN})*")
@@ -171,7 +171,7 @@ def _features(tokens: Tokens, sizes: list[int]) -> Iterator[Piece]:
 
 
 def _table(tokens: Tokens, sizes: list[int]) -> Iterator[Piece]:
-    rows: set[frozenset[Literal]] = set()
+    rows: set[frozenset[CodedCondition]] = set()
     for piece in _features(tokens, sizes):
         row = frozenset(piece[0])
         if row in rows:
@@ -195,7 +195,7 @@ def _feature(tokens: Tokens, sizes: list[int]) -> Piece:
     return tuple(_condition(word, sizes, line) for word in words[1:]), weight, line
 
 
-def _condition(word: str, sizes: list[int], line: int) -> Literal:
+def _condition(word: str, sizes: list[int], line: int) -> CodedCondition:
     match = CONDITION.fullmatch(word)
     if not match:
         raise wrong(line, f"{quote(word)} is not a condition such as +v0_1 or -v0_1")
@@ -212,7 +212,7 @@ def _level(variable: str, level: str, sizes: list[int], line: int) -> tuple[int,
 
 def _tree(tokens: Tokens, sizes: list[int]) -> Iterator[Piece]:
     # Questions that lead to the leaf, the last element telling whether the answer is yes.
-    path: list[Literal] = []
+    path: list[CodedCondition] = []
     while True:
         _skip_lines(tokens)
         line = tokens.line
@@ -239,7 +239,7 @@ def _split(tokens: Tokens, sizes: list[int]) -> tuple[int, int]:
     return level
 
 
-def _turn(tokens: Tokens, path: list[Literal]) -> bool:
+def _turn(tokens: Tokens, path: list[CodedCondition]) -> bool:
     """Go from a leaf to the next branch, closing what is complete; tells whether there is one."""
     while path:
         variable, level, is_first = path.pop()

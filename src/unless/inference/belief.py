@@ -18,7 +18,7 @@ from unless.kernels.belief import Factors, propagate
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
-from unless.structures.conditions import FeatureArrays, Literal
+from unless.structures.conditions import CodedCondition, FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
@@ -209,7 +209,7 @@ def factor_graph(
 
     Features one by one would be loops: two factors over the same variables count each other twice.
     """
-    grouped: dict[Scope, list[tuple[list[Literal], float]]] = {}
+    grouped: dict[Scope, list[tuple[list[CodedCondition], float]]] = {}
     for literals, weight in zip(arrays.literals(), weights.tolist(), strict=True):
         left = [literal for literal in literals if literal[0] not in evidence]
         if all((evidence[v] == level) == equal for v, level, equal in literals if v in evidence):

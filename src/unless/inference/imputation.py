@@ -21,7 +21,7 @@ from unless.inference.frames import values
 from unless.inference.potentials import sums_of_weights
 from unless.inference.tables import HOLE, Cells, read_cells, with_levels
 from unless.runtime.progress import Look, showing_share, unseen, within
-from unless.structures.conditions import FeatureArrays, Literal
+from unless.structures.conditions import CodedCondition, FeatureArrays
 from unless.structures.distinct import distinct_rows
 
 Bools = npt.NDArray[np.bool_]
@@ -154,7 +154,7 @@ class HiddenPart:
         axis_of = {variable: axis for axis, variable in enumerate(self.hidden.tolist())}
         scopes: dict[tuple[int, ...], list[tuple[int, Any]]] = {}
         for feature, literals in enumerate(self.arrays.literals()):
-            fits: dict[int, list[Literal]] = {}
+            fits: dict[int, list[CodedCondition]] = {}
             for literal in literals:
                 if literal[0] in axis_of:
                     fits.setdefault(axis_of[literal[0]], []).append(literal)

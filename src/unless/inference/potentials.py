@@ -11,7 +11,7 @@ from unless.data.domain import Domain
 from unless.errors import SettingError, TooLarge
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, unseen
-from unless.structures.conditions import FeatureArrays, Literal
+from unless.structures.conditions import CodedCondition, FeatureArrays
 from unless.structures.graph import FeatureSet
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LEAST = 2.2250738585072014e-308
 Potential = tuple[tuple[str, ...], npt.ArrayLike]
 # Positions of variables, ascending.
 Scope = tuple[int, ...]
-Weighted = tuple[tuple[Literal, ...], float]
+Weighted = tuple[tuple[CodedCondition, ...], float]
 
 
 def sums_of_weights(codes: Rows, features: FeatureArrays, weights: Floats, look: Look = unseen) -> Floats:
@@ -124,7 +124,7 @@ def _potentials(logs: Floats) -> Floats:
 
 
 def holding_cells(
-    literals: Sequence[Literal], scope: Sequence[int], n_levels: npt.NDArray[np.int64]
+    literals: Sequence[CodedCondition], scope: Sequence[int], n_levels: npt.NDArray[np.int64]
 ) -> tuple[Any, ...]:
     """Return the index of the cells where literals hold, of a table with one axis for each variable."""
     if len(literals) == len(scope) and all(equal for _, _, equal in literals):

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from unless.errors import SettingError
 from unless.structures.distinct import Positions, row_set
 
-# position of the variable, code of the level, equal or not equal
-Literal = tuple[int, int, bool]
+# Position of the variable, code of the level, equal or not equal.
+CodedCondition = tuple[int, int, bool]
 # Conditions that are handled at once.
 _BLOCK = 2**18
 # Variable and the levels it may have, as the bits of a number, by variable; what may be anything is left out.
@@ -27,7 +27,7 @@ class FeatureArrays(NamedTuple):
     equal: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, features: Iterable[Iterable[Literal]]) -> "FeatureArrays":
+    def of(cls, features: Iterable[Iterable[CodedCondition]]) -> "FeatureArrays":
         """Lay out features one after another."""
         lists = [list(feature) for feature in features]
         start = np.zeros(len(lists) + 1, dtype=np.int64)
@@ -102,7 +102,7 @@ class FeatureArrays(NamedTuple):
             and np.array_equal(self.equal, other.equal)
         )
 
-    def literals(self) -> Iterator[tuple[Literal, ...]]:
+    def literals(self) -> Iterator[tuple[CodedCondition, ...]]:
         """Give the conditions of one feature after another."""
         for block in self.blocks():
             flat = list(zip(block.variable.tolist(), block.level.tolist(), block.equal.tolist(), strict=True))
@@ -121,7 +121,7 @@ def normalised(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> Featur
     return _sorted_set(tidied[0] if len(tidied) == 1 else FeatureArrays.joined(tidied))
 
 
-def tidy(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> list[Literal]:
+def tidy(literals: Iterable[CodedCondition], n_levels: npt.NDArray[np.int64]) -> list[CodedCondition]:
     """Say a conjunction in the normal way."""
     required: dict[int, set[int]] = {}
     excluded: dict[int, set[int]] = {}
@@ -137,7 +137,9 @@ def tidy(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> list[L
     ]
 
 
-def _tidy_variable(variable: int, required: set[int], excluded: set[int], n_levels: int) -> list[Literal]:
+def _tidy_variable(
+    variable: int, required: set[int], excluded: set[int], n_levels: int
+) -> list[CodedCondition]:
     if len(required) > 1 or required & excluded or len(excluded) == n_levels:
         raise SettingError("A feature contradicts itself: its conditions leave no level of a variable.")
     if required:
@@ -181,7 +183,7 @@ def _sorted_set(arrays: FeatureArrays) -> FeatureArrays:
     return FeatureArrays.joined(parts)
 
 
-def box_of(literals: Iterable[Literal], n_levels: npt.NDArray[np.int64]) -> Box:
+def box_of(literals: Iterable[CodedCondition], n_levels: npt.NDArray[np.int64]) -> Box:
     """Turn the conditions of a feature into the levels they leave."""
     left: dict[int, int] = {}
     for variable, level, equal in literals:

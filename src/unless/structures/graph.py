@@ -18,7 +18,7 @@ from unless.data.dataset import Rows
 from unless.data.domain import Context, Domain, to_label
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge, UnlessError
-from unless.structures.conditions import FeatureArrays, Literal, normalised, tidy
+from unless.structures.conditions import CodedCondition, FeatureArrays, normalised, tidy
 from unless.structures.distinct import Positions, distinct_rows, row_set
 from unless.structures.pairs import Edge, Links, Packed, n_pairs, pack_edges, pair_names, pair_nodes, unpack
 from unless.structures.structure import By, ByFeatures, ByGraph, Indicators, Structure, StructureView
@@ -457,7 +457,7 @@ class FeatureSet(Structure):
         return np.asarray((speaks.T @ speaks).toarray())
 
     @cached_property
-    def _literal_set(self) -> frozenset[tuple[Literal, ...]]:
+    def _literal_set(self) -> frozenset[tuple[CodedCondition, ...]]:
         return frozenset(self.arrays.literals())
 
     def _settle(self, domain: Domain, arrays: FeatureArrays) -> None:
@@ -508,7 +508,7 @@ class FeatureSet(Structure):
         return f"<FeatureSet: {len(self):,} features over {len(self.domain)} variables>"
 
 
-def _literals(domain: Domain, feature: Feature) -> list[Literal]:
+def _literals(domain: Domain, feature: Feature) -> list[CodedCondition]:
     return [(domain.index(c.name), domain[c.name].code(c.label), c.equal) for c in feature]
 
 

@@ -19,8 +19,7 @@ from unless.data.domain import Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
-from unless.structures.conditions import Box, FeatureArrays, box_of
-from unless.structures.conditions import Literal as Condition
+from unless.structures.conditions import Box, CodedCondition, FeatureArrays, box_of
 from unless.structures.graph import FeatureSet, Graph, InstantiatedGraph, Names
 from unless.structures.pairs import Edge, n_pairs, pack
 from unless.structures.structure import By, Structure, StructureView, check_same, pair_numbers
@@ -242,7 +241,7 @@ class LabelledGraph(Structure):
         """Return `given(context)` as a networkx.Graph."""
         return self.given(context).to_networkx()
 
-    def _link_features(self) -> Iterator[list[Condition]]:
+    def _link_features(self) -> Iterator[list[CodedCondition]]:
         for link in (*self.links, *self.weighed):
             a, b = (self.domain.index(name) for name in link.pair)
             for region in link.regions:
@@ -250,7 +249,7 @@ class LabelledGraph(Structure):
                 for one, other in product(self._levels(a), self._levels(b)):
                     yield [(a, one, True), (b, other, True), *where]
 
-    def _own_features(self) -> Iterator[list[Condition]]:
+    def _own_features(self) -> Iterator[list[CodedCondition]]:
         switches: dict[int, set[int]] = {position: set() for position in range(len(self.domain))}
         for link in (*self.links, *self.weighed):
             for name in link.pair:
@@ -271,7 +270,7 @@ class LabelledGraph(Structure):
             share *= Fraction(len(labels), len(self.domain[name].levels))
         return share
 
-    def _said(self, name: str, labels: tuple[str, ...]) -> list[Condition]:
+    def _said(self, name: str, labels: tuple[str, ...]) -> list[CodedCondition]:
         variable, place = self.domain[name], self.domain.index(name)
         if len(labels) == 1:
             return [(place, variable.code(labels[0]), True)]
@@ -359,7 +358,7 @@ class _ByLabels(StructureView):
         }
 
 
-def _excluded(domain: Domain, region: Region) -> list[Condition]:
+def _excluded(domain: Domain, region: Region) -> list[CodedCondition]:
     """Say a region by the levels it leaves out."""
     return [
         (domain.index(name), code, False)

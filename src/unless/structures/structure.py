@@ -19,8 +19,7 @@ from unless.data.domain import Code, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
 from unless.runtime.memory import parse_memory
-from unless.structures.conditions import Box, FeatureArrays, box_of
-from unless.structures.conditions import Literal as Condition
+from unless.structures.conditions import Box, CodedCondition, FeatureArrays, box_of
 from unless.structures.pairs import Packed, n_pairs, unpack
 
 if TYPE_CHECKING:
@@ -229,8 +228,8 @@ class ByFeatures(StructureView):
     def _bits(self, rows: Rows) -> Iterator[tuple[tuple[int, ...], Bits]]:
         """Give the scope of each feature and the rows in which it holds."""
         columns = np.ascontiguousarray(rows.T)
-        known: dict[Condition, Bits] = {}
-        before: tuple[Condition, ...] = ()
+        known: dict[CodedCondition, Bits] = {}
+        before: tuple[CodedCondition, ...] = ()
         prefixes: list[Bits] = []
         for scope, literals in self._features:
             del prefixes[_n_shared(before, literals) :]
@@ -339,7 +338,7 @@ def row_keys(rows: Rows) -> list[bytes]:
     return cast(list[bytes], keys)
 
 
-def _n_shared(one: tuple[Condition, ...], other: tuple[Condition, ...]) -> int:
+def _n_shared(one: tuple[CodedCondition, ...], other: tuple[CodedCondition, ...]) -> int:
     n_shared = 0
     for mine, yours in zip(one, other, strict=False):
         if mine != yours:
