@@ -8,7 +8,7 @@ from unless.data.dataset import Dataset
 from unless.kernels.grow_shrink import begin, grow_shrink, pack_pairs
 from unless.learners.grow_shrink.cohorts import ContextGraphs, Strategy, make_search
 from unless.learners.memo import make_log, question_keys
-from unless.structures.pairs import packed_width
+from unless.structures.structure import packed_width
 
 
 def _loop(  # noqa: PLR0913, PLR0917 (a kernel)

@@ -48,7 +48,7 @@ def fit() -> dict[str, Any]:
 def large_case():
     """Draw rows by Gibbs sampling, and features from random rows and columns."""
     from unless import Dataset, Domain, FeatureSet, Variable
-    from unless.structures.conditions import FeatureArrays
+    from unless.structures.structure import FeatureArrays
 
     rng = np.random.default_rng(0)
     couplings = np.zeros((N_VARIABLES, N_VARIABLES))

@@ -29,8 +29,8 @@ from unless.data.domain import Domain, Variable
 from unless.errors import UnlessError
 from unless.inference.model import LogLinearModel
 from unless.inference.results import Distribution, Marginals
-from unless.structures.conditions import CodedCondition, FeatureArrays, tidy
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import CodedCondition, FeatureArrays, tidy
 
 SEED = 27_182
 N_LAWS, N_SEEDS, N_ORDINARY = 40, 20, 200

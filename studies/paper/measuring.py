@@ -13,8 +13,7 @@ from unless.errors import TooLarge
 from unless.evaluation.comparison import StructureComparison, compare_structures
 from unless.evaluation.divergence import kl_divergence
 from unless.structures.canonical import CanonicalModel
-from unless.structures.pairs import pair_nodes, unpack
-from unless.structures.structure import features_of
+from unless.structures.structure import features_of, pair_nodes, unpack
 from unless.weights.fit import fit_weights
 from unless.weights.priors import Gaussian
 

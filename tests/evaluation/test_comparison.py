@@ -13,7 +13,7 @@ from unless import CanonicalModel, Dataset, Domain, FeatureSet, Graph, LogLinear
 from unless.datasets import make_csi
 from unless.errors import SettingError, TooLarge, UnknownLevel
 from unless.evaluation import comparison
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 KINDS = ("graph", "features", "model", "canonical")
 BY = ("graphs", "features")

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from unless.data.domain import Domain, Variable
 from unless.inference.model import LogLinearModel
-from unless.structures.conditions import FeatureArrays, tidy
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import FeatureArrays, tidy
 
 
 def domain_of(n_levels):

@@ -9,8 +9,8 @@ from unless.data.dataset import hold_out
 from unless.errors import DataError, SettingError
 from unless.learners.feature_search import FeatureLearner
 from unless.learners.settings import setting
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import FeatureArrays
 
 WEAK = unless.Gaussian(1.0)
 

@@ -7,7 +7,7 @@ import pytest
 import unless
 from unless.report.html import render
 from unless.report.writing import gather, pack_rows
-from unless.structures.pairs import n_pairs, pack
+from unless.structures.structure import n_pairs, pack
 
 MOST_BYTES = 6_000_000
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from structures.models import assignments, contexts, domains, feature_lists, is_separated, steady
 from unless.data.domain import Context, Domain, Variable
 from unless.errors import SettingError, UnknownLevel, UnknownName
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import Condition, Feature, FeatureSet
+from unless.structures.structure import FeatureArrays
 
 DOMAIN = Domain(
     (

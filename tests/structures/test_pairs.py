@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from unless.structures.pairs import (
+from unless.structures.structure import (
     is_padded_with_zeros,
     n_pairs,
     pack,

@@ -13,8 +13,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import SettingError
 from unless.structures import structure as structure_module
 from unless.structures.graph import Feature, FeatureSet, Graph
-from unless.structures.pairs import n_pairs, pair_names
-from unless.structures.structure import features_of, link_shares
+from unless.structures.structure import features_of, link_shares, n_pairs, pair_names
 
 
 def by_name(data):

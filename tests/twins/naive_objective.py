@@ -6,8 +6,8 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import FeatureArrays
 
 
 def holds(literals, row):

@@ -15,8 +15,8 @@ from twins.naive_objective import (
 )
 from unless.data.dataset import Dataset
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import FeatureArrays
 from unless.weights import optimise
 
 

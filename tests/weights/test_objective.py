@@ -8,7 +8,7 @@ from unless.data.dataset import Dataset
 from unless.errors import TooLarge
 from unless.inference import pseudo_likelihood
 from unless.inference.pseudo_likelihood import Conditionals
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 SHAPES = {
     "binary": ([2] * 6, 60, 25),

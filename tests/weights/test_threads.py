@@ -14,7 +14,7 @@ import numpy as np
 import unless
 from unless.independence.logistic import Effect, common, size_of
 from unless.referee.regressions import known_part
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 from unless.weights.intervals import weight_intervals
 
 rng = np.random.default_rng(0)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.data.domain import Domain
     from unless.knowledge.statements import Statements
-    from unless.structures.pairs import Edge
-    from unless.structures.structure import Structure
+    from unless.structures.structure import Edge, Structure
 
 # In a pipe nothing is folded or cut: another program reads the lines.
 _PIPE_WIDTH = 1_000_000

@@ -20,9 +20,8 @@ from unless.inference.engine import Memory, Method
 from unless.inference.model import Evidence, LogLinearModel
 from unless.inference.randomness import RandomState, check_size, make_rng
 from unless.structures.canonical import CanonicalModel
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
-from unless.structures.pairs import Edge, pack_edges, packed_width
+from unless.structures.structure import Edge, FeatureArrays, pack_edges, packed_width
 
 Shape = Literal["complete", "chain", "grid"]
 Law = Literal["normal", "uniform"]

@@ -19,9 +19,19 @@ from unless.data.domain import Code, Domain, shorten
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
 from unless.runtime.progress import BAR_DELAY, Bar, progress
-from unless.structures.conditions import Box
-from unless.structures.pairs import Edge, n_pairs, pair_names
-from unless.structures.structure import Bools, By, Recoding, StructureView, as_structure, check_same, row_keys
+from unless.structures.structure import (
+    Bools,
+    Box,
+    By,
+    Edge,
+    Recoding,
+    StructureView,
+    as_structure,
+    check_same,
+    n_pairs,
+    pair_names,
+    row_keys,
+)
 
 Contexts = Dataset | Iterable[Mapping[str, object]] | None
 # Up to so many contexts are gone through one by one; beyond, the partial contexts of features are counted.

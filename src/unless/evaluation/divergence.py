@@ -16,7 +16,7 @@ from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState
 from unless.inference.results import impossible
 from unless.runtime.progress import Look, showing_share, within
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -14,8 +14,8 @@ from unless.errors import SettingError, TooLarge
 from unless.formats.text import wrong
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import by_scope, log_table
-from unless.structures.conditions import CodedCondition, FeatureArrays, tidy
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import CodedCondition, FeatureArrays, tidy
 
 Floats = npt.NDArray[np.float64]
 # Positions of variables, ascending.

@@ -27,7 +27,7 @@ from unless.formats.text import (
     wrong,
 )
 from unless.structures.graph import CanonicalGraph, Graph, InstantiatedGraph, ObservedGraph
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 # A graph holds a bit for every pair of nodes, so nodes that cost ten letters each must not be many.
 MOST_NODES = 10_000

@@ -36,7 +36,7 @@ from unless.formats.text import (
 )
 from unless.formats.wire import WireVariable, json_lines, read_variable, wire_domain
 from unless.inference.model import LogLinearModel
-from unless.structures.conditions import CodedCondition
+from unless.structures.structure import CodedCondition
 
 TOKEN = re.compile(r'[ \t\n,]+|("(?:[^"\\]|\\.)*+"|[{}\[\]:]|[^ \t\n,{}\[\]:"]+|")', re.DOTALL)
 Decoded = TypeVar("Decoded")

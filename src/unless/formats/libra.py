@@ -36,7 +36,7 @@ from unless.formats.text import (
     wrong,
 )
 from unless.inference.model import LogLinearModel
-from unless.structures.conditions import CodedCondition
+from unless.structures.structure import CodedCondition
 
 TOKEN = re.compile(r"[ \t]+|(?:#|//)[^\n]*|(\n|[{}()]|[^ \t\n{}()]+)")
 CONDITION = re.compile(r"([+-])v([0-9]{1,9})_([0-9]{1,9})")

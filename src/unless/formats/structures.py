@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from unless.data.dataset import MOST_ROWS, Dataset
+from unless.data.dataset import MOST_ROWS, Dataset, are_distinct, come_in_order, rows_increase
 from unless.data.domain import Domain
 from unless.errors import FileFormatError, SettingError
 from unless.formats.wire import (
@@ -33,12 +33,9 @@ from unless.formats.wire import (
 )
 from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
-from unless.structures.conditions import FeatureArrays
-from unless.structures.distinct import are_distinct, come_in_order, rows_increase
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.labelled import LabelledGraph, Link, Region
-from unless.structures.pairs import is_padded_with_zeros, packed_width
-from unless.structures.structure import Structure
+from unless.structures.structure import FeatureArrays, Structure, is_padded_with_zeros, packed_width
 from unless.weights.priors import parse_prior
 from unless.weights.report import Candidate, Completed, FitReport
 

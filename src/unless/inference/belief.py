@@ -18,7 +18,7 @@ from unless.kernels.belief import Factors, propagate
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
-from unless.structures.conditions import CodedCondition, FeatureArrays
+from unless.structures.structure import CodedCondition, FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

@@ -21,7 +21,7 @@ from unless.kernels.gibbs import Mentions, find_start, run_batches, run_rows, se
 from unless.kernels.graphs import component_labels
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.progress import Look, showing_share, unseen
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

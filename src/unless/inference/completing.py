@@ -17,7 +17,7 @@ from unless.inference.potentials import sums_of_weights
 from unless.inference.randomness import RandomState, make_rng
 from unless.inference.tables import HOLE, Cells
 from unless.runtime.progress import Look, unseen
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

@@ -42,7 +42,7 @@ from unless.kernels.graphs import component_labels, eliminate, gate_costs
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import LEAST, parse_memory, show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

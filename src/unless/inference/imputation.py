@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from unless.data.dataset import distinct_rows
 from unless.data.domain import Code, Domain, shorten
 from unless.errors import ImpossibleEvidence
 from unless.inference.engine import Memory
@@ -21,8 +22,7 @@ from unless.inference.frames import values
 from unless.inference.potentials import sums_of_weights
 from unless.inference.tables import HOLE, Cells, read_cells, with_levels
 from unless.runtime.progress import Look, showing_share, unseen, within
-from unless.structures.conditions import CodedCondition, FeatureArrays
-from unless.structures.distinct import distinct_rows
+from unless.structures.structure import CodedCondition, FeatureArrays
 
 Bools = npt.NDArray[np.bool_]
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from unless.inference.potentials import Potential, from_potentials, sums_of_weig
 from unless.inference.randomness import RandomState
 from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.inference.tables import checked_codes
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet, Graph
-from unless.structures.structure import By, ByFeatures, Indicators, Structure, StructureView
+from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine, ExactSolver

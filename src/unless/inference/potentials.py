@@ -11,8 +11,8 @@ from unless.data.domain import Domain
 from unless.errors import SettingError, TooLarge
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, unseen
-from unless.structures.conditions import CodedCondition, FeatureArrays
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import CodedCondition, FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

@@ -28,7 +28,7 @@ from unless.kernels.pseudo_likelihood import (
 )
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Look, unseen
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]

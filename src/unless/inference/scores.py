@@ -24,7 +24,7 @@ from unless.inference.tables import (
 )
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import showing_share, within
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.columns.levels import NOTHING, RawColumn, label_column
-from unless.data.dataset import Dataset, Detail, Rows
+from unless.data.dataset import Dataset, Detail, Rows, distinct_rows
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Code, Domain, Variable, shorten, to_label
 from unless.data.encode import Encoding, encode_shape, fetch_codes, with_shapes
 from unless.data.settings import Settings, made_up_names, make_settings
@@ -23,7 +23,6 @@ from unless.data.sources.session import DuckDBSession, Field, nested
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.runtime.progress import BAR_DELAY, progress
-from unless.structures.distinct import distinct_rows
 
 Cells = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.int64]

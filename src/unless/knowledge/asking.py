@@ -30,8 +30,7 @@ from unless.knowledge.evidence import (
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.structures.graph import Graph
 from unless.structures.labelled import quote_label
-from unless.structures.pairs import pair_names
-from unless.structures.structure import as_structure, link_shares, observed, pair_numbers
+from unless.structures.structure import as_structure, link_shares, observed, pair_names, pair_numbers
 
 # Limits and intervals hold with this confidence.
 CONFIDENCE = 0.95

@@ -16,7 +16,7 @@ from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_a
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.regressions import LinkEstimate
 from unless.structures.labelled import Region, quote_label
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 CORRECTION = "Benjamini-Yekutieli"
 

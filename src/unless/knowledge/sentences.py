@@ -8,7 +8,7 @@ from unless.data.domain import Domain, Variable, to_label
 from unless.data.showing import html_table
 from unless.knowledge.evidence import Contrast, PairEvidence, Trend, rank_ends
 from unless.structures.labelled import Region, quote_label
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 # More columns than this that evidence is given are counted, not named.
 MOST_NAMED = 3

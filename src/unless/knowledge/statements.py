@@ -20,7 +20,7 @@ from unless.knowledge.sentences import (
 )
 from unless.referee.verdicts import Kind
 from unless.structures.labelled import Region, quote_label
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 # The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.
 FINDINGS: tuple[Kind, ...] = ("linked", "gated", "differs", "partly", "determined")

@@ -24,7 +24,7 @@ from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import run_shards
 from unless.structures.canonical import CanonicalModel
-from unless.structures.pairs import pack
+from unless.structures.structure import pack
 
 
 class CSGS(Learner):

@@ -31,7 +31,7 @@ from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
 from unless.runtime.progress import Bar
 from unless.structures.canonical import CanonicalModel
-from unless.structures.pairs import n_pairs, packed_width
+from unless.structures.structure import n_pairs, packed_width
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be noticed.
 _MAX_NEW = 2**15

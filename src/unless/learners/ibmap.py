@@ -25,7 +25,7 @@ from unless.runtime.memory import check_need
 from unless.runtime.parallel import shares_memory
 from unless.runtime.progress import Bar
 from unless.structures.graph import Graph
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 Gains = npt.NDArray[np.float64]
 Flip = tuple[int, int]

@@ -10,11 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Counts, Dataset, Rows
+from unless.data.dataset import Counts, Dataset, Rows, distinct_bytes, row_order, rows_increase
 from unless.data.domain import Code, Context, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
-from unless.structures.distinct import distinct_bytes, row_order, rows_increase
 from unless.structures.graph import (
     CanonicalGraph,
     FeatureSet,
@@ -24,9 +23,13 @@ from unless.structures.graph import (
     clique_features,
     pair_features,
 )
-from unless.structures.pairs import (
+from unless.structures.structure import (
+    By,
+    ByContexts,
     Edge,
     Packed,
+    Structure,
+    StructureView,
     is_padded_with_zeros,
     n_pairs,
     pack,
@@ -34,7 +37,6 @@ from unless.structures.pairs import (
     pair_names,
     unpack,
 )
-from unless.structures.structure import By, ByContexts, Structure, StructureView
 
 Assignment = Mapping[str, Any]
 # Contexts are turned into labels, and graphs into numbers, a block at a time, so that memory stays flat.
@@ -49,7 +51,7 @@ class CanonicalModel(Structure):
     """A graph for every observed context, equal graphs stored once. Learners make it by `from_edges`.
 
     `rows` and `counts` are the contexts in lexicographic order and how often each was seen; the graph of
-    context i is row `graph_index[i]` of `packed` (see `unless.structures.pairs`), graphs as contexts come to
+    context i is row `graph_index[i]` of `packed` (see `structure.py`), graphs as contexts come to
     them. Iterating gives (context, graph).
     """
 

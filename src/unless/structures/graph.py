@@ -14,14 +14,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Rows
+from unless.data.dataset import Positions, Rows, distinct_rows, row_set
 from unless.data.domain import Context, Domain, to_label
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge, UnlessError
-from unless.structures.conditions import CodedCondition, FeatureArrays, normalised, tidy
-from unless.structures.distinct import Positions, distinct_rows, row_set
-from unless.structures.pairs import Edge, Links, Packed, n_pairs, pack_edges, pair_names, pair_nodes, unpack
-from unless.structures.structure import By, ByFeatures, ByGraph, Indicators, Structure, StructureView
+from unless.structures.structure import (
+    By,
+    ByFeatures,
+    ByGraph,
+    CodedCondition,
+    Edge,
+    FeatureArrays,
+    Indicators,
+    Links,
+    Packed,
+    Structure,
+    StructureView,
+    n_pairs,
+    normalised,
+    pack_edges,
+    pair_names,
+    pair_nodes,
+    tidy,
+    unpack,
+)
 from unless.structures.structure import Context as Assignment
 
 if TYPE_CHECKING:
@@ -94,7 +110,7 @@ class Graph(Structure):
 
     @classmethod
     def from_packed(cls, domain: Domain, packed: Packed) -> "Graph":
-        """Take the edges as packed bits (see `unless.structures.pairs`)."""
+        """Take the edges as packed bits (see `structure.py`)."""
         graph = object.__new__(cls)
         graph._settle(domain, packed)
         return graph

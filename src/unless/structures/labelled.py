@@ -19,10 +19,21 @@ from unless.data.domain import Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
-from unless.structures.conditions import Box, CodedCondition, FeatureArrays, box_of
 from unless.structures.graph import FeatureSet, Graph, InstantiatedGraph, Names
-from unless.structures.pairs import Edge, n_pairs, pack
-from unless.structures.structure import By, Structure, StructureView, check_same, pair_numbers
+from unless.structures.structure import (
+    Box,
+    By,
+    CodedCondition,
+    Edge,
+    FeatureArrays,
+    Structure,
+    StructureView,
+    box_of,
+    check_same,
+    n_pairs,
+    pack,
+    pair_numbers,
+)
 
 # What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
 _MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
@@ -184,7 +195,7 @@ class LabelledGraph(Structure):
         return self.given(context).is_independent(a, b, given)
 
     def interacting(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Tell, for each pair (in the order of `unless.structures.pairs`) and row, whether it is linked."""
+        """Tell, for each pair (in the order of packed bits) and row, whether it is linked."""
         linked = np.zeros((n_pairs(len(self.domain)), len(rows)), dtype=np.bool_)
         number = {frozenset(pair): k for k, pair in enumerate(combinations(self.domain.names, 2))}
         for link in self.links:

@@ -16,14 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, distinct_rows
 from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import TooLarge
 from unless.inference.randomness import make_rng
 from unless.inference.results import Measure
 from unless.runtime.memory import parse_memory, show_memory
-from unless.structures.distinct import distinct_rows
 from unless.weights.optimise import Objective, StopRules, minimise
 from unless.weights.priors import Gaussian
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, distinct_rows
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.completing import MOST_ROWS, Completions
 from unless.inference.model import LogLinearModel
@@ -29,7 +29,6 @@ from unless.inference.randomness import make_rng
 from unless.inference.tables import Incomplete, incomplete_rows, read_incomplete, read_rows
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import BAR_DELAY, Bar, progress
-from unless.structures.distinct import distinct_rows
 from unless.structures.graph import FeatureSet
 from unless.weights.optimise import Descent, Loss, Objective, StopRules, direction_at, make_loss, minimise
 from unless.weights.priors import NO_PRIOR, Gaussian, Prior

@@ -21,7 +21,7 @@ from unless.kernels.clique_trees import collect, spread, sum_holding
 from unless.kernels.features import count_holding
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import parse_memory, show_memory
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 
 Floats = npt.NDArray[np.float64]
 # Logs, scaled cells and work, and what the layout of the features takes beside them.

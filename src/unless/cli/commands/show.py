@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.formats.record import Record
     from unless.knowledge.statements import Statements
-    from unless.structures.pairs import Edge
+    from unless.structures.structure import Edge
 
 
 @click.command(
@@ -224,7 +224,7 @@ def _statements_of(record: "Record", path: str, data: "Dataset | None" = None) -
 
 def _say_structure(structure: Any, context: Mapping[str, str], title: str = "") -> None:
     """Print the pairs a structure links, or refuse a context before anything is printed."""
-    from unless.structures.pairs import n_pairs
+    from unless.structures.structure import n_pairs
 
     links = _links(structure, context)
     if title:

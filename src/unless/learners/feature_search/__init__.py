@@ -18,8 +18,8 @@ from unless.inference.pseudo_likelihood import Conditionals
 from unless.learners.base import Learner, Run
 from unless.learners.settings import at_least, learned, setting
 from unless.runtime.checkpoints import Arrays, once, settled_seed
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import FeatureArrays
 from unless.weights.fit import fit, prior_path, priors_to_try
 from unless.weights.priors import Prior
 

@@ -32,7 +32,7 @@ from unless.kernels.feature_search import (
 from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once, settings_digest
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Bar
-from unless.structures.conditions import FeatureArrays
+from unless.structures.structure import FeatureArrays
 from unless.weights.optimise import Objective, StopRules, minimise, owlqn
 from unless.weights.priors import Prior
 

@@ -28,8 +28,8 @@ from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input
 from unless.runtime.progress import Bar
-from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
+from unless.structures.structure import FeatureArrays
 
 Integers = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.bool_]

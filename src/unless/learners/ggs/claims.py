@@ -26,7 +26,7 @@ from unless.referee.regressions import RegressionTable
 from unless.runtime.interrupts import CancelToken, cancellable
 from unless.runtime.progress import Bar
 from unless.structures.labelled import LabelledGraph, Link, Region, quote_label
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
 MAX_STRATA = 8

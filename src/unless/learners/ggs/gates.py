@@ -36,7 +36,7 @@ from unless.runtime.checkpoints import Arrays, CheckpointStore
 from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
 from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
 from unless.runtime.progress import Bar
-from unless.structures.pairs import Edge
+from unless.structures.structure import Edge
 
 # A gate of more levels would be searched among too many sets of them.
 MAX_GATE_LEVELS = 8

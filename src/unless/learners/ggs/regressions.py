@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, Positions
 from unless.independence.logistic import (
     NO_EFFECT,
     Columns,
@@ -27,7 +27,6 @@ from unless.independence.logistic import (
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.regressions import EXPLAINED, known_part
 from unless.runtime.interrupts import CancelToken
-from unless.structures.distinct import Positions
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

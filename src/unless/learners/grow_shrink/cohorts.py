@@ -27,7 +27,7 @@ from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import check_need
 from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
-from unless.structures.pairs import Packed, packed_width
+from unless.structures.structure import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
 # The contexts of a part, in chunks that threads take one after the other, and its nodes.

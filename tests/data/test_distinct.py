@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from structures.models import steady
-from unless.structures import distinct
-from unless.structures.distinct import (
+from unless.data import dataset
+from unless.data.dataset import (
     come_in_order,
     distinct_bytes,
     distinct_rows,
@@ -43,7 +43,7 @@ def test_a_row_set_is_what_numpy_finds_whether_or_not_rows_fit_into_an_integer(m
 @given(matrices)
 def test_colliding_hashes_do_not_merge_rows(matrix):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distinct, "_hashes", lambda rows: np.zeros(len(rows), np.uint64))
+        patch.setattr(dataset, "_hashes", lambda rows: np.zeros(len(rows), np.uint64))
         rows, index = distinct_rows(matrix)
     np.testing.assert_array_equal(rows, np.unique(matrix, axis=0))
     np.testing.assert_array_equal(rows[index], matrix)
