@@ -397,7 +397,7 @@ def test_a_folder_that_knows_no_locks_is_used_without(table, tmp_path, monkeypat
     def refuse(_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("unless.runtime.locks._lock", refuse)
+    monkeypatch.setattr("unless.runtime.files._lock", refuse)
     assert saved(unless.GSMN(work_dir=tmp_path / "work").fit(table), tmp_path) == saved(
         unless.GSMN().fit(table), tmp_path
     )

@@ -13,9 +13,8 @@ from unless.data.domain import Domain, Variable
 from unless.errors import SettingError
 from unless.formats.libra import write_mn
 from unless.inference.model import LogLinearModel
-from unless.runtime import files, locks
-from unless.runtime.files import replacing, replacing_all, try_writing
-from unless.runtime.locks import this_machine
+from unless.runtime import files
+from unless.runtime.files import replacing, replacing_all, this_machine, try_writing
 
 
 def test_a_file_takes_its_name_when_it_is_whole(tmp_path):
@@ -294,7 +293,7 @@ def test_where_locks_cannot_tell_only_what_is_old_goes(why, tmp_path, monkeypatc
 
     machine = None if why == "no locks" else "0" * 8
     if why == "no locks":
-        monkeypatch.setattr("unless.runtime.locks._lock", refuse)
+        monkeypatch.setattr("unless.runtime.files._lock", refuse)
     old, new = left_behind(tmp_path, "old", machine), left_behind(tmp_path, "new", machine)
     for path in (old, new):
         path.write_text("half")
@@ -305,7 +304,7 @@ def test_where_locks_cannot_tell_only_what_is_old_goes(why, tmp_path, monkeypatc
 
 
 def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    real, n_calls = locks.try_lock, []
+    real, n_calls = files.try_lock, []
 
     def swept_in_between(handle):
         n_calls.append(handle)
@@ -314,7 +313,7 @@ def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monke
                 path.unlink()
         return real(handle)
 
-    monkeypatch.setattr(locks, "try_lock", swept_in_between)
+    monkeypatch.setattr(files, "try_lock", swept_in_between)
     with replacing(tmp_path / "x") as stream:
         stream.write(b"whole")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"]

@@ -9,8 +9,7 @@ import tempfile
 
 import pytest
 
-from unless.runtime.files import TemporaryFolder, sweep_folders
-from unless.runtime.locks import this_machine
+from unless.runtime.files import TemporaryFolder, sweep_folders, this_machine
 
 HOLD = """
 import sys

@@ -7,7 +7,7 @@ What it promises to users of every learner:
   `work_dir=` the error says what is kept there.
 - **Resume.** With `work_dir=` finished parts are files in a `CheckpointStore`, stamped by the table, the
   learner and its settings; `resume=True` computes only what is missing and gives the same answer
-  (`checkpoints`). A killed process leaves no half file and no lock (`files`, `locks`).
+  (`checkpoints`). A killed process leaves no half file and no lock (`files`).
 - **Memory.** `max_memory=` is refused before the work begins where an estimate exceeds it; an allocation
   that fails anyway becomes one sentence (`memory`).
 - **Workers.** `n_jobs=` and joblib's backend (threads, processes, a cluster) change the time and never the

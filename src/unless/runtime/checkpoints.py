@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import FileFormatError, SettingError, UnlessWarning, interrupt_in
-from unless.runtime.files import replacing, try_writing
-from unless.runtime.locks import is_trusted, locked
+from unless.runtime.files import is_trusted, locked, replacing, try_writing
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Made = TypeVar("Made")
