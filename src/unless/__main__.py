@@ -31,18 +31,18 @@ class _Stop:
         default = {signal.SIG_DFL, signal.default_int_handler}
         names = ("SIGINT", "SIGTERM", "SIGHUP")
         known = [getattr(signal, name) for name in names if hasattr(signal, name)]
-        self._heard = [one for one in known if signal.getsignal(one) in default]
+        self._signals = [one for one in known if signal.getsignal(one) in default]
         self._first: int | None = None
         self._when = 0.0
 
     def listen(self) -> None:
         """Stop the command when a signal comes."""
-        for one in self._heard:
+        for one in self._signals:
             signal.signal(one, self._hear)
 
     def end_at_once(self) -> None:
         """Let signals end the process from now on: there is nobody any more to catch an exception."""
-        for one in self._heard:
+        for one in self._signals:
             signal.signal(one, signal.SIG_DFL)
 
     @property

@@ -114,7 +114,7 @@ def _is_gapless(entries: list[zipfile.ZipInfo], content: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class KeptStatements:
+class StatementsRecord:
     """Statements as a file holds them; `unless.knowledge.records` makes and reads them."""
 
     wire: WireStatements
@@ -140,7 +140,7 @@ class Record:
     settings: Mapping[str, Value] = field(default_factory=dict)
     results: Mapping[str, Value] = field(default_factory=dict)
     table: Dataset | None = None
-    statements: KeptStatements | None = None
+    statements: StatementsRecord | None = None
 
     def __post_init__(self) -> None:
         if self.structure.observed is not None:
@@ -209,7 +209,7 @@ def _read(wire: WireRecord, members: Members) -> Record:
     if wire.statements is not None:
         if missing := [name for name in STATEMENT_MEMBERS if name not in rest]:
             raise FileFormatError(f"{missing[0]} is missing")
-        statements = KeptStatements(wire.statements, {name: rest.pop(name) for name in STATEMENT_MEMBERS})
+        statements = StatementsRecord(wire.statements, {name: rest.pop(name) for name in STATEMENT_MEMBERS})
     if wire.table is not None:
         own = {name: rest.pop(name) for name in TABLE_MEMBERS if name in rest}
         expect_members({**own, "model.json": b""}, *TABLE_MEMBERS)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unless.counting.reference import MAX_BYTES
 from unless.data.domain import Domain
 from unless.errors import FileFormatError
-from unless.formats.record import STATEMENT_MEMBERS, KeptStatements
+from unless.formats.record import STATEMENT_MEMBERS, StatementsRecord
 from unless.formats.structures import check, from_npy, read_regions, to_npy, wire_regions
 from unless.formats.wire import (
     WireContrast,
@@ -35,7 +35,7 @@ FIGURES = ("statistic", "p", "q", "information", "cramers_v", "cramers_v_limit")
 NUMBERS = ("n_rows", "df", "more_rows")
 
 
-def statements_to_record(statements: Statements, *, with_tables: bool = True) -> KeptStatements:
+def statements_to_record(statements: Statements, *, with_tables: bool = True) -> StatementsRecord:
     """Write statements with their evidence; `with_tables=False` leaves out counts of rows."""
     domain = statements.domain or Domain(())
     sides = [evidence for one in statements for evidence in one.evidence]
@@ -59,10 +59,10 @@ def statements_to_record(statements: Statements, *, with_tables: bool = True) ->
         to_npy(np.array(numbers, dtype=np.int64).reshape(-1, len(NUMBERS)), "<i8"),
         to_npy(_joined(strata), "<u2"),
     )
-    return KeptStatements(wire, dict(zip(STATEMENT_MEMBERS, members, strict=True)))
+    return StatementsRecord(wire, dict(zip(STATEMENT_MEMBERS, members, strict=True)))
 
 
-def statements_from_record(record: KeptStatements, domain: Domain) -> Statements:
+def statements_from_record(record: StatementsRecord, domain: Domain) -> Statements:
     """Read what `statements_to_record` wrote of some variables, or say what is wrong with it."""
     by_name = domain.select(sorted(domain.names))
     reader = _StatementReader.of(record, by_name)
@@ -133,7 +133,7 @@ class _StatementReader:
     n_codes: int = 0
 
     @classmethod
-    def of(cls, record: KeptStatements, domain: Domain) -> "_StatementReader":
+    def of(cls, record: StatementsRecord, domain: Domain) -> "_StatementReader":
         """Find the arrays, of the sizes that follow from the words."""
         sides = [evidence for one in record.wire.statements for evidence in one.evidence]
         n_cells = sum(evidence.n_cells for evidence in sides)
