@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import unless
-from unless.report.charts import wilson
+from unless.report.writing import wilson
 
 
 def counted(data, pair, context):

@@ -11,11 +11,10 @@ from click.testing import CliRunner
 import unless
 from unless.cli import main
 from unless.errors import SettingError
-from unless.report.charts import without_small
 from unless.report.disclosure import Disclosure, pair_table
 from unless.report.html import render
 from unless.report.page import Bars
-from unless.report.writing import gather
+from unless.report.writing import gather, without_small
 
 N = 5
 

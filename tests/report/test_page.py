@@ -13,11 +13,10 @@ import unless
 from unless.knowledge.evidence import standardised_shares
 from unless.knowledge.statements import FINDINGS
 from unless.report import html
-from unless.report.charts import charts_of, wilson
 from unless.report.disclosure import Disclosure
 from unless.report.html import render, to_json
 from unless.report.page import Page
-from unless.report.writing import gather, pack_rows, what_if
+from unless.report.writing import charts_of, gather, pack_rows, what_if, wilson
 from unless.structures.labelled import Region
 
 
