@@ -9,7 +9,7 @@ from studies.paper.plan import SAMPLE, Site
 from studies.paper.readings import reading_named
 from unless.data.dataset import Dataset, Rows
 from unless.datasets.synthetic import GatedDomain, make_csi
-from unless.inference.engine import sample_codes
+from unless.inference.model import sample_codes
 
 # Networks and samples have seeds of their own; a reading that changes neither sees the same tables.
 _SHAPE_SEEDS = {"complete": 0, "chain": 1, "grid": 2}

@@ -9,8 +9,7 @@ from twins import brute_force
 from unless.data.domain import Domain, Variable
 from unless.errors import MissingExtra, SettingError
 from unless.inference import exact, frames
-from unless.inference.engine import sample_codes
-from unless.inference.model import LogLinearModel
+from unless.inference.model import LogLinearModel, sample_codes
 from unless.structures.graph import FeatureSet
 
 N_ROWS = 20_000

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge
-from unless.inference.engine import Memory, Method
-from unless.inference.model import Evidence, LogLinearModel
+from unless.inference.model import Evidence, LogLinearModel, Memory, Method
 from unless.inference.randomness import RandomState, check_size, make_rng
 from unless.structures.canonical import CanonicalModel
 from unless.structures.graph import FeatureSet

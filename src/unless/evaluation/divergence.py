@@ -11,8 +11,7 @@ from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.inference.engine import Memory
-from unless.inference.model import LogLinearModel
+from unless.inference.model import LogLinearModel, Memory
 from unless.inference.randomness import RandomState
 from unless.inference.results import impossible
 from unless.runtime.progress import Look, showing_share, within

@@ -1,12 +1,13 @@
 """Features and their weights as one distribution, which answers questions, scores tables and draws rows.
 
-What a question needs is loaded when it is asked: `engine.py` chooses who answers it, `scores.py` scores
-tables, `impute.py` predicts and fills in what rows hide.
+What a question needs is loaded when it is asked: `make_engine` chooses the engine that answers it (exact,
+Gibbs sampling or belief propagation), `scores.py` scores tables, `imputation.py` predicts and fills in what
+rows hide.
 """
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,12 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Domain
 from unless.data.showing import MOST_ROWS, html_table
-from unless.errors import SettingError
-from unless.inference.engine import Memory, Method, choose_method, make_engine, sample_codes
+from unless.errors import SettingError, TooLarge
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
-from unless.inference.randomness import RandomState
+from unless.inference.randomness import RandomState, check_size
 from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.inference.tables import checked_codes
+from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine, ExactSolver
     from unless.inference.scores import ConditionalScore
 
+
+Method = Literal["auto", "exact", "gibbs", "belief"]
+METHODS = ("auto", "exact", "gibbs", "belief")
+Codes = Mapping[int, int]
+Memory = int | str | None
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
 Show = bool | None
@@ -382,3 +388,81 @@ class LogLinearModel(Structure):
 
     def __repr__(self) -> str:
         return f"<LogLinearModel: {len(self.features):,} features over {len(self.domain)} variables>"
+
+
+class Engine(Protocol):
+    """One way to answer questions about a model: variables are positions, evidence gives codes by position.
+
+    Evidence of probability zero is refused.
+    """
+
+    def query(self, variables: list[int], evidence: Codes) -> Distribution:
+        """Return the joint distribution of some variables given evidence."""
+
+    def marginals(self, evidence: Codes) -> Marginals:
+        """Return the distributions of all single variables given evidence."""
+
+    def sample(self, n_rows: int, evidence: Codes) -> Rows:
+        """Draw rows of codes given evidence."""
+
+
+def make_engine(
+    model: LogLinearModel,
+    method: str,
+    max_memory: Memory = None,
+    random_state: RandomState = None,
+    show_progress: bool | None = None,
+    draws: bool = False,
+) -> Engine:
+    """Return the engine of a method; "auto" is chosen as `choose_method` does."""
+    way = choose_method(model, method, max_memory, draws=draws)
+    # Each engine is loaded when it is first needed: their kernels take time to load.
+    if way == "gibbs":
+        from unless.inference.gibbs import GibbsEngine
+
+        return GibbsEngine(model, random_state, max_memory=max_memory, show_progress=show_progress)
+    if way == "belief":
+        from unless.inference.belief import BeliefEngine
+
+        return BeliefEngine(model, show_progress=show_progress)
+    from unless.inference.exact import ExactEngine
+
+    return ExactEngine(model, random_state, show_progress)
+
+
+def choose_method(model: LogLinearModel, method: str, max_memory: Memory, *, draws: bool = False) -> str:
+    """Say which way is taken: exact answers where the estimate fits, else Gibbs sampling.
+
+    `draws` tells that samples are wanted, which not all methods give.
+    """
+    if method not in METHODS:
+        raise SettingError(f"There is no method {method!r}; use {', '.join(map(repr, METHODS))}.")
+    if method == "exact":
+        others = "method='gibbs'" if draws else "method='gibbs' or method='belief'"
+        model.exact.check(max_memory, f"use {others}, or raise max_memory=")
+    if method != "auto":
+        return method
+    return "exact" if model.exact.fits(max_memory) else "gibbs"
+
+
+def sample_codes(
+    model: LogLinearModel,
+    n: int,
+    random_state: RandomState,
+    evidence: Codes,
+    *,
+    method: str,
+    max_memory: Memory,
+    show_progress: bool | None = None,
+) -> Rows:
+    """Draw rows of codes, exactly where the estimate fits, else by Gibbs sampling."""
+    size, n_columns = check_size(n), len(model.domain)
+    # Two bytes a cell, and as much again where the rows are put in another order.
+    need, limit = 4 * size * n_columns, parse_memory(max_memory)
+    if need > limit:
+        raise TooLarge(
+            f"{size:,} rows of {n_columns:,} columns need {show_memory(need)}, more than the "
+            f"{show_memory(limit)} allowed; draw fewer at a time or raise max_memory=."
+        )
+    engine = make_engine(model, method, max_memory, random_state, show_progress, draws=True)
+    return engine.sample(size, evidence)

@@ -79,7 +79,7 @@ def command(
     MODEL may be a pipe, or - for standard input.
     """
     from unless.formats.catalogue import read_model
-    from unless.inference.engine import choose_method, sample_codes
+    from unless.inference.model import choose_method, sample_codes
     from unless.runtime.files import replacing
 
     facts = gathered("--given", given)
