@@ -19,6 +19,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, UnknownName
 from unless.knowledge.statements import FINDINGS, Statements
 from unless.learners.registry import LEARNERS
+from unless.structures.graph import Graph
 
 BERKELEY = unless.datasets.load_ucb_admissions()
 TITANIC = unless.datasets.load_titanic()
@@ -363,11 +364,15 @@ def test_findings_are_ranked_and_come_first():
 
 def test_a_learner_bounds_the_memory_of_its_statements(monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        "unless.structures.structure.parse_memory", lambda memory: seen.append(memory) or 10**9
-    )
+    monkeypatch.setattr("unless.knowledge.explaining.parse_memory", seen.append)
     assert unless.CSGS(max_memory="3 GB").fit(BERKELEY).statements_
     assert seen == ["3 GB"]
+
+
+def test_what_is_no_amount_of_memory_is_refused_whatever_the_structure():
+    graph = Graph(BERKELEY.domain, [])
+    with pytest.raises(unless.UnlessError, match="not an amount of memory"):
+        unless.explain(graph, BERKELEY, max_memory="much")
 
 
 def test_an_unsure_finding_is_said_unsurely_in_text_page_and_json(tmp_path):

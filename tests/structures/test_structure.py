@@ -61,13 +61,12 @@ def test_graphs_and_features_are_asked_about_the_rows_of_the_table():
     assert len(link_shares(features, some, {0: 0})) == 0
 
 
-@pytest.mark.parametrize("memory", ["1 GB", None])
-def test_blocks_of_any_size_give_the_same(monkeypatch, memory):
+def test_blocks_of_any_size_give_the_same(monkeypatch):
     data = by_name(unless.datasets.make_csi(6, random_state=0).sample(3000, random_state=0))
     model = unless.CSGS().fit(data).structure_
     whole = link_shares(model, data)
     monkeypatch.setattr(structure_module, "_ANSWERS", 7 * n_pairs(len(data.domain)))
-    assert link_shares(model, data, max_memory=memory).tolist() == whole.tolist()
+    assert link_shares(model, data).tolist() == whole.tolist()
 
 
 @pytest.fixture

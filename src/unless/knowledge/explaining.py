@@ -17,6 +17,7 @@ from unless.knowledge.statements import Statement, Statements
 from unless.referee.counted import Determined, determined_pairs, find_determined
 from unless.referee.regressions import LinkEstimate
 from unless.referee.verdicts import LOCAL, Kind, PairVerdict, Referee, listed, marginal_test
+from unless.runtime.memory import parse_memory
 from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.structure import as_structure, link_shares, pair_numbers
 
@@ -70,6 +71,9 @@ def explain(
     [('gated', ('Admit', 'Gender')), ('linked', ('Dept', 'Gender')), ('linked', ('Admit', 'Dept'))]
     """
     check_fdr_and_effect(fdr, effect)
+    if max_memory is not None:
+        # Refused where it is no amount; what is held at once is less than the least amount.
+        parse_memory(max_memory)
     # Sorted, as files keep them.
     settings = {"effect": float(effect), "fdr": float(fdr)}
     domain = as_structure(structure).domain
@@ -78,7 +82,7 @@ def explain(
     may_gate = _gate_mask(table.domain, gates, forbidden_gates, target)
     if note := _nothing_to_say(table):
         return Statements(note=note, settings=settings, domain=table.domain)
-    proposed = _proposed(structure, table, max_memory)
+    proposed = _proposed(structure, table)
     with progress("Explaining", show_progress, after=BAR_DELAY) as bar:
         bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
         determined = find_determined(table)
@@ -101,18 +105,14 @@ def explain(
 def explain_as_learned(
     structure: Any, data: Dataset, settings: Mapping[str, Any], **wanted: Any
 ) -> Statements:
-    """Explain a structure with those of its learner's settings that statements share."""
-    return explain(structure, data, **{**shared_settings(settings), **wanted})
+    """Explain a structure with those of its learner's settings that statements share; None is the default."""
+    shared = {name: value for name, value in settings.items() if name in SHARED and value is not None}
+    return explain(structure, data, **{**shared, **wanted})
 
 
-def shared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep those settings of a learner that statements share; None leaves them to their defaults."""
-    return {name: value for name, value in settings.items() if name in SHARED and value is not None}
-
-
-def _proposed(structure: Any, table: Dataset, max_memory: int | str | None) -> Any:
+def _proposed(structure: Any, table: Dataset) -> Any:
     """Return, for each pair of columns, whether the structure links it in any row."""
-    shares, n = link_shares(structure, table, max_memory=max_memory), table.n_variables
+    shares, n = link_shares(structure, table), table.n_variables
     linked = np.zeros((n, n), dtype=np.bool_)
     off = ~np.eye(n, dtype=np.bool_)
     linked[off] = shares[pair_numbers(n)[off]] > 0

@@ -93,7 +93,7 @@ class Estimator(HasSettings):
         from unless.weights.fit import fit_weights
 
         self.check_fitted()
-        settings.setdefault("n_jobs", self.get_params().get("n_jobs"))
+        settings.setdefault("n_jobs", getattr(self, "n_jobs", None))
         return fit_weights(features_of(self.structure_, features), data, prior, **settings)
 
     def score(self, X: object, y: object = None) -> float:  # noqa: ARG002
@@ -227,8 +227,7 @@ class Estimator(HasSettings):
 
     def _machine(self) -> dict[str, Any]:
         """Return the settings of the machine that other functions have as well."""
-        settings = self.get_params()
-        return {name: settings[name] for name in ("max_memory", "show_progress")}
+        return {name: getattr(self, name) for name in ("max_memory", "show_progress")}
 
     def _remembered(self, way_out: str) -> Dataset:
         self.check_fitted()
@@ -372,7 +371,7 @@ class Learner(Estimator):
             raise DataError("The table has no rows; there is nothing to learn from.")
         try:
             with memory_errors_explained(), ExitStack() as stack:
-                table = drawn_alike(data)
+                table = data if data.design is None else drawn_alike(data)
                 # In the order of its columns, in which a table without names would have them.
                 tables = [
                     read_rows(table.domain, one, self.show_progress) for one in beside if one is not None

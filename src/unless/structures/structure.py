@@ -21,7 +21,6 @@ from unless.data.dataset import Counts, Dataset, Positions, Rows, row_set
 from unless.data.domain import Code, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
-from unless.runtime.memory import parse_memory
 
 if TYPE_CHECKING:
     from unless.structures.graph import FeatureSet, Graph
@@ -34,7 +33,7 @@ Bools = npt.NDArray[np.bool_]
 Bits = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-# Answers of a structure that are held at once, a byte each.
+# Answers of a structure that are held at once, a byte each: less than any limit of memory that may be set.
 _ANSWERS = 2**22
 # A pair of columns, and sets of pairs: one bit or one boolean a pair.
 Edge = tuple[str, str]
@@ -508,12 +507,7 @@ class ByFeatures(StructureView):
         return boxes
 
 
-def link_shares(
-    structure: Structure,
-    data: Dataset,
-    known: Mapping[int, int] | None = None,
-    max_memory: int | str | None = None,
-) -> Floats:
+def link_shares(structure: Structure, data: Dataset, known: Mapping[int, int] | None = None) -> Floats:
     """Return, for each pair, the share of the rows in a context in which a structure links it.
 
     A structure that is filed under rows is asked about its own, each with its own count: it has no answer for
@@ -530,8 +524,7 @@ def link_shares(
         rows, counts = rows[inside], counts[inside]
     if view.is_constant:
         return view.links(np.zeros((1, len(data.domain)), dtype=Code))[:, 0].astype(np.float64)
-    answers = min(_ANSWERS, parse_memory(max_memory) // 2)
-    block = max(1, answers // max(1, n_pairs(len(data.domain))))
+    block = max(1, _ANSWERS // max(1, n_pairs(len(data.domain))))
     sums = np.zeros(n_pairs(len(data.domain)), dtype=np.int64)
     for begin in range(0, len(rows), block):
         sums += (view.links(rows[begin : begin + block]) * counts[begin : begin + block]).sum(axis=1)
