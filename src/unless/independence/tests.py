@@ -166,7 +166,7 @@ class ChiSquareTest(ABC):
         )
 
     def on_any(self, table: npt.ArrayLike) -> Verdict:
-        """Judge a table whose cells may be nearly empty: like `on`, or by p of Pearson's X2 given the margins.
+        """Judge a table whose cells may be nearly empty: like `on`, or by p of X2 given the margins.
 
         No chi-square law holds in cells that are nearly empty: five rows of two kinds are no dependence.
         """
