@@ -19,7 +19,6 @@ from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, UnknownName
 from unless.knowledge.statements import FINDINGS, Statements
 from unless.learners.registry import LEARNERS
-from unless.structures.graph import Graph
 
 BERKELEY = unless.datasets.load_ucb_admissions()
 TITANIC = unless.datasets.load_titanic()
@@ -370,8 +369,8 @@ def test_a_learner_bounds_the_memory_of_its_statements(monkeypatch):
 
 
 def test_what_is_no_amount_of_memory_is_refused_whatever_the_structure():
-    graph = Graph(BERKELEY.domain, [])
-    with pytest.raises(unless.UnlessError, match="not an amount of memory"):
+    graph = unless.Graph(BERKELEY.domain, [])
+    with pytest.raises(SettingError, match="not an amount of memory"):
         unless.explain(graph, BERKELEY, max_memory="much")
 
 
