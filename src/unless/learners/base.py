@@ -28,8 +28,8 @@ from unless.independence.design_effects import drawn_alike
 from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
-from unless.runtime.memory import memory_errors_explained, parse_memory
-from unless.runtime.parallel import n_workers
+from unless.runtime.memory import check_need, memory_errors_explained, parse_memory
+from unless.runtime.parallel import n_workers, shares_memory
 from unless.runtime.progress import Bar, progress
 from unless.weights.priors import Gaussian, Prior, parse_prior
 
@@ -300,6 +300,8 @@ class Run:
     show_progress: bool | None = False
     open_store: Callable[[], CheckpointStore | None] = lambda: None
     bar: Bar = field(default_factory=Bar)
+    # What the estimate of the learner takes of the memory.
+    bytes_needed: int = 0
 
     @cached_property
     def store(self) -> CheckpointStore | None:
@@ -312,9 +314,19 @@ class Run:
         return parse_memory(self.max_memory)
 
     @property
+    def bytes_left(self) -> int:
+        """The memory that the estimate leaves for what the learner remembers."""
+        return self.max_bytes - self.bytes_needed
+
+    @property
     def n_workers(self) -> int:
         """How many workers there are, here or on the cluster that the user chose."""
         return 1 if self.n_jobs == 1 else n_workers(self.n_jobs)
+
+    @property
+    def n_sharing_memory(self) -> int:
+        """How many workers share the memory of this process."""
+        return self.n_workers if shares_memory() else 1
 
     @contextmanager
     def progress(self, n_steps: int | None = None) -> Iterator[Bar]:
@@ -325,6 +337,8 @@ class Run:
 
 class Learner(Estimator):
     """An estimator that learns a structure: `_learn` sets `structure_`, `n_tests_` and `n_distinct_tests_`.
+
+    `_bytes_needed` estimates the memory that the work takes: too large a table is refused before any work.
 
     Parameters
     ----------
@@ -340,6 +354,8 @@ class Learner(Estimator):
         Whether to draw a progress bar; None draws it where somebody is looking.
     """
 
+    # What is refused, for n variables and m distinct rows: the beginning of a sentence.
+    _work: ClassVar[str] = ""
     max_memory: int | str | None = setting(default=None, check=check_memory, machine=True)
     n_jobs: int | None = setting(default=None, check=check_n_jobs, machine=True)
     work_dir: str | os.PathLike[str] | None = setting(default=None, check=check_folder, machine=True)
@@ -360,6 +376,10 @@ class Learner(Estimator):
             raise SettingError(
                 "resume=True needs the folder of the work to go on with; give it as work_dir=."
             )
+
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:  # noqa: ARG002
+        """Estimate the memory that learning from a table takes."""
+        return 0
 
     def _learn(self, data: Dataset, run: Run, *beside: Dataset) -> None:
         raise NotImplementedError
@@ -395,12 +415,14 @@ class Learner(Estimator):
             self.show_progress,
             lambda: self._open_store(stack, data, *beside),
         )
-        if self.saves_answer and run.store is not None:
-            if not self._restore(run.store):
-                self._learn(data, run, *beside)
-                self._checkpoint(run.store)
-        else:
-            self._learn(data, run, *beside)
+        kept = run.store if self.saves_answer else None
+        if kept is not None and self._restore(kept):
+            return
+        run.bytes_needed = self._bytes_needed(data, run)
+        check_need(run.bytes_needed, run.max_bytes, self._work.format(n=data.n_variables, m=data.n_distinct))
+        self._learn(data, run, *beside)
+        if kept is not None:
+            self._checkpoint(kept)
 
     def _dataset(self, X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:

@@ -10,7 +10,6 @@ from unless.errors import SettingError
 from unless.independence.oracle import IndependenceTester
 from unless.learners.base import Learner, Run
 from unless.learners.settings import EdgeNames, between, edge_limits, setting
-from unless.runtime.memory import check_need
 from unless.structures.graph import Graph
 
 
@@ -37,15 +36,16 @@ class ChowLiu(Learner):
     """
 
     kept_structure = Graph
+    _work = "A tree over {n:,} columns and {m:,} distinct rows"
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:  # noqa: ARG002
+        return bytes_to_join(data, 1) + bytes_to_count(data, 1) + 200 * data.n_variables**2
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        work = f"A tree over {data.n_variables:,} columns and {data.n_distinct:,} distinct rows"
-        need = bytes_to_join(data, 1) + bytes_to_count(data, 1) + 200 * data.n_variables**2
-        check_need(need, run.max_bytes, work)
         # By name: the order of the columns decides nothing, not even between equal edges.
         table = data.select(sorted(data.names))
         names, n_pairs = table.names, table.n_variables * (table.n_variables - 1) // 2

@@ -20,9 +20,7 @@ from unless.learners.grow_shrink.cohorts import (
     ContextGraphs,
     Contexts,
     cut_contexts,
-    memory_left,
     n_shards,
-    n_sharing_memory,
 )
 from unless.learners.memo import Memo, question_keys
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
@@ -75,6 +73,7 @@ class CSPC(Learner):
     """
 
     kept_structure = CanonicalModel
+    _work = "{m:,} graphs over {n:,} variables"
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
@@ -85,15 +84,15 @@ class CSPC(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        return bytes_for_pc(data, min(run.n_sharing_memory, data.n_distinct))
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        # Refused here, before any work is done.
-        need = bytes_for_pc(data, n_sharing_memory(data, run))
-        left = memory_left(data, need, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
         with run.progress():
-            learned = learn_by_pc(data, order, rules, most, left, run)
+            learned = learn_by_pc(data, order, rules, most, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -127,10 +126,9 @@ def learn_by_pc(
     order: Sequence[int],
     rules: Rules,
     max_condition: int,
-    max_bytes: int,
     run: Run,
 ) -> ContextGraphs:
-    """Learn the graph of every row with this much memory for answers."""
+    """Learn the graph of every row with the memory that is left for answers."""
     n, m, store = data.n_variables, data.n_distinct, run.store
     workers = min(run.n_workers, m)
     source = share_input(data, store, PackedTable.of, tuple(order))
@@ -139,7 +137,7 @@ def learn_by_pc(
     chunks = cut_contexts(packed, n_shards(n, m) if is_kept else workers, in_turn=is_kept)
     # Threads without a folder to fill work on one part together, and ask nothing twice.
     work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
-    each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
+    each = run.bytes_left // (min(workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
     bar, token = run.bar, CancelToken()
     if len(work) > 1:

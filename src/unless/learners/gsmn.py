@@ -16,8 +16,7 @@ from unless.learners.grow_shrink.algorithm import Links, Oracle
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, iterate
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import check_need
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
 from unless.structures.graph import Graph
 
 # Variables are learned in so many parts where each is kept.
@@ -69,6 +68,7 @@ class GSMN(Learner):
     """
 
     kept_structure = Graph
+    _work = "A graph over {n:,} variables and {m:,} distinct rows"
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
@@ -81,8 +81,13 @@ class GSMN(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        sharing = min(run.n_sharing_memory, data.n_variables)
+        # Per pair: associations as they are found and settled, and a few questions by name.
+        return bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        workers = _check_memory(data, run)
+        workers = min(run.n_workers, data.n_variables)
         named = _by_name(data)
         keeps = self.undecided == "keep"
         settings = self.test, float(self.alpha), float(self.effect), keeps
@@ -108,17 +113,6 @@ class GSMN(Learner):
             keeps_undecided=self.undecided == "keep",
             max_blanket=self.max_blanket,
         )
-
-
-def _check_memory(data: Dataset, run: Run) -> int:
-    """Return the number of workers, or refuse with the estimate before any work."""
-    workers = min(run.n_workers, data.n_variables)
-    # Per pair: associations as they are found and settled, and a few questions by name.
-    sharing = workers if shares_memory() else 1
-    need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
-    work = f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows"
-    check_need(need, run.max_bytes, work)
-    return workers
 
 
 def _by_name(data: Dataset) -> Dataset:

@@ -21,7 +21,6 @@ from unless.learners.grow_shrink.algorithm import Links
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import check_need
 from unless.runtime.parallel import shares_memory
 from unless.runtime.progress import Bar
 from unless.structures.graph import Graph
@@ -91,6 +90,7 @@ class IBMAPHC(Learner):
     """
 
     kept_structure = Graph
+    _work = "Climbing over graphs of {n:,} variables and {m:,} distinct rows"
     saves_answer = True
     n_restarts: int = setting(default=0, check=at_least(0, optional=False))
     random_state: int | None = setting(default=0, check=at_least(0))
@@ -100,8 +100,13 @@ class IBMAPHC(Learner):
     score_: float = learned()
     assertions_: dict[Edge, Assertion] = learned()
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        n = data.n_variables
+        # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
+        # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
+        return bytes_to_count(data, run.n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        _check_memory(data, run)
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
@@ -141,15 +146,6 @@ class IBMAPHC(Learner):
             )
             for one in results["assertions"]
         }
-
-
-def _check_memory(data: Dataset, run: Run) -> None:
-    n = data.n_variables
-    # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
-    # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
-    need = bytes_to_count(data, run.n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
-    work = f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows"
-    check_need(need, run.max_bytes, work)
 
 
 def _flippable(table: StrataTable, must: Links, never: Links) -> Links:

@@ -25,7 +25,6 @@ from unless.learners.base import Run
 from unless.learners.memo import DeferredAnswers, Memo, make_log, question_keys, widened
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import check_need
 from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
 from unless.structures.pairs import Packed, packed_width
 
@@ -93,10 +92,9 @@ def learn_by_cohorts(
     data: Dataset,
     order: Sequence[int],
     strategy: Strategy,
-    max_bytes: int,
     run: Run,
 ) -> ContextGraphs:
-    """Learn the canonical graph of every row with this much memory for answers.
+    """Learn the canonical graph of every row with the memory that is left for answers.
 
     The bar makes as many steps as there are variables.
     """
@@ -108,7 +106,7 @@ def learn_by_cohorts(
     n_threads = workers if store is None and shares_memory() else 1
     n_parts = n_shards(n, m) if store is not None else workers // n_threads
     work = _cut(packed, strategy, n_parts, n_threads, in_turn=store is not None)
-    each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
+    each = run.bytes_left // (min(workers, len(work)) if shares_memory() else 1)
     n_searches = sum(len(nodes) for _, nodes in work)
     token = CancelToken(run.bar, n, n_searches)
     folder = None if store is None else store.folder
@@ -133,17 +131,6 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     # What is known of each context while it is searched, and the way through them.
     search = m * (12 + 8 * packed_words(n)) + 4 * MOST_BUCKETS + 56 * (levels + 3 * n)
     return graphs + table + n_workers * scratch + (n_workers + 1) * search
-
-
-def n_sharing_memory(data: Dataset, run: Run) -> int:
-    """Return how many workers share the memory of one process."""
-    return min(run.n_workers, data.n_distinct) if shares_memory() else 1
-
-
-def memory_left(data: Dataset, need: int, run: Run) -> int:
-    """Return the memory that is left for answers, or refuse with the estimate before any work."""
-    check_need(need, run.max_bytes, f"{data.n_distinct:,} graphs over {data.n_variables:,} variables")
-    return run.max_bytes - need
 
 
 def n_shards(n: int, m: int) -> int:
