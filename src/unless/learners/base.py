@@ -7,8 +7,8 @@ machine and runs `_learn` with what they ask for.
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -28,6 +28,7 @@ from unless.independence.design_effects import drawn_alike
 from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
+from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import check_need, memory_errors_explained, parse_memory
 from unless.runtime.parallel import n_workers, shares_memory
 from unless.runtime.progress import Bar, progress
@@ -294,10 +295,8 @@ class Run:
     thread, without a bar and without a store.
     """
 
-    title: str = ""
     max_memory: int | str | None = None
     n_jobs: int | None = 1
-    show_progress: bool | None = False
     open_store: Callable[[], CheckpointStore | None] = lambda: None
     bar: Bar = field(default_factory=Bar)
     # What the estimate of the learner takes of the memory.
@@ -318,7 +317,7 @@ class Run:
         """The memory that the estimate leaves for what the learner remembers."""
         return self.max_bytes - self.bytes_needed
 
-    @property
+    @cached_property
     def n_workers(self) -> int:
         """How many workers there are, here or on the cluster that the user chose."""
         return 1 if self.n_jobs == 1 else n_workers(self.n_jobs)
@@ -328,11 +327,14 @@ class Run:
         """How many workers share the memory of this process."""
         return self.n_workers if shares_memory() else 1
 
-    @contextmanager
-    def progress(self, n_steps: int | None = None) -> Iterator[Bar]:
-        """Draw the bar while a block runs."""
-        with progress(self.title, self.show_progress, n_steps) as self.bar:
-            yield self.bar
+    def steps(self, n_steps: int | None, stretch: str = "", n_ticks: int | None = None) -> CancelToken:
+        """Begin a stretch of so many steps, None if nobody knows; each tick of the token is one of them.
+
+        Where it ticks another number of times, `n_ticks` says how often.
+        """
+        self.bar.begin(stretch, n_steps)
+        n_steps = 1 if n_steps is None else n_steps
+        return CancelToken(self.bar, n_steps, n_steps if n_ticks is None else n_ticks)
 
 
 class Learner(Estimator):
@@ -408,19 +410,14 @@ class Learner(Estimator):
 
     def _drive(self, data: Dataset, beside: Sequence[Dataset], stack: ExitStack) -> None:
         """Learn, or read the answer from the store if it is there."""
-        run = Run(
-            type(self).__name__,
-            self.max_memory,
-            self.n_jobs,
-            self.show_progress,
-            lambda: self._open_store(stack, data, *beside),
-        )
+        run = Run(self.max_memory, self.n_jobs, lambda: self._open_store(stack, data, *beside))
         kept = run.store if self.saves_answer else None
         if kept is not None and self._restore(kept):
             return
         run.bytes_needed = self._bytes_needed(data, run)
         check_need(run.bytes_needed, run.max_bytes, self._work.format(n=data.n_variables, m=data.n_distinct))
-        self._learn(data, run, *beside)
+        with progress(type(self).__name__, self.show_progress) as run.bar:
+            self._learn(data, run, *beside)
         if kept is not None:
             self._checkpoint(kept)
 

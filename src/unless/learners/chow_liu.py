@@ -53,14 +53,14 @@ class ChowLiu(Learner):
         tester = IndependenceTester(table, test="likelihood_ratio")
         required = [(names[a], names[b]) for a, b in np.argwhere(np.triu(must))]
         ranked: list[tuple[float, str, str]] = []
-        with run.progress(len(names)) as step:
-            for at, a in enumerate(names):
-                tested = tester.ask_all(a, others=names[at + 1 :])
-                confirmed = (tested.p * n_pairs < self.alpha) & ~never[at, at + 1 :]
-                # G is twice the mutual information times the number of rows: it ranks the pairs alike.
-                found = zip(tested.others, tested.statistic.tolist(), confirmed, strict=True)
-                ranked += [(-g, a, b) for b, g, is_confirmed in found if is_confirmed]
-                step()
+        steps = run.steps(len(names))
+        for at, a in enumerate(names):
+            tested = tester.ask_all(a, others=names[at + 1 :])
+            confirmed = (tested.p * n_pairs < self.alpha) & ~never[at, at + 1 :]
+            # G is twice the mutual information times the number of rows: it ranks the pairs alike.
+            found = zip(tested.others, tested.statistic.tolist(), confirmed, strict=True)
+            ranked += [(-g, a, b) for b, g, is_confirmed in found if is_confirmed]
+            steps.tick()
         forest = spanning_forest(names, [*required, *((a, b) for _, a, b in sorted(ranked))])
         if any(edge not in forest for edge in required):
             raise SettingError("required_edges= close a cycle, which no tree has; leave one of them out.")

@@ -106,22 +106,16 @@ def learn_graphs(
     compiled code, and could be chosen here for tables on which compiling takes longer than asking.
     """
     run = run or Run()
-    with run.progress(data.n_variables) as step:
-        if not fits_cube(data.domain.n_levels):
-            return learn_by_cohorts(data, order, strategy, run)
-        # Done in less time than workers need to begin; a shard of its own only where it is kept.
-        if run.store is None:
-            part = _learn_by_cube(data, order, strategy)
-        else:
-            (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=run.store)
-        for _ in range(data.n_variables):
-            step()
+    if not fits_cube(data.domain.n_levels):
+        return learn_by_cohorts(data, order, strategy, run)
+    steps = run.steps(data.n_variables)
+    # Done in less time than workers need to begin.
+    (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=run.store)
+    steps.tick(data.n_variables)
     return ContextGraphs(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
 
 
-def _learn_by_cube(
-    data: Dataset, order: list[int], strategy: Strategy, _: CancelToken | None = None
-) -> Arrays:
+def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: CancelToken) -> Arrays:
     """Learn one context after the other, with all counts at hand."""
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())

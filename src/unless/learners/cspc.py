@@ -27,7 +27,6 @@ from unless.learners.settings import EdgeNames, at_least, between, kernel_rules,
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
-from unless.runtime.progress import Bar
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import n_pairs, packed_width
 
@@ -91,8 +90,7 @@ class CSPC(Learner):
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        with run.progress():
-            learned = learn_by_pc(data, order, rules, most, run)
+        learned = learn_by_pc(data, order, rules, most, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -139,12 +137,9 @@ def learn_by_pc(
     work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
     each = run.bytes_left // (min(workers, len(work)) if shares_memory() else 1)
     n_rounds = min(max_condition, n - 2) + 1
-    bar, token = run.bar, CancelToken()
-    if len(work) > 1:
-        # Parts are at different rounds: what is shown is how many are done.
-        bar.begin("parts", len(work))
-        token = CancelToken(bar, len(work), len(work))
-    tasks = [(source, rules, n_rounds, part, each, bar if len(work) == 1 else None) for part in work]
+    # Parts are at different rounds: what is shown is how many are done.
+    token = run.steps(len(work), "parts") if len(work) > 1 else CancelToken()
+    tasks = [(source, rules, n_rounds, part, each, run if len(work) == 1 else None) for part in work]
     parts = run_shards(_run_rounds, tasks, n_jobs=workers, store=store, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
@@ -173,13 +168,13 @@ def _run_rounds(
     n_rounds: int,
     chunks: Sequence[Contexts],
     max_bytes: int,
-    bar: Bar | None,
+    run: Run | None,
     token: CancelToken,
 ) -> Arrays:
     """Ask all questions of some contexts, a thread for each chunk of them.
 
     No part needs another, and no round the answers of another. How many rounds there will be is not known
-    beforehand: a bar is shown for each.
+    beforehand: the steps of each are shown, if there is a run to report them to.
     """
     packed = source.load()
     n = len(packed.order)
@@ -187,16 +182,14 @@ def _run_rounds(
     members = [make_context_set(packed, contexts, ~forbidden) for contexts in chunks]
     asked, n_tests, n_distinct = [0] * len(members), 0, 0
     for k in range(n_rounds):
-        memo, steps = Memo(max_bytes, _ADVICE), CancelToken()
-        if bar is not None:
-            bar.begin(f"round {k + 1}", n)
-            steps = CancelToken(bar, n, n * len(members))
+        memo = Memo(max_bytes, _ADVICE)
+        steps = CancelToken() if run is None else run.steps(n, f"round {k + 1}", n * len(members))
 
-        def run(member: int, k: int = k, memo: Memo = memo, steps: CancelToken = steps) -> None:
+        def ask(member: int, k: int = k, memo: Memo = memo, steps: CancelToken = steps) -> None:
             asked[member] = _run_round(k, packed, members[member], rules, memo, token, steps)
 
         with Team(len(members), token) as team:
-            team.together(run)
+            team.together(ask)
         if not sum(asked):
             break
         n_tests += sum(asked)

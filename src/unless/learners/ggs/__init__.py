@@ -108,9 +108,8 @@ class GGS(Learner):
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         settings = self._problem_settings(data.domain)
-        with run.progress() as bar:
-            problem, searches, trees = grow_gate_trees(data, settings, self.n_jobs, run.store, bar)
-            linker, pairs = link_pairs(problem, searches, trees, bar)
+        problem, searches, trees = grow_gate_trees(data, settings, run)
+        linker, pairs = link_pairs(problem, searches, trees, run)
         domain, names = problem.domain, problem.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(problem.required)).tolist()}
         fdr, negligible = float(self.fdr), float(self.negligible)

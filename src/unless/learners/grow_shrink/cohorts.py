@@ -108,7 +108,7 @@ def learn_by_cohorts(
     work = _cut(packed, strategy, n_parts, n_threads, in_turn=store is not None)
     each = run.bytes_left // (min(workers, len(work)) if shares_memory() else 1)
     n_searches = sum(len(nodes) for _, nodes in work)
-    token = CancelToken(run.bar, n, n_searches)
+    token = run.steps(n, n_ticks=n_searches)
     folder = None if store is None else store.folder
     tasks = [(source, strategy, part, each, n_threads, folder) for part in work]
     ticks = n_searches // len(work)
