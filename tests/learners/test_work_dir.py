@@ -19,10 +19,8 @@ from joblib._parallel_backends import ThreadingBackend
 import unless
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
-from unless.learners import gsmn
+from unless.learners import base
 from unless.learners.base import TABLES
-from unless.learners.feature_search import trees
-from unless.learners.ggs import gates
 from unless.learners.grow_shrink import cohorts
 from unless.learners.registry import LEARNERS
 from unless.runtime import checkpoints
@@ -40,9 +38,7 @@ QUICK = {
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
-    monkeypatch.setattr(gsmn, "MOST_PARTS", 4)
-    monkeypatch.setattr(trees, "MOST_PARTS", 4)
-    monkeypatch.setattr(gates, "MOST_PARTS", 4)
+    monkeypatch.setattr(base, "MOST_PARTS", 4)
 
 
 @pytest.fixture(scope="module")

@@ -27,10 +27,18 @@ from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
 from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
-from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
+from unless.runtime.checkpoints import (
+    Arrays,
+    Checkpoint,
+    CheckpointStore,
+    InputCodec,
+    once,
+    text_array,
+    work_stamp,
+)
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import check_need, memory_errors_explained, parse_memory
-from unless.runtime.parallel import n_workers, shares_memory
+from unless.runtime.parallel import InMemory, Made, OnDisk, n_workers, run_shards, share_input, shares_memory
 from unless.runtime.progress import Bar, progress
 from unless.weights.priors import Gaussian, Prior, parse_prior
 
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
 
 # A network of at most so many states is fitted for a report without being asked for.
 CHEAP_STATES = 4096
+# Variables are learned in so many parts where each is kept.
+MOST_PARTS = 64
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, learned))
@@ -335,6 +345,35 @@ class Run:
         self.bar.begin(stretch, n_steps)
         n_steps = 1 if n_steps is None else n_steps
         return CancelToken(self.bar, n_steps, n_steps if n_ticks is None else n_ticks)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether finished parts are kept; then the table alone decides how the work is cut."""
+        return self.store is not None
+
+    def cut(self, n: int, n_parts: int) -> list[range]:
+        """Cut n variables into so many parts, or as many as are kept."""
+        n_parts = min(n, MOST_PARTS if self.is_kept else n_parts)
+        return [range(begin, n, n_parts) for begin in range(n_parts)]
+
+    def share(self, data: Dataset, make: Callable[..., Made], *given: Any) -> InMemory[Made] | OnDisk[Made]:
+        """Make what all parts of the work read (see `share_input`)."""
+        return share_input(data, self.store, make, *given)
+
+    def shards(
+        self, work: Callable[..., Arrays], tasks: Sequence[Sequence[Any]], **settings: Any
+    ) -> Sequence[Arrays]:
+        """Do independent parts of the work, or read those that are kept (see `run_shards`)."""
+        n_jobs = 1 if len(tasks) == 1 else min(self.n_workers, len(tasks))
+        return run_shards(work, tasks, n_jobs=n_jobs, store=self.store, **settings)
+
+    def once(self, name: str, make: Callable[[], Arrays], *is_final: Callable[[Arrays], bool]) -> Arrays:
+        """Do a stage of the work, or read what is kept of it (see `once`)."""
+        return once(self.store, name, make, *is_final)
+
+    def checkpoint(self, name: str) -> Checkpoint:
+        """Return where the state of work in steps is kept."""
+        return Checkpoint(self.store, name)
 
 
 class Learner(Estimator):

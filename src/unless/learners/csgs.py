@@ -20,7 +20,6 @@ from unless.learners.grow_shrink.cohorts import (
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import run_shards
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import pack
 
@@ -110,7 +109,7 @@ def learn_graphs(
         return learn_by_cohorts(data, order, strategy, run)
     steps = run.steps(data.n_variables)
     # Done in less time than workers need to begin.
-    (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=run.store)
+    (part,) = run.shards(_learn_by_cube, [(data, order, strategy)])
     steps.tick(data.n_variables)
     return ContextGraphs(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
 

@@ -26,7 +26,7 @@ from unless.learners.memo import Memo, question_keys
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, Team, shares_memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.pairs import n_pairs, packed_width
 
@@ -127,24 +127,23 @@ def learn_by_pc(
     run: Run,
 ) -> ContextGraphs:
     """Learn the graph of every row with the memory that is left for answers."""
-    n, m, store = data.n_variables, data.n_distinct, run.store
+    n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m)
-    source = share_input(data, store, PackedTable.of, tuple(order))
+    source = run.share(data, PackedTable.of, tuple(order))
     packed = source.load()
-    is_kept = store is not None
-    chunks = cut_contexts(packed, n_shards(n, m) if is_kept else workers, in_turn=is_kept)
+    chunks = cut_contexts(packed, n_shards(n, m) if run.is_kept else workers, in_turn=run.is_kept)
     # Threads without a folder to fill work on one part together, and ask nothing twice.
-    work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
-    each = run.bytes_left // (min(workers, len(work)) if shares_memory() else 1)
+    work = [chunks] if not run.is_kept and shares_memory() else [[contexts] for contexts in chunks]
+    each = run.bytes_left // min(run.n_sharing_memory, len(work))
     n_rounds = min(max_condition, n - 2) + 1
     # Parts are at different rounds: what is shown is how many are done.
     token = run.steps(len(work), "parts") if len(work) > 1 else CancelToken()
     tasks = [(source, rules, n_rounds, part, each, run if len(work) == 1 else None) for part in work]
-    parts = run_shards(_run_rounds, tasks, n_jobs=workers, store=store, token=token)
+    parts = run.shards(_run_rounds, tasks, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
         edges[packed.row_order[np.concatenate(contexts)]] = part["edges"]
-    return ContextGraphs.of(edges, parts, is_kept=is_kept)
+    return ContextGraphs.of(edges, parts, is_kept=run.is_kept)
 
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:

@@ -16,11 +16,9 @@ from unless.learners.grow_shrink.algorithm import Links, Oracle
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint, iterate
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
+from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.graph import Graph
 
-# Variables are learned in so many parts where each is kept.
-MOST_PARTS = 64
 # Whole counts put statistics just halfway between two roundings; multiples of this are not.
 _GOLDEN = 1.6180339887
 
@@ -90,7 +88,7 @@ class GSMN(Learner):
         named = _by_name(data)
         keeps = self.undecided == "keep"
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        source = share_input(data, run.store, _make_oracle, *settings)
+        source = run.share(data, _make_oracle, *settings)
         rules = self._rules(data, named)
         learned = learn_graph(source.load(), rules, run, source)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
@@ -265,7 +263,6 @@ def learn_graph(
     `shared` gives workers of other processes an oracle like this one.
     """
     n, run = source.n_variables, run or Run()
-    store, workers = run.store, min(run.n_workers, n)
     token = run.steps(n)
     needs_associations = rules.order is None or rules.collaborates
     associations = source.associations() if needs_associations else None
@@ -274,14 +271,12 @@ def learn_graph(
     if rules.collaborates and associations is not None:
         sequence = visiting_order(associations) if rules.order is None else list(rules.order)
         parts = [range(n)]
-        tasks: list[tuple[Any, ...]] = [(shared, rules, candidates, sequence, Checkpoint(store, "visits"))]
-        done = run_shards(_learn_together, tasks, n_jobs=1, store=store, token=token, ticks=n)
+        tasks: list[tuple[Any, ...]] = [(shared, rules, candidates, sequence, run.checkpoint("visits"))]
+        done = run.shards(_learn_together, tasks, token=token, ticks=n)
     else:
-        # Parts that are kept follow from the table alone.
-        n_parts = min(n, workers if store is None else MOST_PARTS)
-        parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+        parts = run.cut(n, run.n_workers)
         tasks = [(shared, rules, part, [candidates[a] for a in part]) for part in parts]
-        done = run_shards(_learn_apart, tasks, n_jobs=workers, store=store, token=token, ticks=n // n_parts)
+        done = run.shards(_learn_apart, tasks, token=token, ticks=n // len(parts))
     blankets, n_tests, asked = _join(n, parts, done)
     if needs_associations:
         n_tests += n * (n - 1) // 2

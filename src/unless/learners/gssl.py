@@ -22,7 +22,7 @@ from unless.learners.feature_search.conjunctions import (
     n_conjunctions,
 )
 from unless.learners.settings import setting
-from unless.runtime.checkpoints import Checkpoint, settings_digest
+from unless.runtime.checkpoints import settings_digest
 from unless.weights.fit import fit, priors_to_try
 from unless.weights.priors import Gaussian, Laplace, Prior
 
@@ -133,7 +133,7 @@ class GSSL(FeatureLearner):
         steps = self._run.steps(None, "rounds of the last fit")
         # Features are numbered by the draws, and the start of the rounds shows what was chosen from.
         begins = settings_digest([table_digest(data), point, prior, *(array.tolist() for array in start)])
-        checkpoint = Checkpoint(self._run.store, f"fit-{begins}")
+        checkpoint = self._run.checkpoint(f"fit-{begins}")
         here, n_iterations = working.converge(
             members, prior, start, tolerance, _MOST_ITERATIONS, steps.tick, checkpoint
         )

@@ -115,7 +115,7 @@ class IBMAPHC(Learner):
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         rng = np.random.default_rng(self.random_state)
-        restarts = Restarts(scorer, must, limits, rng, Checkpoint(run.store, "climb"))
+        restarts = Restarts(scorer, must, limits, rng, run.checkpoint("climb"))
         best = restarts.climb(self.n_restarts, run)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         graph = Graph(data.domain, edges)

@@ -17,7 +17,7 @@ from unless.inference.model import LogLinearModel
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.learners.base import Learner, Run
 from unless.learners.settings import at_least, learned, setting
-from unless.runtime.checkpoints import Arrays, once, settled_seed
+from unless.runtime.checkpoints import Arrays, settled_seed
 from unless.runtime.interrupts import CancelToken
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
@@ -117,8 +117,7 @@ class FeatureLearner(Learner):
                 best = self._choose(training, unseen, grid, priors)
                 return best.finish(), _record(best.point, best.prior), best.tried
             # Where all is learned again, what was chosen is all that is left of the choice.
-            chosen = once(
-                self._run.store,
+            chosen = self._run.once(
                 "chosen",
                 lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
                 # With more memory, what was left out may be better.
@@ -147,7 +146,7 @@ class FeatureLearner(Learner):
             # After the first features are made, which may have steps of their own.
             steps = steps or self._run.steps(n_left * len(priors), "weighing")
             weigh = partial(self._weigh_under, priors, features, training, unseen, steps)
-            weighed = once(self._run.store, name, weigh)
+            weighed = self._run.once(name, weigh)
             for prior, score, weights in zip(priors, weighed["scores"], weighed["weights"], strict=True):
                 judged = {"n_features": len(features), "pseudo_log_likelihood": float(score) / unseen.n_rows}
                 tried.append({**_record(point, prior), **judged})

@@ -30,7 +30,7 @@ from unless.kernels.feature_search import (
     spell_out,
 )
 from unless.learners.base import Run
-from unless.runtime.checkpoints import Arrays, Checkpoint, once, settings_digest
+from unless.runtime.checkpoints import Arrays, Checkpoint, settings_digest
 from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.conditions import FeatureArrays
@@ -483,7 +483,7 @@ class HalvingSearch:
         priors: Sequence[Prior],
         run: Run,
     ) -> None:
-        self.working, self.unseen, self.priors, self.run, self.store = working, unseen, priors, run, run.store
+        self.working, self.unseen, self.priors, self.run = working, unseen, priors, run
         members = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
         # From few features to many, so that the weights of one setting are a start for the next.
         order = sorted(range(len(settings)), key=lambda number: (len(members[number]), number))
@@ -529,7 +529,7 @@ class HalvingSearch:
     def _advance(self, number: int, rung: int) -> float:
         self.steps.tick(1 << rung)
         try:
-            done = once(self.store, self._name("tried", rung, number), lambda: self._try(number, rung))
+            done = self.run.once(self._name("tried", rung, number), lambda: self._try(number, rung))
         except TooLarge:
             self.weighed.pop(number, None)
             self.too_large.append((rung, number))
@@ -562,9 +562,9 @@ class HalvingSearch:
             name = self._name("listed", rung, setting)
 
             def look() -> Arrays:
-                checkpoint = Checkpoint(self.store, f"{name}-look")
+                checkpoint = self.run.checkpoint(f"{name}-look")
                 listed = self.working.promising(members, weakest, here, most, checkpoint=checkpoint)
                 return {"features": listed}
 
-            self.nearby, self.looked = once(self.store, name, look)["features"], (setting, rung)
+            self.nearby, self.looked = self.run.once(name, look)["features"], (setting, rung)
         return self.nearby

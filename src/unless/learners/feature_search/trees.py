@@ -26,7 +26,7 @@ from unless.learners.base import Run, table_digest
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import show_memory
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
+from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.conditions import FeatureArrays
 from unless.structures.graph import FeatureSet
 
@@ -41,8 +41,6 @@ _BITS = 52
 _MOST_LOGS = 2**16
 _BYTES_OF_A_NODE = 40
 _MOST_SPLITS = 2**31 - 1
-# Trees grow in so many parts where each is kept.
-MOST_PARTS = 64
 _NODES = ("variable", "level", "gain", "where_true", "where_false", "parent", "depth")
 
 
@@ -92,21 +90,17 @@ def grow_trees(
 ) -> list[ProbabilityTree]:
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
     n, run = data.n_variables, run or Run()
-    workers, store = min(run.n_workers, n), run.store
-    _check_memory(data, rules, run.max_bytes, workers)
-    source = share_input(data, store, _TreeGrower, rules)
-    n_parts = n if store is None else min(n, MOST_PARTS)
-    parts = [range(begin, n, n_parts) for begin in range(n_parts)]
-    kind = "trees" if store is None else f"trees-{table_digest(data)[:8]}-{rules.kappa:g}"
-    done = run_shards(
+    _check_memory(data, rules, run.max_bytes, min(run.n_workers, n))
+    source = run.share(data, _TreeGrower, rules)
+    parts = run.cut(n, n)
+    kind = f"trees-{table_digest(data)[:8]}-{rules.kappa:g}" if run.is_kept else "trees"
+    done = run.shards(
         _grow_some,
         [(source, part) for part in parts],
-        n_jobs=workers,
-        store=store,
         kind=kind,
         token=run.steps(n, "growing trees"),
-        ticks=n // n_parts,
-        in_memory=store is None,
+        ticks=n // len(parts),
+        in_memory=not run.is_kept,
     )
     trees = [tree for part, grown in zip(parts, done, strict=True) for tree in _trees(part, grown)]
     return sorted(trees, key=lambda tree: tree.target)

@@ -35,7 +35,7 @@ from unless.learners.settings import edge_limits
 from unless.referee.counted import MOST_REGULAR
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
+from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.pairs import Edge
 
 # A gate of more levels would be searched among too many sets of them.
@@ -50,8 +50,6 @@ _ROUNDS = 50
 _DIGITS = 5
 # How often trees are grown again because two variables were each other's gates.
 MAX_REVISIONS = 3
-# Trees grow in so many parts where each is kept.
-MOST_PARTS = 64
 
 
 class GateCandidate(NamedTuple):
@@ -270,16 +268,16 @@ def grow_gate_trees(
 
     `settings` are those of a GateProblem.
     """
-    shared = share_input(data, run.store, GateProblem, *settings)
+    shared = run.share(data, GateProblem, *settings)
     problem = shared.load()
     n = len(problem.domain)
     searches = [problem.search(target) for target in range(n)]
     token = _watched(searches, run.steps(n, "gates of each"))
-    if run.store is None:
+    if run.is_kept:
+        alone = _grow_in_parts(shared, searches, run, token)
+    else:
         shares = even_shares(n)
         alone = cancellable_map(lambda search: search.tree(shares), searches, run.n_jobs, token)
-    else:
-        alone = _grow_in_parts(shared, searches, run, token)
     pooled = gate_shares(alone)
     token = _watched(searches, run.steps(n, "gates of all"))
     trees = cancellable_map(lambda search: search.tree(pooled), searches, run.n_jobs, token)
@@ -302,12 +300,9 @@ def _grow_in_parts(
 ) -> list[GateTree]:
     """Grow each tree alone, in parts that a folder keeps."""
     n = len(searches)
-    n_parts = min(n, MOST_PARTS)
-    parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+    parts = run.cut(n, n)
     tasks = [(shared, part) for part in parts]
-    done = run_shards(
-        _grow_some, tasks, n_jobs=run.n_jobs, store=run.store, kind="gates", token=token, ticks=n // n_parts
-    )
+    done = run.shards(_grow_some, tasks, kind="gates", token=token, ticks=n // len(parts))
     for part, arrays in zip(parts, done, strict=True):
         restore([searches[target] for target in part], arrays)
     # All that the trees need has been tested by now.

@@ -25,7 +25,7 @@ from unless.learners.base import Run
 from unless.learners.memo import DeferredAnswers, Memo, make_log, question_keys, widened
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, Team
 from unless.structures.pairs import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
@@ -98,22 +98,21 @@ def learn_by_cohorts(
 
     The bar makes as many steps as there are variables.
     """
-    n, m, store = data.n_variables, data.n_distinct, run.store
+    n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m if strategy.shared else n)
-    source = share_input(data, store, PackedTable.of, tuple(order))
+    source = run.share(data, PackedTable.of, tuple(order))
     packed = source.load()
     # Threads without a folder to fill work on one part together, and ask nothing twice.
-    n_threads = workers if store is None and shares_memory() else 1
-    n_parts = n_shards(n, m) if store is not None else workers // n_threads
-    work = _cut(packed, strategy, n_parts, n_threads, in_turn=store is not None)
-    each = run.bytes_left // (min(workers, len(work)) if shares_memory() else 1)
+    n_threads = 1 if run.is_kept else min(run.n_sharing_memory, workers)
+    n_parts = n_shards(n, m) if run.is_kept else workers // n_threads
+    work = _cut(packed, strategy, n_parts, n_threads, in_turn=run.is_kept)
+    each = run.bytes_left // min(run.n_sharing_memory, len(work))
     n_searches = sum(len(nodes) for _, nodes in work)
     token = run.steps(n, n_ticks=n_searches)
-    folder = None if store is None else store.folder
+    folder = None if run.store is None else run.store.folder
     tasks = [(source, strategy, part, each, n_threads, folder) for part in work]
-    ticks = n_searches // len(work)
-    parts = run_shards(learn_part, tasks, n_jobs=workers, store=store, token=token, ticks=ticks)
-    return ContextGraphs.of(_join(packed, strategy, parts, work), parts, is_kept=store is not None)
+    parts = run.shards(learn_part, tasks, token=token, ticks=n_searches // len(work))
+    return ContextGraphs.of(_join(packed, strategy, parts, work), parts, is_kept=run.is_kept)
 
 
 def bytes_to_learn(data: Dataset, n_workers: int) -> int:
