@@ -1,9 +1,13 @@
-"""Statistics of contingency tables and their p-values: every p by a chi-square law is computed here.
+"""Statistics of contingency tables and their p-values by the chi-square law.
+
+`Statistic(value, df).p` is the p-value of one statistic; `p_values_of` does the same for many. `tail` and
+`tails` are faster for one degree of freedom and may differ in the last digit; `log_tail` is for p that are
+too small to be written.
 
 These are the readable references, in plain numpy, for a batch of tables (... x a x b): Pearson's X2, the
 likelihood ratio G and the Dirichlet evidence of Margaritis's test. Kernels compute the same three inside
-their loops (`kernels/answers.py`, `kernels/counting`); tests hold them equal to these. Where cells are too
-empty for a chi-square law, p comes from `sparse.py`.
+their loops (`kernels/answers.py`, `kernels/slices.py`, `kernels/strata.py`); tests hold them equal to these.
+Where cells are too empty for a chi-square law, p comes from `sparse.py`.
 """
 
 import math
@@ -66,7 +70,7 @@ def tail(df: int, statistic: float) -> float:
 
 
 def tails(df: Integers, statistic: Floats) -> Floats:
-    """Do the same for many."""
+    """Return what `tail` returns, for many statistics."""
     p = np.ones(len(statistic))
     one, more = df == 1, df > 1
     p[one] = special.erfc(np.sqrt(statistic[one] / 2))

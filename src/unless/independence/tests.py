@@ -13,7 +13,6 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from unless.counting.reference import stratified_tables
 from unless.data.dataset import Dataset
@@ -25,6 +24,7 @@ from unless.independence.sparse import independence_within_strata
 from unless.independence.statistics import (
     Floats,
     Integers,
+    Statistic,
     as_strata,
     check_effect,
     check_rate,
@@ -159,14 +159,14 @@ class ChiSquareTest(ABC):
         if shown["df"] == 0:
             return Verdict(answer="undecided", statistic=0.0, power=0.0, **shown)
         statistic = float(self.statistic(strata)[0].sum())
-        p = float(special.chdtrc(shown["df"], statistic))
+        p = Statistic(statistic, shown["df"]).p
         power = float(power_of(shown["df"], shown["rows_used"], self.alpha, self.effect))
         return Verdict(
             answer=self._answer(p, power), statistic=statistic, p=p, method="chi-square", power=power, **shown
         )
 
     def on_any(self, table: npt.ArrayLike) -> Verdict:
-        """Judge as `on` does where the cells are full enough, else by p of Pearson's X2 given the margins.
+        """Judge a table whose cells may be nearly empty: like `on`, or by p of X2 given the margins.
 
         No chi-square law holds in cells that are nearly empty: five rows of two kinds are no dependence.
         """

@@ -26,8 +26,8 @@ from unless.kernels.slices import condition_on, count, split_by_level, take_all
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # How many questions ahead the memo is fetched from memory.
 _AHEAD = 4
-# What a new answer costs at most, in contexts sorted or known answers looked up; more, if its table has more
-# cells than these.
+# What a new answer costs at most, in contexts sorted or known answers looked up; a table of more than
+# `_FEW_CELLS` cells costs more.
 _EFFORT, _FEW_CELLS = 200, 2**8
 # Columns of the stack, and what a frame does next: open the blanket its contexts hold already, or grow it.
 LOW, HIGH, NEXT, DEPTH, VARIABLE, LEVEL, PHASE = 0, 1, 2, 3, 4, 5, 6

@@ -37,6 +37,7 @@ class ChowLiu(Learner):
 
     kept_structure = Graph
     _work = "A tree over {n:,} columns and {m:,} distinct rows"
+    saves_answer = True
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     required_edges: EdgeNames = setting(default=None)

@@ -1,13 +1,16 @@
-"""Everything about running, and no statistics: this room knows arrays, files and threads, but no tables.
+"""Everything about running, and no statistics: this package knows arrays, files and threads, but no Dataset.
 
 What it promises to users of every learner:
 
-- **Ctrl-C** ends the work within about a second, in Python, in a kernel or in a query of the database: the
-  work runs in another thread and checks a `CancelToken` between two calls of a kernel (`interrupts`). With
-  `work_dir=` the error says what is kept there.
+- **Ctrl-C** ends the call within about a second. Searches call kernels for some milliseconds at a time and
+  check a `CancelToken` between two calls; queries of the database and long kernels run in another thread, so
+  that the main thread can be interrupted (`interrupts`). With `work_dir=` the error says what is kept there
+  (`how_to_resume` in `checkpoints`). A shard that was sent to another process, and a kernel that cannot be
+  stopped, run to their end without a reader.
 - **Resume.** With `work_dir=` finished parts are files in a `CheckpointStore`, stamped by the table, the
   learner and its settings; `resume=True` computes only what is missing and gives the same answer
-  (`checkpoints`). A killed process leaves no half file and no lock (`files`, `locks`).
+  (`checkpoints`). A killed process leaves no file that looks whole and is not; what it leaves
+  otherwise, the next run removes (`files`, `locks`).
 - **Memory.** `max_memory=` is refused before the work begins where an estimate exceeds it; an allocation
   that fails anyway becomes one sentence (`memory`).
 - **Workers.** `n_jobs=` and joblib's backend (threads, processes, a cluster) change the time and never the

@@ -1,8 +1,8 @@
 """Ctrl-C during long work: cancel tokens, and work in a thread so that the main thread can be interrupted.
 
 Python raises KeyboardInterrupt in the main thread only, and not while that thread is inside a kernel or a
-database. Long work therefore runs in another thread, in calls of some milliseconds, and checks a token
-between two of them.
+database. Work that calls kernels for some milliseconds at a time therefore checks a `CancelToken` between two
+calls; a query or a long kernel runs in another thread (`interruptible`).
 """
 
 from collections.abc import Callable, Sequence

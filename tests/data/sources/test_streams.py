@@ -172,13 +172,13 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
         "replaced": lambda: write(tmp_path / "new", TEXT).replace(path),
     }
     reading = importlib.import_module("unless.data.read")
-    survey = reading.survey
+    encode = reading._encode
 
     def meanwhile(*arguments):
         changes[change]()
-        return survey(*arguments)
+        return encode(*arguments)
 
-    monkeypatch.setattr(reading, "survey", meanwhile)
+    monkeypatch.setattr(reading, "_encode", meanwhile)
     done = "was removed" if change == "removed" else "changed"
     with pytest.raises(DataError, match=f"'t.csv' {done} while it was read; read it again"):
         read(path)

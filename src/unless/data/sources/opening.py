@@ -3,8 +3,10 @@
 Paths, patterns and streams become regular files first: a stream is copied to the temporary folder, a packed
 file is unpacked there, and the format is known by the ending or by the first bytes.
 
-To add a file format, write one file in this folder with a function `open_...(file, session, how)` and add one
-line to `FORMATS`.
+To add a file format, write one file in this folder with a function `open_...(file, session, how)`, or
+`open_...(files, session, how)` for one that reads `several` files as one table, and add a line to `FORMATS`.
+Take its endings out of `_FOREIGN` if they are there, and add its first bytes to `_MAGIC` if it has some, so
+that streams and files without an ending are known.
 """
 
 import codecs
@@ -44,7 +46,7 @@ from unless.runtime.streams import STANDARD_INPUT, is_stream, spool, stream_titl
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files are opened that have one of these endings: one at a time, or `several` at once."""
+    """How files with one of these endings are opened: one file, or a list of files where `several` may be."""
 
     open: Callable[..., Source]
     endings: tuple[str, ...]
@@ -62,6 +64,7 @@ FORMATS = {
     "labelled": FileFormat(open_labelled, (".dta", ".sav", ".zsav", ".por")),
 }
 _BY_ENDING = {ending: name for name, one in FORMATS.items() for ending in one.endings}
+# Endings of formats that are not read here, and what reads them.
 _FOREIGN = {
     ".feather": "polars.read_ipc",
     ".arrow": "polars.read_ipc",

@@ -1,8 +1,9 @@
 """The database that a table is read into: what a file format is given, and what it returns.
 
-A format is a function `open_...(file: TableFile, session: DuckDBSession, how: Settings) -> Source`. A session
-is one locked-down DuckDB connection for one reading, with a temporary folder that is removed with it; a
-source is one relation of that database and the fields it holds, whatever kind of table it came from.
+A format is a function `open_...(file: TableFile, session: DuckDBSession, how: Settings) -> Source` (a list of
+files where it reads several). A session is one locked-down DuckDB connection for one reading, with a
+temporary folder that is removed with it; a source is one relation of that database and the fields it holds,
+whatever kind of table it came from.
 """
 
 import errno

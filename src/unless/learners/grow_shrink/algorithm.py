@@ -1,7 +1,10 @@
 """CSGS as the paper has it: Algorithms 1 and 2 over an independence oracle.
 
-This is the reference, written to be read; nothing here is compiled. A graph is a symmetric matrix of links,
-variables are numbers, a context gives each variable a level.
+This is the reference, written to be read; nothing here is compiled. `csgs` is Algorithm 1, `gs` with
+`learn_blanket` Algorithm 2. Tables are learned by one of two fast forms, which give the same graphs:
+`cohorts.py` beside this file, or `kernels/cube.py` where the table is small (`learn_graphs` in
+`learners/csgs.py`). A graph is a symmetric matrix of links, variables are numbers, a context gives each
+variable a level.
 """
 
 from collections.abc import Iterable, Sequence

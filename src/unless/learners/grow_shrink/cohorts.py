@@ -1,6 +1,6 @@
-"""The fast form of CSGS: the blankets of all contexts at once, by cohorts of contexts.
+"""A fast form of CSGS: the blankets of all contexts at once, by cohorts of contexts.
 
-A cohort is a set of contexts that ask the same question of the same rows; the kernel walks them
+A cohort is a set of contexts with the same blanket and the same values of it; the kernel walks them
 (`unless.kernels.grow_shrink`). Here the work is cut into parts that need nothing of each other, each part is
 searched node after node, by one thread or by several that share a memo, and the graphs are put together.
 """
