@@ -96,7 +96,7 @@ def learn_by_cohorts(
 ) -> ContextGraphs:
     """Learn the canonical graph of every row with the memory that is left for answers.
 
-    The bar makes as many steps as there are variables.
+    There are as many steps as variables.
     """
     n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m if strategy.shared else n)
