@@ -23,7 +23,7 @@ def run(options: Options) -> Iterator[Entry]:
     data = unless.datasets.make_csi(n_variables=9, random_state=0).sample(100_000, random_state=1)
     order = resolve_order(data, "association")
     strategy = Strategy(default_rules(data, order))
-    whole = partial(learn_graphs, data, order, strategy, 2**32)
+    whole = partial(learn_graphs, data, order, strategy)
     kernels = _kernels(data, order, strategy)
     ways = {
         "Dataset to edge sets": measured(whole, loops_for(whole, 0.05)),

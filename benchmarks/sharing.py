@@ -48,7 +48,7 @@ def _compare(name: str, data, turns: int) -> Iterator[Line]:
 
     order = resolve_order(data, "association")
     strategy = Strategy(default_rules(data, order))
-    learned = learn_graphs(data, order, strategy, 2**32)
+    learned = learn_graphs(data, order, strategy)
     n_distinct = learned.n_distinct_tests or 1
 
     def hold(other: ContextGraphs) -> None:
@@ -56,7 +56,7 @@ def _compare(name: str, data, turns: int) -> Iterator[Line]:
             raise AssertionError("cohorts and one context at a time disagree")
 
     calls = {
-        "cohorts": lambda: hold(learn_graphs(data, order, strategy, 2**32)),
+        "cohorts": lambda: hold(learn_graphs(data, order, strategy)),
         "context by context": lambda: hold(learn_one_by_one(data, order, strategy)),
         "one memo": lambda: hold(learn_one_by_one(data, order, strategy, n_distinct)),
     }

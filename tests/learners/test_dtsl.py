@@ -11,6 +11,7 @@ from twins.naive_trees import as_tuples, naive_features, naive_tree, reordered, 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
+from unless.learners.base import Run
 from unless.learners.dtsl import DTSL
 from unless.learners.feature_search import trees as growing
 from unless.learners.feature_search.trees import GrowthRules, features_of_trees, grow_trees
@@ -91,7 +92,7 @@ def test_column_order_threads_and_pauses_change_nothing(data, seed):
     assert {data.names[tree.target]: as_tuples(data, tree) for tree in first} == by_name
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(growing, "_BUDGET", 1)
-        paused = grow_trees(data, rules, n_jobs=2)
+        paused = grow_trees(data, rules, Run(n_jobs=2))
     assert [as_tuples(data, tree) for tree in paused] == [as_tuples(data, tree) for tree in first]
 
 

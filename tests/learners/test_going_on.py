@@ -12,7 +12,7 @@ import unless
 from strategies import chained_columns
 from unless.errors import SettingError, TooLarge, UnlessWarning
 from unless.learners import base, feature_search, gsmn, ibmap
-from unless.learners.feature_search import conjunctions, trees
+from unless.learners.feature_search import conjunctions
 from unless.learners.feature_search.conjunctions import HalvingSearch, WorkingSets
 from unless.runtime import checkpoints
 from unless.runtime.checkpoints import CheckpointStore, settled_seed
@@ -40,7 +40,7 @@ STEPS = {"GSMN*": (gsmn, "grow"), "IBMAPHC": (ibmap, "_run"), "GSSL": (WorkingSe
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch):
-    monkeypatch.setattr(trees, "MOST_PARTS", 3)
+    monkeypatch.setattr(base, "MOST_PARTS", 3)
     # All that can be kept is kept.
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_TIMES_LONGER", 0)

@@ -17,6 +17,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.kernels.feature_search import propose
+from unless.learners.base import Run
 from unless.learners.feature_search import conjunctions
 from unless.learners.feature_search.conjunctions import (
     NOTHING,
@@ -29,7 +30,7 @@ from unless.learners.feature_search.conjunctions import (
 from unless.learners.gssl import GSSL, default_draws
 from unless.structures.graph import FeatureSet
 
-PLENTY = 2**30
+PLENTY = Run(max_memory=2**30)
 L1 = unless.Laplace(2)
 
 

@@ -69,9 +69,9 @@ def full_score(table, links):
 def watched_climb(climbs):
     """Make a climb that checks the incremental score against the full one after every flip."""
 
-    def watched(scorer, state, limits, bar):
+    def watched(scorer, state, limits, run):
         now = state.links.copy()
-        done = ascend(scorer, state, limits, bar)
+        done = ascend(scorer, state, limits, run)
         for (a, b), score in done.path:
             flip(now, a, b)
             assert score == pytest.approx(full_score(scorer.table, now), rel=1e-11, abs=1e-11)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from copy import copy
 from itertools import count
 
@@ -19,13 +19,12 @@ from joblib._parallel_backends import ThreadingBackend
 import unless
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
-from unless.learners import gsmn
+from unless.learners import base
 from unless.learners.base import TABLES
-from unless.learners.feature_search import trees
-from unless.learners.ggs import gates
 from unless.learners.grow_shrink import cohorts
 from unless.learners.registry import LEARNERS
 from unless.runtime import checkpoints
+from unless.runtime.progress import Bar
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL", "GGS"])
@@ -39,9 +38,7 @@ QUICK = {
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
-    monkeypatch.setattr(gsmn, "MOST_PARTS", 4)
-    monkeypatch.setattr(trees, "MOST_PARTS", 4)
-    monkeypatch.setattr(gates, "MOST_PARTS", 4)
+    monkeypatch.setattr(base, "MOST_PARTS", 4)
 
 
 @pytest.fixture(scope="module")
@@ -192,16 +189,13 @@ def test_an_order_that_a_fingerprint_would_miss_is_refused(learner, make_order, 
 
 @pytest.mark.parametrize("name", ["CSGS", "independent", "GSMN"])
 def test_the_bar_is_not_overrun_by_finished_shards(name, table, tmp_path, monkeypatch):
-    steps = []
-
-    @contextmanager
-    def counted(title, show, total=None):
-        yield lambda: steps.append(total)
-
+    totals, steps = [], []
     make(name, work_dir=tmp_path).fit(table)
-    monkeypatch.setattr("unless.learners.base.progress", counted)
+    monkeypatch.setattr(Bar, "begin", lambda bar, stretch, total: totals.append(total))
+    monkeypatch.setattr(Bar, "__call__", lambda bar: steps.append(bar))
     make(name, work_dir=tmp_path, resume=True).fit(table)
-    assert len(steps) <= steps[0] == table.n_variables
+    assert totals == [table.n_variables]
+    assert 0 < len(steps) <= table.n_variables
 
 
 def test_shards_of_other_work_are_not_taken_up(table, tmp_path):

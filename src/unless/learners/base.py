@@ -7,8 +7,8 @@ machine and runs `_learn` with what they ask for.
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -27,9 +27,18 @@ from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
 from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
-from unless.runtime.checkpoints import Arrays, CheckpointStore, InputCodec, text_array, work_stamp
-from unless.runtime.memory import memory_errors_explained, parse_memory
-from unless.runtime.parallel import n_workers
+from unless.runtime.checkpoints import (
+    Arrays,
+    Checkpoint,
+    CheckpointStore,
+    InputCodec,
+    once,
+    text_array,
+    work_stamp,
+)
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.memory import check_need, memory_errors_explained, parse_memory
+from unless.runtime.parallel import InMemory, Made, OnDisk, n_workers, run_shards, share_input, shares_memory
 from unless.runtime.progress import Bar, progress
 from unless.weights.priors import Gaussian, Prior, parse_prior
 
@@ -40,6 +49,8 @@ if TYPE_CHECKING:
 
 # A network of at most so many states is fitted for a report without being asked for.
 CHEAP_STATES = 4096
+# Variables are learned in so many parts where each is kept.
+MOST_PARTS = 64
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, learned))
@@ -293,12 +304,12 @@ class Run:
     thread, without a bar and without a store.
     """
 
-    title: str = ""
     max_memory: int | str | None = None
     n_jobs: int | None = 1
-    show_progress: bool | None = False
     open_store: Callable[[], CheckpointStore | None] = lambda: None
     bar: Bar = field(default_factory=Bar)
+    # What the estimate of the learner takes of the memory.
+    bytes_needed: int = 0
 
     @cached_property
     def store(self) -> CheckpointStore | None:
@@ -311,19 +322,63 @@ class Run:
         return parse_memory(self.max_memory)
 
     @property
+    def bytes_left(self) -> int:
+        """The memory that the estimate leaves for what the learner remembers."""
+        return self.max_bytes - self.bytes_needed
+
+    @cached_property
     def n_workers(self) -> int:
         """How many workers there are, here or on the cluster that the user chose."""
         return 1 if self.n_jobs == 1 else n_workers(self.n_jobs)
 
-    @contextmanager
-    def progress(self, n_steps: int | None = None) -> Iterator[Bar]:
-        """Draw the bar while a block runs."""
-        with progress(self.title, self.show_progress, n_steps) as self.bar:
-            yield self.bar
+    @property
+    def n_sharing_memory(self) -> int:
+        """How many workers share the memory of this process."""
+        return self.n_workers if shares_memory() else 1
+
+    def steps(self, n_steps: int | None, stretch: str = "", n_ticks: int | None = None) -> CancelToken:
+        """Begin a stretch of so many steps, None if nobody knows; each tick of the token is one of them.
+
+        Where it ticks another number of times, `n_ticks` says how often.
+        """
+        self.bar.begin(stretch, n_steps)
+        n_steps = 1 if n_steps is None else n_steps
+        return CancelToken(self.bar, n_steps, n_steps if n_ticks is None else n_ticks)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether finished parts are kept; then the table alone decides how the work is cut."""
+        return self.store is not None
+
+    def cut(self, n: int, n_parts: int) -> list[range]:
+        """Cut n variables into so many parts, or as many as are kept."""
+        n_parts = min(n, MOST_PARTS if self.is_kept else n_parts)
+        return [range(begin, n, n_parts) for begin in range(n_parts)]
+
+    def share(self, data: Dataset, make: Callable[..., Made], *given: Any) -> InMemory[Made] | OnDisk[Made]:
+        """Make what all parts of the work read (see `share_input`)."""
+        return share_input(data, self.store, make, *given)
+
+    def shards(
+        self, work: Callable[..., Arrays], tasks: Sequence[Sequence[Any]], **settings: Any
+    ) -> Sequence[Arrays]:
+        """Do independent parts of the work, or read those that are kept (see `run_shards`)."""
+        n_jobs = 1 if len(tasks) == 1 else min(self.n_workers, len(tasks))
+        return run_shards(work, tasks, n_jobs=n_jobs, store=self.store, **settings)
+
+    def once(self, name: str, make: Callable[[], Arrays], *is_final: Callable[[Arrays], bool]) -> Arrays:
+        """Do a stage of the work, or read what is kept of it (see `once`)."""
+        return once(self.store, name, make, *is_final)
+
+    def checkpoint(self, name: str) -> Checkpoint:
+        """Return where the state of work in steps is kept."""
+        return Checkpoint(self.store, name)
 
 
 class Learner(Estimator):
     """An estimator that learns a structure: `_learn` sets `structure_`, `n_tests_` and `n_distinct_tests_`.
+
+    `_bytes_needed` estimates the memory that the work takes: too large a table is refused before any work.
 
     Parameters
     ----------
@@ -339,6 +394,8 @@ class Learner(Estimator):
         Whether to draw a progress bar; None draws it where somebody is looking.
     """
 
+    # What is refused, for n variables and m distinct rows: the beginning of a sentence.
+    _work: ClassVar[str] = ""
     max_memory: int | str | None = setting(default=None, check=check_memory, machine=True)
     n_jobs: int | None = setting(default=None, check=check_n_jobs, machine=True)
     work_dir: str | os.PathLike[str] | None = setting(default=None, check=check_folder, machine=True)
@@ -359,6 +416,10 @@ class Learner(Estimator):
             raise SettingError(
                 "resume=True needs the folder of the work to go on with; give it as work_dir=."
             )
+
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:  # noqa: ARG002
+        """Estimate the memory that learning from a table takes."""
+        return 0
 
     def _learn(self, data: Dataset, run: Run, *beside: Dataset) -> None:
         raise NotImplementedError
@@ -387,19 +448,16 @@ class Learner(Estimator):
 
     def _drive(self, data: Dataset, beside: Sequence[Dataset], stack: ExitStack) -> None:
         """Learn, or read the answer from the store if it is there."""
-        run = Run(
-            type(self).__name__,
-            self.max_memory,
-            self.n_jobs,
-            self.show_progress,
-            lambda: self._open_store(stack, data, *beside),
-        )
-        if self.saves_answer and run.store is not None:
-            if not self._restore(run.store):
-                self._learn(data, run, *beside)
-                self._checkpoint(run.store)
-        else:
+        run = Run(self.max_memory, self.n_jobs, lambda: self._open_store(stack, data, *beside))
+        kept = run.store if self.saves_answer else None
+        if kept is not None and self._restore(kept):
+            return
+        run.bytes_needed = self._bytes_needed(data, run)
+        check_need(run.bytes_needed, run.max_bytes, self._work.format(n=data.n_variables, m=data.n_distinct))
+        with progress(type(self).__name__, self.show_progress) as run.bar:
             self._learn(data, run, *beside)
+        if kept is not None:
+            self._checkpoint(kept)
 
     def _dataset(self, X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:

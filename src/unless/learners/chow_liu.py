@@ -10,7 +10,6 @@ from unless.errors import SettingError
 from unless.independence.oracle import IndependenceTester
 from unless.learners.base import Learner, Run
 from unless.learners.settings import EdgeNames, between, edge_limits, setting
-from unless.runtime.memory import check_need
 from unless.structures.graph import Graph
 
 
@@ -37,16 +36,17 @@ class ChowLiu(Learner):
     """
 
     kept_structure = Graph
+    _work = "A tree over {n:,} columns and {m:,} distinct rows"
     saves_answer = True
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:  # noqa: ARG002
+        return bytes_to_join(data, 1) + bytes_to_count(data, 1) + 200 * data.n_variables**2
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        work = f"A tree over {data.n_variables:,} columns and {data.n_distinct:,} distinct rows"
-        need = bytes_to_join(data, 1) + bytes_to_count(data, 1) + 200 * data.n_variables**2
-        check_need(need, run.max_bytes, work)
         # By name: the order of the columns decides nothing, not even between equal edges.
         table = data.select(sorted(data.names))
         names, n_pairs = table.names, table.n_variables * (table.n_variables - 1) // 2
@@ -54,14 +54,14 @@ class ChowLiu(Learner):
         tester = IndependenceTester(table, test="likelihood_ratio")
         required = [(names[a], names[b]) for a, b in np.argwhere(np.triu(must))]
         ranked: list[tuple[float, str, str]] = []
-        with run.progress(len(names)) as step:
-            for at, a in enumerate(names):
-                tested = tester.ask_all(a, others=names[at + 1 :])
-                confirmed = (tested.p * n_pairs < self.alpha) & ~never[at, at + 1 :]
-                # G is twice the mutual information times the number of rows: it ranks the pairs alike.
-                found = zip(tested.others, tested.statistic.tolist(), confirmed, strict=True)
-                ranked += [(-g, a, b) for b, g, is_confirmed in found if is_confirmed]
-                step()
+        steps = run.steps(len(names))
+        for at, a in enumerate(names):
+            tested = tester.ask_all(a, others=names[at + 1 :])
+            confirmed = (tested.p * n_pairs < self.alpha) & ~never[at, at + 1 :]
+            # G is twice the mutual information times the number of rows: it ranks the pairs alike.
+            found = zip(tested.others, tested.statistic.tolist(), confirmed, strict=True)
+            ranked += [(-g, a, b) for b, g, is_confirmed in found if is_confirmed]
+            steps.tick()
         forest = spanning_forest(names, [*required, *((a, b) for _, a, b in sorted(ranked))])
         if any(edge not in forest for edge in required):
             raise SettingError("required_edges= close a cycle, which no tree has; leave one of them out.")

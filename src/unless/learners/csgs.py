@@ -16,13 +16,10 @@ from unless.learners.grow_shrink.cohorts import (
     Strategy,
     bytes_to_learn,
     learn_by_cohorts,
-    memory_left,
-    n_sharing_memory,
 )
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import run_shards
 from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import pack
 
@@ -67,6 +64,7 @@ class CSGS(Learner):
     """
 
     kept_structure = CanonicalModel
+    _work = "{m:,} graphs over {n:,} variables"
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
@@ -79,13 +77,18 @@ class CSGS(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        return (
+            0
+            if fits_cube(data.domain.n_levels)
+            else bytes_to_learn(data, min(run.n_sharing_memory, data.n_distinct))
+        )
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        # Refused here, before any work is done.
-        left = memory_for_answers(data, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
         strategy = Strategy(rules, shared=self.blankets == "shared", join_both=self.rule == "and")
-        learned = learn_graphs(data, order, strategy, left, run)
+        learned = learn_graphs(data, order, strategy, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -93,38 +96,25 @@ class CSGS(Learner):
 
 
 def learn_graphs(
-    data: Dataset, order: list[int], strategy: Strategy, max_bytes: int, run: Run | None = None
+    data: Dataset, order: list[int], strategy: Strategy, run: Run | None = None
 ) -> ContextGraphs:
-    """Learn the canonical graph of every distinct row, with this much memory for answers.
+    """Learn the canonical graph of every distinct row.
 
     The search follows from the size of the table alone: by a cube of the counts of all partial assignments
     where it is small, else by cohorts. Both give what `grow_shrink.algorithm.csgs` gives. That one needs no
     compiled code, and could be chosen here for tables on which compiling takes longer than asking.
     """
     run = run or Run()
-    with run.progress(data.n_variables) as step:
-        if not fits_cube(data.domain.n_levels):
-            return learn_by_cohorts(data, order, strategy, max_bytes, run)
-        # Done in less time than workers need to begin; a shard of its own only where it is kept.
-        if run.store is None:
-            part = _learn_by_cube(data, order, strategy)
-        else:
-            (part,) = run_shards(_learn_by_cube, [(data, order, strategy)], n_jobs=1, store=run.store)
-        for _ in range(data.n_variables):
-            step()
+    if not fits_cube(data.domain.n_levels):
+        return learn_by_cohorts(data, order, strategy, run)
+    steps = run.steps(data.n_variables)
+    # Done in less time than workers need to begin.
+    (part,) = run.shards(_learn_by_cube, [(data, order, strategy)])
+    steps.tick(data.n_variables)
     return ContextGraphs(part["edges"], int(part["n_tests"]), int(part["n_distinct"]))
 
 
-def memory_for_answers(data: Dataset, run: Run) -> int:
-    """Return the memory that learning leaves for answers, or refuse with the estimate before any work."""
-    if fits_cube(data.domain.n_levels):
-        return run.max_bytes
-    return memory_left(data, bytes_to_learn(data, n_sharing_memory(data, run)), run)
-
-
-def _learn_by_cube(
-    data: Dataset, order: list[int], strategy: Strategy, _: CancelToken | None = None
-) -> Arrays:
+def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: CancelToken) -> Arrays:
     """Learn one context after the other, with all counts at hand."""
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())

@@ -20,16 +20,13 @@ from unless.learners.grow_shrink.cohorts import (
     ContextGraphs,
     Contexts,
     cut_contexts,
-    memory_left,
     n_shards,
-    n_sharing_memory,
 )
 from unless.learners.memo import Memo, question_keys
 from unless.learners.settings import EdgeNames, at_least, between, kernel_rules, resolve_order, setting
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
-from unless.runtime.progress import Bar
+from unless.runtime.parallel import InMemory, OnDisk, Team, shares_memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import n_pairs, packed_width
 
@@ -75,6 +72,7 @@ class CSPC(Learner):
     """
 
     kept_structure = CanonicalModel
+    _work = "{m:,} graphs over {n:,} variables"
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
@@ -85,15 +83,14 @@ class CSPC(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        return bytes_for_pc(data, min(run.n_sharing_memory, data.n_distinct))
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        # Refused here, before any work is done.
-        need = bytes_for_pc(data, n_sharing_memory(data, run))
-        left = memory_left(data, need, run)
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        with run.progress():
-            learned = learn_by_pc(data, order, rules, most, left, run)
+        learned = learn_by_pc(data, order, rules, most, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -127,31 +124,26 @@ def learn_by_pc(
     order: Sequence[int],
     rules: Rules,
     max_condition: int,
-    max_bytes: int,
     run: Run,
 ) -> ContextGraphs:
-    """Learn the graph of every row with this much memory for answers."""
-    n, m, store = data.n_variables, data.n_distinct, run.store
+    """Learn the graph of every row with the memory that is left for answers."""
+    n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m)
-    source = share_input(data, store, PackedTable.of, tuple(order))
+    source = run.share(data, PackedTable.of, tuple(order))
     packed = source.load()
-    is_kept = store is not None
-    chunks = cut_contexts(packed, n_shards(n, m) if is_kept else workers, in_turn=is_kept)
+    chunks = cut_contexts(packed, n_shards(n, m) if run.is_kept else workers, in_turn=run.is_kept)
     # Threads without a folder to fill work on one part together, and ask nothing twice.
-    work = [chunks] if not is_kept and shares_memory() else [[contexts] for contexts in chunks]
-    each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
+    work = [chunks] if not run.is_kept and shares_memory() else [[contexts] for contexts in chunks]
+    each = run.bytes_left // min(run.n_sharing_memory, len(work))
     n_rounds = min(max_condition, n - 2) + 1
-    bar, token = run.bar, CancelToken()
-    if len(work) > 1:
-        # Parts are at different rounds: what is shown is how many are done.
-        bar.begin("parts", len(work))
-        token = CancelToken(bar, len(work), len(work))
-    tasks = [(source, rules, n_rounds, part, each, bar if len(work) == 1 else None) for part in work]
-    parts = run_shards(_run_rounds, tasks, n_jobs=workers, store=store, token=token)
+    # Parts are at different rounds: what is shown is how many are done.
+    token = run.steps(len(work), "parts") if len(work) > 1 else CancelToken()
+    tasks = [(source, rules, n_rounds, part, each, run if len(work) == 1 else None) for part in work]
+    parts = run.shards(_run_rounds, tasks, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
         edges[packed.row_order[np.concatenate(contexts)]] = part["edges"]
-    return ContextGraphs.of(edges, parts, is_kept=is_kept)
+    return ContextGraphs.of(edges, parts, is_kept=run.is_kept)
 
 
 def bytes_for_pc(data: Dataset, n_workers: int) -> int:
@@ -175,13 +167,13 @@ def _run_rounds(
     n_rounds: int,
     chunks: Sequence[Contexts],
     max_bytes: int,
-    bar: Bar | None,
+    run: Run | None,
     token: CancelToken,
 ) -> Arrays:
     """Ask all questions of some contexts, a thread for each chunk of them.
 
     No part needs another, and no round the answers of another. How many rounds there will be is not known
-    beforehand: a bar is shown for each.
+    beforehand: the steps of each are shown, if there is a run to report them to.
     """
     packed = source.load()
     n = len(packed.order)
@@ -189,16 +181,14 @@ def _run_rounds(
     members = [make_context_set(packed, contexts, ~forbidden) for contexts in chunks]
     asked, n_tests, n_distinct = [0] * len(members), 0, 0
     for k in range(n_rounds):
-        memo, steps = Memo(max_bytes, _ADVICE), CancelToken()
-        if bar is not None:
-            bar.begin(f"round {k + 1}", n)
-            steps = CancelToken(bar, n, n * len(members))
+        memo = Memo(max_bytes, _ADVICE)
+        steps = CancelToken() if run is None else run.steps(n, f"round {k + 1}", n * len(members))
 
-        def run(member: int, k: int = k, memo: Memo = memo, steps: CancelToken = steps) -> None:
+        def ask(member: int, k: int = k, memo: Memo = memo, steps: CancelToken = steps) -> None:
             asked[member] = _run_round(k, packed, members[member], rules, memo, token, steps)
 
         with Team(len(members), token) as team:
-            team.together(run)
+            team.together(ask)
         if not sum(asked):
             break
         n_tests += sum(asked)

@@ -73,7 +73,7 @@ class DTSL(FeatureLearner):
         # The largest kappa requires least of a split; the trees of the others are the tops of its trees.
         kappas = [float(point["kappa"]) for point in grid]
         rules = GrowthRules(max(kappas), self.min_rows, self.max_depth)
-        trees = grow_trees(data, rules, self.max_memory, self.n_jobs, self._run.store, self._run.bar)
+        trees = grow_trees(data, rules, self._run)
         for kappa in kappas:
             yield features_of_trees(data.domain, trees, kappa, self.features)
 

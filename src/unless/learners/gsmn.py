@@ -14,14 +14,11 @@ from unless.independence.tests import Answer
 from unless.learners.base import Learner, Run
 from unless.learners.grow_shrink.algorithm import Links, Oracle
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, resolve_order, setting
-from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, iterate
-from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import check_need
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input, shares_memory
+from unless.runtime.checkpoints import Arrays, Checkpoint, iterate
+from unless.runtime.interrupts import CancelToken
+from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.graph import Graph
 
-# Variables are learned in so many parts where each is kept.
-MOST_PARTS = 64
 # Whole counts put statistics just halfway between two roundings; multiples of this are not.
 _GOLDEN = 1.6180339887
 
@@ -69,6 +66,7 @@ class GSMN(Learner):
     """
 
     kept_structure = Graph
+    _work = "A graph over {n:,} variables and {m:,} distinct rows"
 
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
@@ -81,15 +79,18 @@ class GSMN(Learner):
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        sharing = min(run.n_sharing_memory, data.n_variables)
+        # Per pair: associations as they are found and settled, and a few questions by name.
+        return bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        workers = _check_memory(data, run)
         named = _by_name(data)
         keeps = self.undecided == "keep"
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        source = share_input(data, run.store, _make_oracle, *settings)
+        source = run.share(data, _make_oracle, *settings)
         rules = self._rules(data, named)
-        with run.progress(data.n_variables) as step:
-            learned = learn_graph(source.load(), rules, workers, step, run.store, source)
+        learned = learn_graph(source.load(), rules, run, source)
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -108,17 +109,6 @@ class GSMN(Learner):
             keeps_undecided=self.undecided == "keep",
             max_blanket=self.max_blanket,
         )
-
-
-def _check_memory(data: Dataset, run: Run) -> int:
-    """Return the number of workers, or refuse with the estimate before any work."""
-    workers = min(run.n_workers, data.n_variables)
-    # Per pair: associations as they are found and settled, and a few questions by name.
-    sharing = workers if shares_memory() else 1
-    need = bytes_to_count(data, sharing) + bytes_to_join(data, sharing) + 1000 * data.n_variables**2
-    work = f"A graph over {data.n_variables:,} variables and {data.n_distinct:,} distinct rows"
-    check_need(need, run.max_bytes, work)
-    return workers
 
 
 def _by_name(data: Dataset) -> Dataset:
@@ -265,32 +255,28 @@ def _name(a: int, b: int, given: Iterable[int], n_variables: int) -> bytes:
 def learn_graph(
     source: PairOracle,
     rules: GsmnRules,
-    n_jobs: int = 1,
-    step: Step = lambda: None,
-    store: CheckpointStore | None = None,
+    run: Run | None = None,
     shared: InMemory[Any] | OnDisk[Any] | None = None,
 ) -> LearnedGraph:
-    """Learn every blanket and join them; `step` is called once for each variable.
+    """Learn every blanket, a step of the run each, and join them.
 
     `shared` gives workers of other processes an oracle like this one.
     """
-    n = source.n_variables
+    n, run = source.n_variables, run or Run()
+    token = run.steps(n)
     needs_associations = rules.order is None or rules.collaborates
     associations = source.associations() if needs_associations else None
     candidates = [_candidates(a, n, associations, rules) for a in range(n)]
     shared = InMemory(source) if shared is None else shared
-    token = CancelToken(step, n, n)
     if rules.collaborates and associations is not None:
         sequence = visiting_order(associations) if rules.order is None else list(rules.order)
         parts = [range(n)]
-        tasks: list[tuple[Any, ...]] = [(shared, rules, candidates, sequence, Checkpoint(store, "visits"))]
-        done = run_shards(_learn_together, tasks, n_jobs=1, store=store, token=token, ticks=n)
+        tasks: list[tuple[Any, ...]] = [(shared, rules, candidates, sequence, run.checkpoint("visits"))]
+        done = run.shards(_learn_together, tasks, token=token, ticks=n)
     else:
-        # Parts that are kept follow from the table alone.
-        n_parts = min(n, n_jobs if store is None else MOST_PARTS)
-        parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+        parts = run.cut(n, run.n_workers)
         tasks = [(shared, rules, part, [candidates[a] for a in part]) for part in parts]
-        done = run_shards(_learn_apart, tasks, n_jobs=n_jobs, store=store, token=token, ticks=n // n_parts)
+        done = run.shards(_learn_apart, tasks, token=token, ticks=n // len(parts))
     blankets, n_tests, asked = _join(n, parts, done)
     if needs_associations:
         n_tests += n * (n - 1) // 2

@@ -22,8 +22,7 @@ from unless.learners.feature_search.conjunctions import (
     n_conjunctions,
 )
 from unless.learners.settings import setting
-from unless.runtime.checkpoints import Checkpoint, settings_digest
-from unless.runtime.memory import parse_memory
+from unless.runtime.checkpoints import settings_digest
 from unless.weights.fit import fit, priors_to_try
 from unless.weights.priors import Gaussian, Laplace, Prior
 
@@ -91,11 +90,10 @@ class GSSL(FeatureLearner):
         priors: tuple[Prior, ...],
     ) -> FeatureChoice:
         points = [_with_draws(training, point) for point in grid]
-        limit = parse_memory(self.max_memory)
-        fitting = [point for point in points if fits_memory(training, point["n_draws"], limit)]
+        fitting = [point for point in points if fits_memory(training, point["n_draws"], self._run.max_bytes)]
         working = self._working_sets(training, fitting or points)
-        search = HalvingSearch(working, unseen, fitting, priors, self._run.bar, self._run.store)
-        best, prior, members, here = search.run()
+        search = HalvingSearch(working, unseen, fitting, priors, self._run)
+        best, prior, members, here = search.choose()
         nothing = {"n_features": None, "pseudo_log_likelihood": None, "rung": -1}
         left_out = [
             {**point, "prior": repr(one), **nothing}
@@ -117,8 +115,8 @@ class GSSL(FeatureLearner):
         return self._converged(data, working, point, prior, members, working.start(prior))
 
     def _working_sets(self, data: Dataset, points: Sequence[GridPoint]) -> WorkingSets:
-        draws, limit = [point["n_draws"] for point in points], parse_memory(self.max_memory)
-        return WorkingSets(generate_features(data, draws, self._seed, limit, self._run.bar), **self._layout())
+        draws = [point["n_draws"] for point in points]
+        return WorkingSets(generate_features(data, draws, self._seed, self._run), **self._layout())
 
     def _converged(
         self,
@@ -132,12 +130,12 @@ class GSSL(FeatureLearner):
         """Fit to the end, and put the features in the order of sets."""
         tolerance = TOLERANCE * data.n_rows
         # How many it takes shows only at the end.
-        self._run.bar.begin("rounds of the last fit", None)
+        steps = self._run.steps(None, "rounds of the last fit")
         # Features are numbered by the draws, and the start of the rounds shows what was chosen from.
         begins = settings_digest([table_digest(data), point, prior, *(array.tolist() for array in start)])
-        checkpoint = Checkpoint(self._run.store, f"fit-{begins}")
+        checkpoint = self._run.checkpoint(f"fit-{begins}")
         here, n_iterations = working.converge(
-            members, prior, start, tolerance, _MOST_ITERATIONS, self._run.bar, checkpoint
+            members, prior, start, tolerance, _MOST_ITERATIONS, steps.tick, checkpoint
         )
         features, weights = in_order(data.domain, working.generated.spelled(here.features), here.weights)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())

@@ -21,9 +21,7 @@ from unless.learners.grow_shrink.algorithm import Links
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.runtime.checkpoints import Arrays, Checkpoint
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import check_need
 from unless.runtime.parallel import shares_memory
-from unless.runtime.progress import Bar
 from unless.structures.graph import Graph
 from unless.structures.structure import Edge
 
@@ -91,6 +89,7 @@ class IBMAPHC(Learner):
     """
 
     kept_structure = Graph
+    _work = "Climbing over graphs of {n:,} variables and {m:,} distinct rows"
     saves_answer = True
     n_restarts: int = setting(default=0, check=at_least(0, optional=False))
     random_state: int | None = setting(default=0, check=at_least(0))
@@ -100,20 +99,24 @@ class IBMAPHC(Learner):
     score_: float = learned()
     assertions_: dict[Edge, Assertion] = learned()
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        n = data.n_variables
+        # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
+        # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
+        return bytes_to_count(data, run.n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        _check_memory(data, run)
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
         table = StrataTable.of(named)
-        scorer = Scorer(table, run.n_workers)
+        scorer = Scorer(table, run)
         limits = FlipLimits(
             _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
         )
         rng = np.random.default_rng(self.random_state)
-        restarts = Restarts(scorer, must, limits, rng, Checkpoint(run.store, "climb"))
-        with run.progress() as scorer.bar:
-            best = restarts.run(self.n_restarts, scorer.bar)
+        restarts = Restarts(scorer, must, limits, rng, run.checkpoint("climb"))
+        best = restarts.climb(self.n_restarts, run)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         graph = Graph(data.domain, edges)
         # Asks tests too: nothing is set before all is known.
@@ -141,15 +144,6 @@ class IBMAPHC(Learner):
             )
             for one in results["assertions"]
         }
-
-
-def _check_memory(data: Dataset, run: Run) -> None:
-    n = data.n_variables
-    # The first step asks n - 1 questions for each ordered pair; half of them are different, and their
-    # names are sorted beside a copy. Scores are kept by blanket, terms until they are added up.
-    need = bytes_to_count(data, run.n_workers + 1) + 3 * 16 * n**3 // 2 + 32 * n**3 + 400 * n**2
-    work = f"Climbing over graphs of {n:,} variables and {data.n_distinct:,} distinct rows"
-    check_need(need, run.max_bytes, work)
 
 
 def _flippable(table: StrataTable, must: Links, never: Links) -> Links:
@@ -260,9 +254,8 @@ class Scorer:
     """
 
     table: StrataTable
-    n_workers: int = 1
+    run: Run = field(default_factory=Run)
     n_asked: int = 0
-    bar: Bar = field(default_factory=Bar)
     known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
     # Called whenever more scores are known, if that is wanted before all flips are.
     on_progress: Callable[[], object] | None = None
@@ -321,13 +314,11 @@ class Scorer:
         tasks = {a: list(_tasks(a, neighbours(links, a), flips)) for a, flips in wanted.items()}
         n_tasks = sum(map(len, tasks.values()))
         # The first look is at all flips and by far the longest: it has a time left of its own.
-        token = CancelToken(self.bar, n_tasks, n_tasks) if len(wanted) > 2 else CancelToken()
-        if len(wanted) > 2:
-            self.bar.begin("looking at all flips", n_tasks)
+        token = self.run.steps(n_tasks, "looking at all flips") if len(wanted) > 2 else CancelToken()
         # Workers that do not share this memory get the table with every batch.
         in_batches = self.on_progress is not None and shares_memory()
         n_rows = self.table.n_distinct * self.table.n_variables**2
-        at_once = self.n_workers * max(1, min(_AT_ONCE, _ROWS_AT_ONCE // max(1, n_rows)))
+        at_once = self.run.n_workers * max(1, min(_AT_ONCE, _ROWS_AT_ONCE // max(1, n_rows)))
         try:
             for batch in _batches(tasks, at_once if in_batches else n_tasks):
                 yield self._spread(batch, token)
@@ -338,9 +329,10 @@ class Scorer:
     def _spread(self, tasks: list[Task], token: CancelToken) -> dict[int, dict[int, float]]:
         from joblib import Parallel, delayed
 
-        parts = [tasks[number :: self.n_workers] for number in range(self.n_workers)]
+        n_workers = self.run.n_workers
+        parts = [tasks[number::n_workers] for number in range(n_workers)]
         # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
-        done = Parallel(n_jobs=self.n_workers, prefer="threads")(
+        done = Parallel(n_jobs=n_workers, prefer="threads")(
             delayed(_run)(self.table, part, token) for part in parts if part
         )
         terms: dict[int, list[dict[int, list[float]]]] = {}
@@ -351,30 +343,28 @@ class Scorer:
 
 
 def ascend(
-    scorer: GraphScorer, state: SearchState, limits: FlipLimits, bar: Bar | None = None
+    scorer: GraphScorer, state: SearchState, limits: FlipLimits, run: Run | None = None
 ) -> LocalOptimum:
     """Flip the edge that gains most, again and again, until none gains; ties go to the first by position."""
-    bar = Bar() if bar is None else bar
+    run = run or Run()
+    steps: CancelToken | None = None
     links, path, n_before = state.links, state.path, len(state.path)
-    score, has_begun = scorer.score(links), False
+    score = scorer.score(links)
     while True:
         gains = np.triu(scorer.gains(links, limits.flips(links)), 1)
         # Below the diagonal there is nothing to flip.
         gains[np.tril_indices(len(links))] = -np.inf
         best, margin = gains.max(initial=-np.inf), tolerance(score)
-        n_flips = len(path) - n_before + n_joins(links, gains > margin)
-        if has_begun:
-            bar.set_total(n_flips)
-        else:
-            bar.begin("flipping edges", n_flips)
-            has_begun = True
+        # After the first look, which has steps of its own.
+        steps = steps or run.steps(None, "flipping edges")
+        run.bar.set_total(len(path) - n_before + n_joins(links, gains > margin))
         if best <= margin:
             return LocalOptimum(links, score, tuple(path))
         a, b = (int(end) for end in np.argwhere(gains >= best - margin)[0])
         flip(links, a, b)
         score = scorer.score(links)
         path.append(((a, b), score))
-        bar()
+        steps.tick()
 
 
 def n_joins(links: Links, gaining: Links) -> int:
@@ -474,10 +464,10 @@ class Restarts:
             # Between two looks all is as it would be had the work never been stopped.
             scorer.on_progress = lambda: checkpoint.save(self._to_arrays)
 
-    def run(self, n_restarts: int, bar: Bar) -> LocalOptimum:
+    def climb(self, n_restarts: int, run: Run) -> LocalOptimum:
         """Ascend, and so many times again; return the best."""
         while True:
-            done = ascend(self._scorer, self._state, self._limits, bar)
+            done = ascend(self._scorer, self._state, self._limits, run)
             if self._best is None or done.score > self._best.score + tolerance(self._best.score):
                 self._best = done
             if self._n_ended == n_restarts:

@@ -7,7 +7,6 @@ calls; a query or a long kernel runs in another thread (`interruptible`).
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from itertools import count
 from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import TypeVar
 
@@ -35,7 +34,7 @@ class CancelToken:
 
     def __init__(self, step: Step = lambda: None, n_steps: int = 0, n_ticks: int = 0) -> None:
         self._step, self._n_steps, self._n_ticks = step, n_steps, n_ticks
-        self._ticks, self._lock = count(1), Lock()
+        self._n_done, self._lock = 0, Lock()
         self._is_cancelled = False
 
     def check(self) -> None:
@@ -49,10 +48,10 @@ class CancelToken:
         if not self._n_ticks:
             return
         with self._lock:
-            for _ in range(n_times):
-                done = next(self._ticks)
-                if done * self._n_steps // self._n_ticks > (done - 1) * self._n_steps // self._n_ticks:
-                    self._step()
+            before = self._n_done * self._n_steps // self._n_ticks
+            self._n_done += n_times
+            for _ in range(before, self._n_done * self._n_steps // self._n_ticks):
+                self._step()
 
     def cancel(self) -> None:
         """Let every part end at its next check."""

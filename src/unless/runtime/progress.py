@@ -90,7 +90,7 @@ class Bar:
         return self._drawn is not None
 
     def _show_stretch(self, stretch: str, total: int | None, counted: bool) -> None:
-        self._drawn.set_description(f"{self._title}, {stretch}", refresh=False)
+        self._drawn.set_description(f"{self._title}, {stretch}" if stretch else self._title, refresh=False)
         self._drawn.bar_format = None if counted else _TIME
         # Without a new total, a reset would keep that of the stretch before.
         self._drawn.total = total

@@ -17,7 +17,8 @@ from unless.inference.model import LogLinearModel
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.learners.base import Learner, Run
 from unless.learners.settings import at_least, learned, setting
-from unless.runtime.checkpoints import Arrays, once, settled_seed
+from unless.runtime.checkpoints import Arrays, settled_seed
+from unless.runtime.interrupts import CancelToken
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import FeatureArrays
 from unless.weights.fit import fit, prior_path, priors_to_try
@@ -108,29 +109,25 @@ class FeatureLearner(Learner):
         self, data: Dataset, judge: Dataset | None
     ) -> tuple[LogLinearModel, dict[str, Any], list[dict[str, Any]]]:
         grid, priors = self._grid(), priors_to_try(self.prior)
-        with self._run.progress():
-            try:
-                if len(grid) * len(priors) == 1:
-                    return self._learn_with(data, grid[0], priors[0]), _record(grid[0], priors[0]), []
-                training, unseen = (
-                    hold_out(data, self.validation, self._seed) if judge is None else (data, judge)
-                )
-                if not self.refit or training is data:
-                    best = self._choose(training, unseen, grid, priors)
-                    return best.finish(), _record(best.point, best.prior), best.tried
-                # Where all is learned again, what was chosen is all that is left of the choice.
-                chosen = once(
-                    self._run.store,
-                    "chosen",
-                    lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
-                    # With more memory, what was left out may be better.
-                    lambda made: all(one["pseudo_log_likelihood"] is not None for one in _read(made)[2]),
-                )
-                point, number, tried = _read(chosen)
-                prior = priors[number]
-                return self._learn_with(data, point, prior), _record(point, prior), tried
-            finally:
-                del self._run
+        try:
+            if len(grid) * len(priors) == 1:
+                return self._learn_with(data, grid[0], priors[0]), _record(grid[0], priors[0]), []
+            training, unseen = hold_out(data, self.validation, self._seed) if judge is None else (data, judge)
+            if not self.refit or training is data:
+                best = self._choose(training, unseen, grid, priors)
+                return best.finish(), _record(best.point, best.prior), best.tried
+            # Where all is learned again, what was chosen is all that is left of the choice.
+            chosen = self._run.once(
+                "chosen",
+                lambda: _chosen(self._choose(training, unseen, grid, priors), priors),
+                # With more memory, what was left out may be better.
+                lambda made: all(one["pseudo_log_likelihood"] is not None for one in _read(made)[2]),
+            )
+            point, number, tried = _read(chosen)
+            prior = priors[number]
+            return self._learn_with(data, point, prior), _record(point, prior), tried
+        finally:
+            del self._run
 
     def _choose(
         self,
@@ -141,15 +138,15 @@ class FeatureLearner(Learner):
     ) -> FeatureChoice:
         """Judge all settings and priors by the rows unseen."""
         best, best_score = None, -math.inf
+        steps: CancelToken | None = None
         tried: list[dict[str, Any]] = []
         names = [f"weighed-{number:05}-of-{len(grid):05}" for number in range(len(grid))]
         n_left = len(grid) - (0 if self._run.store is None else len(self._run.store.finished(names)))
         for point, name, features in zip(grid, names, self._feature_sets(training, grid), strict=True):
-            if not tried:
-                self._run.bar.begin("weighing", n_left * len(priors))
-            weighed = once(
-                self._run.store, name, partial(self._weigh_under, priors, features, training, unseen)
-            )
+            # After the first features are made, which may have steps of their own.
+            steps = steps or self._run.steps(n_left * len(priors), "weighing")
+            weigh = partial(self._weigh_under, priors, features, training, unseen, steps)
+            weighed = self._run.once(name, weigh)
             for prior, score, weights in zip(priors, weighed["scores"], weighed["weights"], strict=True):
                 judged = {"n_features": len(features), "pseudo_log_likelihood": float(score) / unseen.n_rows}
                 tried.append({**_record(point, prior), **judged})
@@ -161,14 +158,19 @@ class FeatureLearner(Learner):
         return FeatureChoice(won, belief, tried, lambda: self._weigh(training, features, belief, start))
 
     def _weigh_under(
-        self, priors: Sequence[Prior], features: FeatureSet, training: Dataset, unseen: Dataset
+        self,
+        priors: Sequence[Prior],
+        features: FeatureSet,
+        training: Dataset,
+        unseen: Dataset,
+        steps: CancelToken,
     ) -> Arrays:
         """Weigh features under each prior and judge them by the rows unseen."""
         scores, weights = np.empty(len(priors)), np.empty((len(priors), len(features)))
         path = prior_path(features, training, unseen, priors, self._layout(), _effort(training))
         for number, (under, score) in enumerate(path):
             weights[number], scores[number] = under, score
-            self._run.bar()
+            steps.tick()
         return {"scores": scores, "weights": weights}
 
     def _learn_with(self, data: Dataset, point: GridPoint, prior: Prior) -> LogLinearModel:
@@ -181,11 +183,9 @@ class FeatureLearner(Learner):
     ) -> LogLinearModel:
         """Fit the weights that are kept, and drop the features that got none."""
         # How many iterations it takes shows only at the end.
-        self._run.bar.begin("iterations of the last fit", None)
+        steps = self._run.steps(None, "iterations of the last fit")
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
-        weights, report = fit(
-            features, conditionals, prior, start, **{**_effort(data), "step": self._run.bar}
-        )
+        weights, report = fit(features, conditionals, prior, start, **{**_effort(data), "step": steps.tick})
         if prior.l1:
             features, weights = features.take(weights != 0), weights[weights != 0]
         return LogLinearModel(features, weights, report=report)

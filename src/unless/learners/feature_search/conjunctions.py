@@ -29,9 +29,10 @@ from unless.kernels.feature_search import (
     generate,
     spell_out,
 )
-from unless.runtime.checkpoints import Arrays, Checkpoint, CheckpointStore, once, settings_digest
+from unless.learners.base import Run
+from unless.runtime.checkpoints import Arrays, Checkpoint, settings_digest
+from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.progress import Bar
 from unless.structures.structure import FeatureArrays
 from unless.weights.optimise import Objective, StopRules, minimise, owlqn
 from unless.weights.priors import Prior
@@ -71,7 +72,7 @@ FIRST_ITERATIONS = 20
 _ROUNDS = 2
 # So many times the features that a rung allows are shortlisted for it.
 _SHORTLIST = 4
-NO_BAR, _NOT_SAVED = Bar(), Checkpoint()
+_NOT_SAVED = Checkpoint()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +109,7 @@ def generate_features(
     data: Dataset,
     n_draws: Iterable[int],
     random_state: Any,
-    max_bytes: int,
-    bar: Bar = NO_BAR,
+    run: Run,
 ) -> Generated:
     """Draw as often as the largest number, and keep the counts at each of the numbers.
 
@@ -118,18 +118,18 @@ def generate_features(
     """
     named = data.select(sorted(data.names))
     targets = sorted(set(n_draws))
-    if not fits_memory(named, targets[-1], max_bytes):
+    if not fits_memory(named, targets[-1], run.max_bytes):
         need = bytes_to_generate(named, targets[-1])
         raise TooLarge(
             f"{targets[-1]:,} draws from {named.n_distinct:,} distinct rows of {named.n_variables:,} columns "
-            f"would need about {show_memory(need)}, more than the {show_memory(max_bytes)} allowed; lower "
-            "n_draws= or raise max_memory=."
+            f"would need about {show_memory(need)}, more than the {show_memory(run.max_bytes)} allowed; "
+            "lower n_draws= or raise max_memory=."
         )
     stream = _Stream(named, np.random.default_rng(random_state))
     counts = {}
-    bar.begin("drawing", _BAR_STEPS)
+    steps = run.steps(_BAR_STEPS, "drawing", targets[-1])
     for target in targets:
-        stream.draw_until(target, targets[-1], bar)
+        stream.draw_until(target, steps)
         counts[target] = stream.pool.count[: stream.n_features].copy()
     return stream.with_units(counts)
 
@@ -175,7 +175,7 @@ class _Stream:
         self.members = np.empty(data.n_variables, dtype=np.int64)
         self.drawn = np.empty(self.pool.scopes.shape[1], dtype=np.uint64)
 
-    def draw_until(self, target: int, n_all: int, bar: Bar) -> None:
+    def draw_until(self, target: int, steps: CancelToken) -> None:
         at_once = max(1, _DRAWS_AT_ONCE // self.data.n_variables)
         while self.n_done < target:
             self._grow()
@@ -183,8 +183,7 @@ class _Stream:
             done, self.n_features = generate(
                 self.state, n_draws, self.n_features, self.pool, self.members, self.drawn
             )
-            for _ in range(_BAR_STEPS * self.n_done // n_all, _BAR_STEPS * (self.n_done + done) // n_all):
-                bar()
+            steps.tick(done)
             self.n_done += done
 
     def _grow(self) -> None:
@@ -298,7 +297,7 @@ class WorkingSets:
         start: Weighed,
         tolerance: float,
         max_iterations: int,
-        bar: Bar = NO_BAR,
+        step: Step = lambda: None,
         checkpoint: Checkpoint = _NOT_SAVED,
     ) -> tuple[Weighed, int]:
         """Fit until no feature, inside or outside the working set, has a slope beyond the tolerance.
@@ -327,7 +326,7 @@ class WorkingSets:
             limit = min(left, _EARLY) if growing else left
             here, n_more, norm = self.fit(here.joined(new), prior, limit, tolerance, to_the_end=not growing)
             n_taken += n_more
-            bar()
+            step()
             settled = norm <= tolerance
             if n_more == 0 and not settled:
                 # Rounding hides all further progress.
@@ -482,10 +481,9 @@ class HalvingSearch:
         unseen: Dataset,
         settings: Sequence[Mapping[str, Any]],
         priors: Sequence[Prior],
-        bar: Bar,
-        store: CheckpointStore | None = None,
+        run: Run,
     ) -> None:
-        self.working, self.unseen, self.priors, self.bar, self.store = working, unseen, priors, bar, store
+        self.working, self.unseen, self.priors, self.run = working, unseen, priors, run
         members = [working.generated.chosen(one["n_draws"], one["prune"]) for one in settings]
         # From few features to many, so that the weights of one setting are a start for the next.
         order = sorted(range(len(settings)), key=lambda number: (len(members[number]), number))
@@ -497,7 +495,7 @@ class HalvingSearch:
         self.too_large: list[tuple[int, int]] = []
         self.tried: list[dict[str, Any]] = []
 
-    def run(self) -> tuple[Mapping[str, Any], Prior, Integers, Weighed]:
+    def choose(self) -> tuple[Mapping[str, Any], Prior, Integers, Weighed]:
         """Return the setting, the prior, the features and the weights of the best candidate.
 
         `tried` then has a record of each; what did not fit the memory allowed has no score.
@@ -507,7 +505,8 @@ class HalvingSearch:
         on_rungs = [n_candidates]
         while on_rungs[-1] > SHARE:
             on_rungs.append(-(-on_rungs[-1] // SHARE))
-        self.bar.begin("choosing", sum(n_there << rung for rung, n_there in enumerate(on_rungs)))
+        n_steps = sum(n_there << rung for rung, n_there in enumerate(on_rungs))
+        self.steps = self.run.steps(n_steps, "choosing")
         best, scores, rungs = successive_halving(n_candidates, self._advance)
         if best not in self.weighed:
             raise TooLarge(
@@ -528,10 +527,9 @@ class HalvingSearch:
         return *self.candidates[best], self.weighed[best]
 
     def _advance(self, number: int, rung: int) -> float:
-        for _ in range(1 << rung):
-            self.bar()
+        self.steps.tick(1 << rung)
         try:
-            done = once(self.store, self._name("tried", rung, number), lambda: self._try(number, rung))
+            done = self.run.once(self._name("tried", rung, number), lambda: self._try(number, rung))
         except TooLarge:
             self.weighed.pop(number, None)
             self.too_large.append((rung, number))
@@ -564,9 +562,9 @@ class HalvingSearch:
             name = self._name("listed", rung, setting)
 
             def look() -> Arrays:
-                checkpoint = Checkpoint(self.store, f"{name}-look")
+                checkpoint = self.run.checkpoint(f"{name}-look")
                 listed = self.working.promising(members, weakest, here, most, checkpoint=checkpoint)
                 return {"features": listed}
 
-            self.nearby, self.looked = once(self.store, name, look)["features"], (setting, rung)
+            self.nearby, self.looked = self.run.once(name, look)["features"], (setting, rung)
         return self.nearby

@@ -22,12 +22,11 @@ from unless.kernels.feature_search import (
     grow,
     plant,
 )
-from unless.learners.base import table_digest
-from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.learners.base import Run, table_digest
+from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.parallel import InMemory, OnDisk, n_workers, run_shards, share_input
-from unless.runtime.progress import Bar
+from unless.runtime.memory import show_memory
+from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import FeatureArrays
 
@@ -42,9 +41,6 @@ _BITS = 52
 _MOST_LOGS = 2**16
 _BYTES_OF_A_NODE = 40
 _MOST_SPLITS = 2**31 - 1
-NO_BAR = Bar()
-# Trees grow in so many parts where each is kept.
-MOST_PARTS = 64
 _NODES = ("variable", "level", "gain", "where_true", "where_false", "parent", "depth")
 
 
@@ -90,29 +86,21 @@ class ProbabilityTree:
 def grow_trees(
     data: Dataset,
     rules: GrowthRules,
-    max_memory: int | str | None = None,
-    n_jobs: int | None = None,
-    store: CheckpointStore | None = None,
-    bar: Bar = NO_BAR,
+    run: Run | None = None,
 ) -> list[ProbabilityTree]:
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
-    n = data.n_variables
-    workers = min(n_workers(n_jobs), n)
-    _check_memory(data, rules, parse_memory(max_memory), workers)
-    source = share_input(data, store, _TreeGrower, rules)
-    n_parts = n if store is None else min(n, MOST_PARTS)
-    parts = [range(begin, n, n_parts) for begin in range(n_parts)]
-    kind = "trees" if store is None else f"trees-{table_digest(data)[:8]}-{rules.kappa:g}"
-    bar.begin("growing trees", n)
-    done = run_shards(
+    n, run = data.n_variables, run or Run()
+    _check_memory(data, rules, run.max_bytes, min(run.n_workers, n))
+    source = run.share(data, _TreeGrower, rules)
+    parts = run.cut(n, n)
+    kind = f"trees-{table_digest(data)[:8]}-{rules.kappa:g}" if run.is_kept else "trees"
+    done = run.shards(
         _grow_some,
         [(source, part) for part in parts],
-        n_jobs=workers,
-        store=store,
         kind=kind,
-        token=CancelToken(bar, n, n),
-        ticks=n // n_parts,
-        in_memory=store is None,
+        token=run.steps(n, "growing trees"),
+        ticks=n // len(parts),
+        in_memory=not run.is_kept,
     )
     trees = [tree for part, grown in zip(parts, done, strict=True) for tree in _trees(part, grown)]
     return sorted(trees, key=lambda tree: tree.target)

@@ -24,7 +24,6 @@ from unless.learners.ggs.claims import (
 from unless.learners.ggs.gates import FEW_GATES, MAX_GATE_LEVELS, grow_gate_trees
 from unless.learners.settings import EdgeNames, at_least, between, edge_limits, learned, setting
 from unless.referee.counted import MOST_REGULAR
-from unless.runtime.memory import check_need
 from unless.structures.graph import Graph
 from unless.structures.labelled import LabelledGraph
 
@@ -88,6 +87,7 @@ class GGS(Learner):
     """
 
     kept_structure = LabelledGraph
+    _work = "Regressions among {n:,} variables in {m:,} distinct rows"
     saves_answer = True
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     # 1 proposes every candidate.
@@ -101,12 +101,15 @@ class GGS(Learner):
     forbidden_edges: EdgeNames = setting(default=None)
     claims_: list[Claim] = learned()
 
+    def _bytes_needed(self, data: Dataset, run: Run) -> int:
+        few = [one.name for one in data.domain if len(one.levels) <= MOST_REGULAR]
+        data = data.select(few) if len(few) > 1 else data.select(data.names[:1])
+        return bytes_needed(data, int(self.max_gate), run.n_workers)
+
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
-        self._check_memory(data, run)
         settings = self._problem_settings(data.domain)
-        with run.progress() as bar:
-            problem, searches, trees = grow_gate_trees(data, settings, self.n_jobs, run.store, bar)
-            linker, pairs = link_pairs(problem, searches, trees, bar)
+        problem, searches, trees = grow_gate_trees(data, settings, run)
+        linker, pairs = link_pairs(problem, searches, trees, run)
         domain, names = problem.domain, problem.domain.names
         required = {(names[a], names[b]) for a, b in np.argwhere(np.triu(problem.required)).tolist()}
         fdr, negligible = float(self.fdr), float(self.negligible)
@@ -135,14 +138,6 @@ class GGS(Learner):
             None if self.gates is None else _names("gates", self.gates),
             () if self.forbidden_gates is None else _names("forbidden_gates", self.forbidden_gates),
         )
-
-    def _check_memory(self, data: Dataset, run: Run) -> None:
-        """Refuse work that would not fit, with the estimate, before any of it."""
-        n, m = data.n_variables, data.n_distinct
-        few = [one.name for one in data.domain if len(one.levels) <= MOST_REGULAR]
-        data = data.select(few) if len(few) > 1 else data.select(data.names[:1])
-        need = bytes_needed(data, int(self.max_gate), run.n_workers)
-        check_need(need, run.max_bytes, f"Regressions among {n:,} variables in {m:,} distinct rows")
 
     def _proposing(self) -> Graph:
         # Its regressions look at every pair, as those behind sentences do: none is left out beforehand.

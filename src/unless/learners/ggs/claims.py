@@ -19,12 +19,12 @@ from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.independence.logistic import Effect, average, common, size_of, total, turned
 from unless.independence.statistics import NOTHING, Statistic, adapted, adjusted, largest_shift
+from unless.learners.base import Run
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
 from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
 from unless.referee.counted import WideTester
 from unless.referee.regressions import RegressionTable
-from unless.runtime.interrupts import CancelToken, cancellable
-from unless.runtime.progress import Bar
+from unless.runtime.interrupts import cancellable
 from unless.structures.labelled import LabelledGraph, Link, Region, quote_label
 from unless.structures.structure import Edge
 
@@ -273,15 +273,14 @@ def overlap(one: Conditions, other: Conditions) -> bool:
 
 
 def link_pairs(
-    problem: GateProblem, searches: Sequence[GateSearch], trees: Sequence[GateTree], bar: Bar
+    problem: GateProblem, searches: Sequence[GateSearch], trees: Sequence[GateTree], run: Run
 ) -> tuple[Linker, dict[tuple[int, int], PairLinks]]:
     """Say of every pair that may be linked and need not be where it is."""
     # The ends of a pair are no gates of it.
     n_gates = max(1, min(int(problem.gates.sum()), len(searches) - 2))
     linker = Linker([search.tests for search in searches], trees, problem.alpha, n_gates)
     open_pairs = np.argwhere(np.triu(problem.allowed & ~problem.required, 1)).tolist()
-    bar.begin("pairs", len(open_pairs))
-    token = CancelToken(bar, len(open_pairs), len(open_pairs))
+    token = run.steps(len(open_pairs), "pairs")
 
     def link() -> dict[tuple[int, int], PairLinks]:
         pairs = {}

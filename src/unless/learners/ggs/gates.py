@@ -19,6 +19,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.independence.logistic import Fit
 from unless.independence.statistics import Statistic
+from unless.learners.base import Run
 from unless.learners.ggs.regressions import (
     Blanket,
     Bools,
@@ -32,10 +33,9 @@ from unless.learners.ggs.regressions import (
 )
 from unless.learners.settings import edge_limits
 from unless.referee.counted import MOST_REGULAR
-from unless.runtime.checkpoints import Arrays, CheckpointStore
+from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
-from unless.runtime.parallel import InMemory, OnDisk, run_shards, share_input
-from unless.runtime.progress import Bar
+from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.structure import Edge
 
 # A gate of more levels would be searched among too many sets of them.
@@ -50,8 +50,6 @@ _ROUNDS = 50
 _DIGITS = 5
 # How often trees are grown again because two variables were each other's gates.
 MAX_REVISIONS = 3
-# Trees grow in so many parts where each is kept.
-MOST_PARTS = 64
 
 
 class GateCandidate(NamedTuple):
@@ -264,27 +262,25 @@ def _gate_mask(domain: Domain, only: Collection[str] | None, never: Collection[s
 
 
 def grow_gate_trees(
-    data: Dataset, settings: tuple[Any, ...], n_jobs: int | None, store: CheckpointStore | None, bar: Bar
+    data: Dataset, settings: tuple[Any, ...], run: Run
 ) -> tuple[GateProblem, list[GateSearch], list[GateTree]]:
     """Grow the tree of each variable alone, then again knowing what the others found.
 
     `settings` are those of a GateProblem.
     """
-    shared = share_input(data, store, GateProblem, *settings)
+    shared = run.share(data, GateProblem, *settings)
     problem = shared.load()
     n = len(problem.domain)
     searches = [problem.search(target) for target in range(n)]
-    bar.begin("gates of each", n)
-    token = _watched(searches, CancelToken(bar, n, n))
-    if store is None:
-        shares = even_shares(n)
-        alone = cancellable_map(lambda search: search.tree(shares), searches, n_jobs, token)
+    token = _watched(searches, run.steps(n, "gates of each"))
+    if run.is_kept:
+        alone = _grow_in_parts(shared, searches, run, token)
     else:
-        alone = _grow_in_parts(shared, searches, n_jobs, store, token)
+        shares = even_shares(n)
+        alone = cancellable_map(lambda search: search.tree(shares), searches, run.n_jobs, token)
     pooled = gate_shares(alone)
-    bar.begin("gates of all", n)
-    token = _watched(searches, CancelToken(bar, n, n))
-    trees = cancellable_map(lambda search: search.tree(pooled), searches, n_jobs, token)
+    token = _watched(searches, run.steps(n, "gates of all"))
+    trees = cancellable_map(lambda search: search.tree(pooled), searches, run.n_jobs, token)
     token = _watched(searches, CancelToken())
     return problem, searches, cancellable(lambda: _without_rivals(searches, trees, pooled), token)
 
@@ -299,18 +295,14 @@ def _watched(searches: Sequence[GateSearch], token: CancelToken) -> CancelToken:
 def _grow_in_parts(
     shared: InMemory[GateProblem] | OnDisk[GateProblem],
     searches: Sequence[GateSearch],
-    n_jobs: int | None,
-    store: CheckpointStore,
+    run: Run,
     token: CancelToken,
 ) -> list[GateTree]:
     """Grow each tree alone, in parts that a folder keeps."""
     n = len(searches)
-    n_parts = min(n, MOST_PARTS)
-    parts = [range(begin, n, n_parts) for begin in range(n_parts)]
+    parts = run.cut(n, n)
     tasks = [(shared, part) for part in parts]
-    done = run_shards(
-        _grow_some, tasks, n_jobs=n_jobs, store=store, kind="gates", token=token, ticks=n // n_parts
-    )
+    done = run.shards(_grow_some, tasks, kind="gates", token=token, ticks=n // len(parts))
     for part, arrays in zip(parts, done, strict=True):
         restore([searches[target] for target in part], arrays)
     # All that the trees need has been tested by now.

@@ -25,8 +25,7 @@ from unless.learners.base import Run
 from unless.learners.memo import DeferredAnswers, Memo, make_log, question_keys, widened
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import check_need
-from unless.runtime.parallel import InMemory, OnDisk, Team, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, OnDisk, Team
 from unless.structures.structure import Packed, packed_width
 
 Contexts = npt.NDArray[np.int32]
@@ -93,29 +92,27 @@ def learn_by_cohorts(
     data: Dataset,
     order: Sequence[int],
     strategy: Strategy,
-    max_bytes: int,
     run: Run,
 ) -> ContextGraphs:
-    """Learn the canonical graph of every row with this much memory for answers.
+    """Learn the canonical graph of every row with the memory that is left for answers.
 
-    The bar makes as many steps as there are variables.
+    There are as many steps as variables.
     """
-    n, m, store = data.n_variables, data.n_distinct, run.store
+    n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m if strategy.shared else n)
-    source = share_input(data, store, PackedTable.of, tuple(order))
+    source = run.share(data, PackedTable.of, tuple(order))
     packed = source.load()
     # Threads without a folder to fill work on one part together, and ask nothing twice.
-    n_threads = workers if store is None and shares_memory() else 1
-    n_parts = n_shards(n, m) if store is not None else workers // n_threads
-    work = _cut(packed, strategy, n_parts, n_threads, in_turn=store is not None)
-    each = max_bytes // (min(workers, len(work)) if shares_memory() else 1)
+    n_threads = 1 if run.is_kept else min(run.n_sharing_memory, workers)
+    n_parts = n_shards(n, m) if run.is_kept else workers // n_threads
+    work = _cut(packed, strategy, n_parts, n_threads, in_turn=run.is_kept)
+    each = run.bytes_left // min(run.n_sharing_memory, len(work))
     n_searches = sum(len(nodes) for _, nodes in work)
-    token = CancelToken(run.bar, n, n_searches)
-    folder = None if store is None else store.folder
+    token = run.steps(n, n_ticks=n_searches)
+    folder = None if run.store is None else run.store.folder
     tasks = [(source, strategy, part, each, n_threads, folder) for part in work]
-    ticks = n_searches // len(work)
-    parts = run_shards(learn_part, tasks, n_jobs=workers, store=store, token=token, ticks=ticks)
-    return ContextGraphs.of(_join(packed, strategy, parts, work), parts, is_kept=store is not None)
+    parts = run.shards(learn_part, tasks, token=token, ticks=n_searches // len(work))
+    return ContextGraphs.of(_join(packed, strategy, parts, work), parts, is_kept=run.is_kept)
 
 
 def bytes_to_learn(data: Dataset, n_workers: int) -> int:
@@ -133,17 +130,6 @@ def bytes_to_learn(data: Dataset, n_workers: int) -> int:
     # What is known of each context while it is searched, and the way through them.
     search = m * (12 + 8 * packed_words(n)) + 4 * MOST_BUCKETS + 56 * (levels + 3 * n)
     return graphs + table + n_workers * scratch + (n_workers + 1) * search
-
-
-def n_sharing_memory(data: Dataset, run: Run) -> int:
-    """Return how many workers share the memory of one process."""
-    return min(run.n_workers, data.n_distinct) if shares_memory() else 1
-
-
-def memory_left(data: Dataset, need: int, run: Run) -> int:
-    """Return the memory that is left for answers, or refuse with the estimate before any work."""
-    check_need(need, run.max_bytes, f"{data.n_distinct:,} graphs over {data.n_variables:,} variables")
-    return run.max_bytes - need
 
 
 def n_shards(n: int, m: int) -> int:
