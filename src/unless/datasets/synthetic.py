@@ -16,8 +16,9 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import SettingError, TooLarge
-from unless.inference.model import Evidence, LogLinearModel, Memory, Method
+from unless.inference.model import Evidence, LogLinearModel, Method
 from unless.inference.randomness import RandomState, check_size, make_rng
+from unless.runtime.memory import Memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import Edge, FeatureArrays, pack_edges, packed_width

@@ -11,9 +11,10 @@ from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError
-from unless.inference.model import LogLinearModel, Memory
+from unless.inference.model import LogLinearModel
 from unless.inference.randomness import RandomState
 from unless.inference.results import impossible
+from unless.runtime.memory import Memory
 from unless.runtime.progress import Look, showing_share, within
 from unless.structures.structure import FeatureArrays
 

@@ -18,9 +18,9 @@ from unless.data.domain import Code, Domain, shorten
 from unless.errors import ImpossibleEvidence
 from unless.inference.exact import ExactSolver
 from unless.inference.frames import values
-from unless.inference.model import Memory
 from unless.inference.potentials import sums_of_weights
 from unless.inference.tables import HOLE, Cells, read_cells, with_levels
+from unless.runtime.memory import Memory
 from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.structure import CodedCondition, FeatureArrays
 

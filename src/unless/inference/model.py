@@ -20,7 +20,7 @@ from unless.inference.potentials import Potential, from_potentials, sums_of_weig
 from unless.inference.randomness import RandomState, check_size
 from unless.inference.results import Distribution, Marginals, MostProbable, impossible
 from unless.inference.tables import checked_codes
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import Memory, parse_memory, show_memory
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Method = Literal["auto", "exact", "gibbs", "belief"]
 METHODS = ("auto", "exact", "gibbs", "belief")
 Codes = Mapping[int, int]
-Memory = int | str | None
 Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
 Show = bool | None

@@ -22,6 +22,8 @@ LEAST_ADDRESSES = 2**30
 _ADDRESSES_OF_A_THREAD = 80 * 2**20
 # Below this the database cannot even hold its own buffers.
 LEAST = 64 * 2**20
+# An amount of memory as users give it: bytes, a text such as "2 GB", or None for a share of the machine.
+Memory = int | str | None
 # Reading rarely gains from more, and a laptop has other guests.
 MOST_BY_DEFAULT = 4 * 2**30
 # Measured on text files: buffers and parser state for each column of the file.
@@ -34,7 +36,7 @@ _NO_ROOM = re.compile(r"can't start new thread|cannot allocate memory|failed to 
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def parse_memory(amount: int | str | None) -> int:
+def parse_memory(amount: Memory) -> int:
     """Turn bytes, a text such as "500 MB", or None into bytes.
 
     None means 60 % of what the machine, the container and the limits of the process leave, at most 4 GiB.
