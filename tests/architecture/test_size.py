@@ -7,12 +7,19 @@ from architecture import size
 MEASURED = size.measure()
 # What was reached; lower it when a change makes it lower.
 LIMITS = {
-    "modules with one importer": 93,
-    "class names used twice": 31,
-    "files with isinstance on structures": 12,
-    "import cycles": 6,
-    "forbidden words": 415,
+    "modules with one importer": 34,
+    "class names used twice": 0,
+    "files with isinstance on structures": 2,
+    "import cycles": 0,
+    # `kept` of a plan is public, and in saved plans.
+    "forbidden words": 1,
 }
+
+
+def test_files_are_chapters() -> None:
+    n_files = MEASURED[".py files"]
+    assert isinstance(n_files, int)
+    assert n_files <= 200
 
 
 @pytest.mark.parametrize("what", LIMITS)

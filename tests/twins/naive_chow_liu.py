@@ -1,5 +1,6 @@
 """Chow-Liu by trying every tree, for a few columns."""
 
+from functools import cache
 from itertools import combinations
 from math import log
 
@@ -24,17 +25,15 @@ def log_likelihood(edges, columns, rows, counts):
     """Add up log P(row): the product over edges of P(a, b) / P(a) P(b), times that of all P(a)."""
     total = sum(counts)
 
-    def share(**fixed):
-        return (
-            sum(n for row, n in zip(rows, counts, strict=True) if all(row[c] == v for c, v in fixed.items()))
-            / total
-        )
+    @cache
+    def share(*fixed):
+        counted = zip(rows, counts, strict=True)
+        return sum(n for row, n in counted if all(row[c] == v for c, v in fixed)) / total
 
     def of_row(row):
-        alone = sum(log(share(**{c: row[c]})) for c in columns)
+        alone = sum(log(share((c, row[c]))) for c in columns)
         joined = sum(
-            log(share(**{a: row[a], b: row[b]}) / share(**{a: row[a]}) / share(**{b: row[b]}))
-            for a, b in edges
+            log(share((a, row[a]), (b, row[b])) / share((a, row[a])) / share((b, row[b]))) for a, b in edges
         )
         return alone + joined
 

@@ -546,3 +546,16 @@ def _hashes(matrix: Matrix) -> npt.NDArray[np.uint64]:
         hashes *= np.uint64(0x9E3779B97F4A7C15)
         hashes ^= hashes >> np.uint64(29)
     return hashes
+
+
+def checked_rows(domain: Domain, rows: npt.ArrayLike) -> Rows:
+    """Refuse what are no rows of codes of a domain."""
+    codes: npt.NDArray[Any] = np.asarray(rows)
+    if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"Codes of the shape {codes.shape} and type {codes.dtype} are no rows of this model; give "
+            f"rows of {len(domain)} whole numbers."
+        )
+    if codes.size and ((codes < 0) | (codes >= domain.n_levels)).any():
+        raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
+    return np.ascontiguousarray(codes, dtype=Code)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, Rows
+from unless.data.dataset import Dataset, Rows, checked_rows
 from unless.data.domain import Domain
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState, check_size
 from unless.inference.results import Distribution, Marginals, MostProbable, impossible
-from unless.inference.tables import checked_codes
 from unless.runtime.memory import Memory, parse_memory, show_memory
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
@@ -124,7 +123,7 @@ class LogLinearModel(Structure):
 
     def log_potentials(self, rows: Rows) -> Floats:
         """Return the log of the unnormalised probability of each row of codes."""
-        return sums_of_weights(checked_codes(self.domain, rows), *self.plain)
+        return sums_of_weights(checked_rows(self.domain, rows), *self.plain)
 
     @cached_property
     def plain(self) -> tuple[FeatureArrays, Floats]:
@@ -215,7 +214,7 @@ class LogLinearModel(Structure):
 
     def log_likelihood_codes(self, rows: npt.ArrayLike, *, max_memory: Memory = None) -> Floats:
         """Return the log probability of each row of codes, the positions of levels in their variables."""
-        codes = checked_codes(self.domain, rows)
+        codes = checked_rows(self.domain, rows)
         return self.log_potentials(codes) - self._log_partition_of_all(max_memory)
 
     def score(self, X: object, *, max_memory: Memory = None) -> float:

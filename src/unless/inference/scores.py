@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, checked_rows
 from unless.data.showing import html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.imputation import hidden_marginals
@@ -15,7 +15,6 @@ from unless.inference.potentials import sums_of_weights
 from unless.inference.pseudo_likelihood import Conditionals
 from unless.inference.tables import (
     HOLE,
-    checked_codes,
     incomplete_rows,
     nothing_to_score,
     read_cells,
@@ -88,7 +87,7 @@ def log_likelihoods(
     whole = (cells != HOLE).all(axis=1)
     logs, share = np.empty(len(cells)), np.count_nonzero(whole) / max(1, len(cells))
     with showing_share("Scoring", show_progress, "rows") as look:
-        codes = checked_codes(model.domain, cells[whole])
+        codes = checked_rows(model.domain, cells[whole])
         logs[whole] = sums_of_weights(codes, *model.plain, within(look, 0.0, share))
         rest = within(look, share, 1.0)
         logs[~whole], _ = model.exact.posteriors(cells[~whole], marginals=False, look=rest)

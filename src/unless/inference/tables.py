@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.columns.levels import NOTHING, RawColumn, label_column
-from unless.data.dataset import Dataset, Detail, Rows, distinct_rows
+from unless.data.dataset import Dataset, Detail, distinct_rows
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Code, Domain, Variable, shorten, to_label
 from unless.data.encode import Encoding, encode_shape, fetch_codes, with_shapes
 from unless.data.settings import Settings, made_up_names, make_settings
@@ -111,19 +111,6 @@ def of_the_model() -> Iterator[None]:
             )
         sentence = sentence.replace("; add it there or correct the table.", "; correct the table.")
         raise type(error)(sentence) from None
-
-
-def checked_codes(domain: Domain, rows: npt.ArrayLike) -> Rows:
-    """Refuse what are no rows of codes of a domain."""
-    codes: npt.NDArray[Any] = np.asarray(rows)
-    if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
-        raise DataError(
-            f"Codes of the shape {codes.shape} and type {codes.dtype} are no rows of this model; give "
-            f"rows of {len(domain)} whole numbers."
-        )
-    if codes.size and ((codes < 0) | (codes >= domain.n_levels)).any():
-        raise DataError("A code is outside the levels of its variable; give codes from 0 to levels - 1.")
-    return np.ascontiguousarray(codes, dtype=Code)
 
 
 def _read_column(domain: Domain, X: object, show_progress: bool | None) -> Dataset:

@@ -25,7 +25,6 @@ from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
-from unless.inference.tables import read_rows
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import (
     Arrays,
@@ -213,6 +212,8 @@ class Estimator(HasSettings):
             table = self._remembered("est.report(path, data=data)")
             statements = self._all_statements()
         else:
+            from unless.inference.tables import read_rows
+
             table = read_rows(domain, data)
             statements = explain_as_learned(self.structure_, table, self.get_params())
         if network is None and Disclosure.of(rows, min_cell).keeps_rows and n_states(domain) <= CHEAP_STATES:
@@ -434,11 +435,10 @@ class Learner(Estimator):
             with memory_errors_explained(), ExitStack() as stack:
                 table = data if data.design is None else drawn_alike(data)
                 # In the order of its columns, in which a table without names would have them.
-                tables = [
-                    read_rows(table.domain, one, self.show_progress) for one in beside if one is not None
-                ]
+                tables = [self._read_beside(table.domain, one) for one in beside if one is not None]
                 self._drive(table, tables, stack)
         except SystemError as error:
+            # So numba reports a Ctrl-C that came while it called a kernel.
             raise interrupt_in(error) or error from None
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables
@@ -458,6 +458,12 @@ class Learner(Estimator):
             self._learn(data, run, *beside)
         if kept is not None:
             self._checkpoint(kept)
+
+    def _read_beside(self, domain: Domain, X: object) -> Dataset:
+        # Imported where it is needed, like all that reads tables: a learner should be there at once.
+        from unless.inference.tables import read_rows
+
+        return read_rows(domain, X, self.show_progress)
 
     def _dataset(self, X: object, sample_weight: Any) -> Dataset:
         if isinstance(X, Dataset) and sample_weight is None:

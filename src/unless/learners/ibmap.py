@@ -116,7 +116,7 @@ class IBMAPHC(Learner):
         )
         rng = np.random.default_rng(self.random_state)
         restarts = Restarts(scorer, must, limits, rng, run.checkpoint("climb"))
-        best = restarts.climb(self.n_restarts, run)
+        best = restarts.best_of(self.n_restarts, run)
         edges = ((named.names[a], named.names[b]) for a, b in np.argwhere(np.triu(best.links)))
         graph = Graph(data.domain, edges)
         # Asks tests too: nothing is set before all is known.
@@ -464,7 +464,7 @@ class Restarts:
             # Between two looks all is as it would be had the work never been stopped.
             scorer.on_progress = lambda: checkpoint.save(self._to_arrays)
 
-    def climb(self, n_restarts: int, run: Run) -> LocalOptimum:
+    def best_of(self, n_restarts: int, run: Run) -> LocalOptimum:
         """Ascend, and so many times again; return the best."""
         while True:
             done = ascend(self._scorer, self._state, self._limits, run)
