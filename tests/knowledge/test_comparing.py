@@ -168,3 +168,10 @@ def test_all_columns_that_are_left_out_are_named():
     notes = " ".join(unless.compare_groups(unless.read(table, strict=True), "group").notes)
     assert all(f"c{place}" in notes for place in range(12))
     assert "more" not in notes
+
+
+def test_the_note_of_a_survey_names_its_table_whichever_was_read_before():
+    plain, weights = sample(600, 2, 0.2), np.random.default_rng(3).uniform(0.5, 2, 600)
+    survey = unless.read({**sample(600, 1, 0.2), "w": weights}, weight_column="w")
+    (note,) = [one for one in compare_tables(plain, survey).notes if "is a survey" in one]
+    assert note.startswith("second")

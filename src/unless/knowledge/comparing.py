@@ -202,10 +202,10 @@ def compare_tables(
     tables = [_read(second if given else first)]
     # Numbers of both are cut at the same values.
     tables.append(_read(first if given else second, tables[0].domain))
-    drawn = [_as_drawn_alike(table) for table in tables]
-    tables = [table for table, _ in drawn]
     if given:
         tables.reverse()
+    drawn = [_as_drawn_alike(table) for table in tables]
+    tables = [table for table, _ in drawn]
     shared = sorted(set(tables[0].names) & set(tables[1].names))
     if len(shared) < 2:
         raise SettingError("The two tables share fewer than two columns; give tables of the same columns.")
