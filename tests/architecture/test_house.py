@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,3 +120,11 @@ def test_what_only_kernels_call_is_never_called_from_python() -> None:
             if isinstance(node, ast.Name) and node.id in names and id(node) not in compiled
         }
     assert found == set()
+
+
+def test_what_child_processes_import_loads_no_numpy() -> None:
+    # They open hostile files in some 30 ms and with little memory, in which numpy has no room.
+    names = "excel", "labelled", "unpacking"
+    code = "import sys; " + "; ".join(f"import unless.data.sources.{name}" for name in names)
+    code += "; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

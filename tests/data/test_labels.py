@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unless.data.domain import is_number, sort_labels, to_label
+from unless.data.domain import is_number, sort_labels
+from unless.data.showing import to_label
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,15 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.showing import html_table, visible
+from unless.data.showing import html_table, to_label, visible
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 
 Kind = Literal["text", "integer", "float", "boolean", "category"]
@@ -228,43 +225,6 @@ def listed(texts: Sequence[str], at_most: int, what: str = "") -> str:
     """
     more = f" and {len(texts) - at_most:,} more{what}" if len(texts) > at_most else ""
     return ", ".join(texts[:at_most]) + more
-
-
-def to_label(value: object) -> str:
-    """Write a scalar as a label: text as it is, integers without a point, other numbers at full precision.
-
-    >>> to_label(2.0), to_label(True), to_label("2.0")
-    ('2', 'True', '2.0')
-    """
-    if isinstance(value, str):
-        return str(value)
-    if hasattr(value, "item"):
-        value = _scalar(value)
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, Integral):
-        return str(int(value))
-    if isinstance(value, Real):
-        number = float(value)
-        return str(int(number)) if number.is_integer() else repr(number)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
-        return str(int(value))
-    # A day is often stored as the midnight it begins with.
-    return str(value).removesuffix(" 00:00:00") if isinstance(value, datetime) else str(value)
-
-
-def _scalar(value: Any) -> object:
-    """Return the Python scalar inside a numpy one, at the precision a person would write it with."""
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if kind == "f" and value.dtype.itemsize < 8:
-        # 0.1 in single precision is 0.10000000149 in double.
-        return float(str(value))
-    if kind == "M":
-        # Nanoseconds have no Python scalar and would come out as a number.
-        return value.astype("datetime64[us]").item()
-    return value.item()
 
 
 def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:

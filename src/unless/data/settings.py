@@ -9,7 +9,8 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
-from unless.data.domain import DATE_PART, MAX_LEVELS, MISSING_LABELS, Domain, shorten, to_label
+from unless.data.domain import DATE_PART, MAX_LEVELS, MISSING_LABELS, Domain, shorten
+from unless.data.showing import to_label
 from unless.errors import SettingError, UnknownName
 from unless.runtime.memory import parse_memory
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import Domain, Kind, Variable, to_label
+from unless.data.domain import Domain, Kind, Variable
+from unless.data.showing import to_label
 from unless.errors import MissingExtra, SettingError, TooLarge
 from unless.formats.gather import MOST_CELLS, Floats, Scope, factors_of, model_of_tables
 from unless.formats.uai import potentials

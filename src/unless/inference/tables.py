@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from unless.data.columns.levels import NOTHING, RawColumn, label_column
 from unless.data.dataset import Dataset, Detail, distinct_rows
-from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Code, Domain, Variable, shorten, to_label
+from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Code, Domain, Variable, shorten
 from unless.data.encode import Encoding, encode_shape, fetch_codes, with_shapes
 from unless.data.settings import Settings, made_up_names, make_settings
+from unless.data.showing import to_label
 from unless.data.sources.frames import is_missing
 from unless.data.sources.opening import open_source
 from unless.data.sources.session import DuckDBSession, Field, nested

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unless.data.domain import Domain, Variable, to_label
-from unless.data.showing import html_table
+from unless.data.domain import Domain, Variable
+from unless.data.showing import html_table, to_label
 from unless.knowledge.evidence import Contrast, PairEvidence, Trend, rank_ends
 from unless.structures.labelled import Region, quote_label
 from unless.structures.structure import Edge

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from unless.data.columns import numbers as prepared
 from unless.data.dataset import Dataset, Detail, Rows
-from unless.data.domain import Domain, Kind, Variable, shorten, to_label
+from unless.data.domain import Domain, Kind, Variable, shorten
 from unless.data.prepare import prepare
 from unless.data.read import read
 from unless.data.roles import FEW_ROWS, NATURAL_VALUES
 from unless.data.settings import bases_of, stems
+from unless.data.showing import to_label
 from unless.data.sources.frames import is_missing
 from unless.data.weighting import (
     as_table,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Positions, Rows, distinct_rows, row_set
-from unless.data.domain import Context, Domain, to_label
-from unless.data.showing import MOST_ROWS, html_table
+from unless.data.domain import Context, Domain
+from unless.data.showing import MOST_ROWS, html_table, to_label
 from unless.errors import SettingError, TooLarge, UnlessError
 from unless.structures.structure import (
     By,

@@ -10,17 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts
-from unless.data.domain import (
-    MISSING_LABELS,
-    Kind,
-    Variable,
-    is_number,
-    listed,
-    shorten,
-    sort_labels,
-    to_label,
-)
+from unless.data.domain import MISSING_LABELS, Kind, Variable, is_number, listed, shorten, sort_labels
 from unless.data.settings import Settings
+from unless.data.showing import to_label
 from unless.data.sources.session import Field, nested, quoted
 from unless.errors import DataError, MissingValues
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import to_label
 from unless.data.settings import Bins
+from unless.data.showing import to_label
 from unless.data.sources.session import DuckDBSession, quoted
 from unless.errors import DataError, SettingError
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from unless.data.domain import to_label
+from unless.data.showing import to_label
 from unless.data.sources.unpacking import check_list
 from unless.errors import DataError, MissingExtra
 from unless.runtime.child import allow_memory

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.domain import Kind, to_label
+from unless.data.domain import Kind
 from unless.data.settings import Settings, made_up_names
+from unless.data.showing import to_label
 from unless.data.sources.session import (
     DuckDBSession,
     Field,

@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.columns.levels import MISSING_WORDS
-from unless.data.domain import is_number, shorten, to_label
+from unless.data.domain import is_number, shorten
 from unless.data.settings import Settings
+from unless.data.showing import to_label
 from unless.data.sources.frames import ArrowStream
 from unless.data.sources.session import (
     DuckDBSession,
