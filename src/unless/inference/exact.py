@@ -12,7 +12,6 @@ Planned once per model and laid out once; a question under new evidence only pas
    each clique given the variables it shares with the one above.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Rows
-from unless.data.domain import Code, Domain
+from unless.data.domain import Code
 from unless.errors import TooLarge
 from unless.inference.randomness import RandomState, make_rng
-from unless.inference.results import Distribution, Marginals, MostProbable, impossible
+from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
 from unless.kernels.clique_trees import (
     Forest,
     Wiring,
@@ -73,10 +72,6 @@ ROWS_AT_ONCE = 4_096
 _CELLS_AT_ONCE = 2**23
 # Random numbers drawn at once: bounds their memory, and the time until Ctrl-C is heard.
 NUMBERS_AT_ONCE = 2**20
-# A joint table is enumerated state by state.
-MAX_JOINT = 2**22
-# The most axes that arrays of every version of numpy can have.
-MAX_AXES = 32
 
 
 class Conjunctions(NamedTuple):
@@ -755,20 +750,6 @@ def sample_exact(
         draw(rng.random(some.shape), forest, work, log_sums, log_branch, some)
         look((first + len(some)) / n)
     return rows
-
-
-def check_joint(domain: Domain, variables: list[int]) -> None:
-    """Refuse a joint table that no engine could fill."""
-    # Numbers of this size overflow those of numpy, silently.
-    n_cells = math.prod(domain.n_levels[variables].tolist())
-    if n_cells > MAX_JOINT:
-        size = f"{n_cells:.3g} cells ({show_memory(8 * n_cells)})" if n_cells < 1e300 else "over 1e300 cells"
-        raise TooLarge(
-            f"A joint table of these variables has {size}, more than the {MAX_JOINT:,} that are enumerated; "
-            "ask about fewer variables at once."
-        )
-    if len(variables) > MAX_AXES:
-        raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
 
 
 @dataclass(frozen=True)

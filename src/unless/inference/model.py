@@ -18,7 +18,7 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState, check_size
-from unless.inference.results import Distribution, Marginals, MostProbable, impossible
+from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
 from unless.runtime.memory import Memory, parse_memory, show_memory
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
@@ -153,8 +153,6 @@ class LogLinearModel(Structure):
         propagation) or "auto": exact where its tables fit into `max_memory`, else Gibbs sampling. The answer
         says which way was taken.
         """
-        from unless.inference.exact import check_joint
-
         asked, codes = self._positions(variables), self._codes(evidence)
         check_joint(self.domain, asked)
         return make_engine(self, method, max_memory, random_state, show_progress).query(asked, codes)

@@ -1,5 +1,6 @@
 """Answers: the probabilities of the joint levels of a few variables, the marginals of all, the best state."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,13 @@ import numpy.typing as npt
 
 from unless.data.domain import Context, Domain, Variable
 from unless.data.showing import MOST_LETTERS, MOST_ROWS, html_table, visible
-from unless.errors import ImpossibleEvidence, UnknownName
+from unless.errors import ImpossibleEvidence, TooLarge, UnknownName
+from unless.runtime.memory import show_memory
+
+# A joint table is enumerated state by state.
+MAX_JOINT = 2**22
+# The most axes that arrays of every version of numpy can have.
+MAX_AXES = 32
 
 Floats = npt.NDArray[np.float64]
 # What may be large: how well each value of a row is predicted from the others, or how probable the row is.
@@ -198,3 +205,17 @@ def impossible(domain: Domain, evidence: Mapping[int, int]) -> ImpossibleEvidenc
     return ImpossibleEvidence(
         f"The model gives the evidence {domain.decode(evidence)} probability zero; drop some of it."
     )
+
+
+def check_joint(domain: Domain, variables: list[int]) -> None:
+    """Refuse a joint table that no engine could fill."""
+    # Numbers of this size overflow those of numpy, silently.
+    n_cells = math.prod(domain.n_levels[variables].tolist())
+    if n_cells > MAX_JOINT:
+        size = f"{n_cells:.3g} cells ({show_memory(8 * n_cells)})" if n_cells < 1e300 else "over 1e300 cells"
+        raise TooLarge(
+            f"A joint table of these variables has {size}, more than the {MAX_JOINT:,} that are enumerated; "
+            "ask about fewer variables at once."
+        )
+    if len(variables) > MAX_AXES:
+        raise TooLarge(f"A joint table has at most {MAX_AXES} variables; ask about fewer at once.")
