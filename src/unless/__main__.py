@@ -1,4 +1,4 @@
-"""The way in from a shell: hears Ctrl-C, SIGTERM and SIGHUP before anything that takes time is loaded.
+"""The way in from a shell: handles Ctrl-C, SIGTERM and SIGHUP before anything that takes time is loaded.
 
 All three are raised as KeyboardInterrupt, so that whatever cleans up after Ctrl-C cleans up after the others.
 """
