@@ -113,53 +113,123 @@ def lay_out_terms(codes, example, terms, sizes, references):
 
 
 @compiled
-def screen_products(codes, weights, target, which, probabilities, shown, seconds, thirds, sizes, statistics):
+def count_indicators(codes, weights, which, target, terms, sizes, begins, numbers, seen, shown):
+    """Add up the weights of rows by indicator and pattern (`seen`), and by indicator and level (`shown`).
+
+    A term is a row of `terms`: up to three variables, -1 where there are fewer. `numbers`, from where a term
+    begins, has the number of the indicator of each combination of its levels, or -1 where there is none.
+    """
+    codes, weights, which, terms, sizes = without_refcount((codes, weights, which, terms, sizes))
+    begins, numbers, seen, shown = without_refcount((begins, numbers, seen, shown))
+    levels, n_rows = without_refcount(codes[target]), codes.shape[1]
+    for term in range(terms.shape[0]):
+        begin, first = begins[term], without_refcount(codes[terms[term, 0]])
+        for row in range(n_rows):
+            combination = np.int64(first[row])
+            for part in range(1, terms.shape[1]):
+                variable = terms[term, part]
+                if variable < 0:
+                    break
+                combination = combination * sizes[variable] + codes[variable, row]
+            number = numbers[begin + combination]
+            if number >= 0:
+                seen[number, which[row]] += weights[row]
+                shown[number, levels[row]] += weights[row]
+
+
+@compiled
+def screen_products(
+    codes, weights, target, which, probabilities, shown, seconds, thirds, sizes, is_ascending, statistics
+):
     """Fill Pearson's statistic of each triple (target, second, third) against what a regression expects.
 
     `probabilities` is pattern x level of the target (all that are shown), `shown` their codes. The regression
     knows the seconds, so that their margins agree; those of a third are made to agree here. `statistics` is
-    second x third.
+    second x third; of triples that are in ascending order alone, if so asked.
+
+    Rows of one pattern and one level of a third are added up once, whatever the second is.
     """
     codes, weights, which, probabilities = without_refcount((codes, weights, which, probabilities))
     shown, seconds, thirds, sizes = without_refcount((shown, seconds, thirds, sizes))
     statistics = without_refcount(statistics)
-    n_rows, n_shown, most = codes.shape[1], probabilities.shape[1], 1
+    n_rows, n_shown, n_patterns, most = codes.shape[1], probabilities.shape[1], probabilities.shape[0], 1
     for t in range(len(thirds)):
         most = max(most, sizes[thirds[t]])
+    most_second = 1
+    for s in range(len(seconds)):
+        most_second = max(most_second, sizes[seconds[s]])
     number_of = np.full(sizes[target], -1, dtype=np.int64)
     for k in range(n_shown):
         number_of[shown[k]] = k
-    for s in range(len(seconds)):
-        second = seconds[s]
-        n_second = sizes[second]
-        excess = np.zeros((len(thirds), most, n_second, n_shown))
-        expected = np.zeros((len(thirds), most, n_second, n_shown))
+    cell_of = np.empty(n_patterns * most, dtype=np.int64)
+    example = np.empty(n_rows, dtype=np.int64)
+    expected, excess = np.empty((n_rows, n_shown)), np.empty((n_rows, n_shown))
+    by_level = np.empty((2, most_second, most, n_shown))
+    for t in range(len(thirds)):
+        third = without_refcount(codes[thirds[t]])
+        n_third = sizes[thirds[t]]
+        for place in range(n_patterns * n_third):
+            cell_of[place] = -1
+        n_cells = 0
         for row in range(n_rows):
-            level, pattern, number = codes[second, row], which[row], number_of[codes[target, row]]
-            for t in range(len(thirds)):
-                other = codes[thirds[t], row]
+            weight = weights[row]
+            if weight == 0.0:
+                continue
+            place = which[row] * n_third + third[row]
+            cell = cell_of[place]
+            if cell < 0:
+                cell_of[place] = cell = n_cells
+                example[cell] = row
                 for k in range(n_shown):
-                    share = weights[row] * probabilities[pattern, k]
-                    expected[t, other, level, k] += share
-                    excess[t, other, level, k] -= share
-                if number >= 0:
-                    excess[t, other, level, number] += weights[row]
-        for t in range(len(thirds)):
-            total = 0.0
-            for other in range(sizes[thirds[t]]):
+                    expected[cell, k] = excess[cell, k] = 0.0
+                n_cells += 1
+            # The rows of a cell first, in `expected`; then what the regression makes of them.
+            expected[cell, 0] += weight
+            number = number_of[codes[target, row]]
+            if number >= 0:
+                excess[cell, number] += weight
+        for cell in range(n_cells):
+            weight, pattern = expected[cell, 0], which[example[cell]]
+            for k in range(n_shown):
+                expected[cell, k] = weight * probabilities[pattern, k]
+                excess[cell, k] -= expected[cell, k]
+        for s in range(len(seconds)):
+            if is_ascending and not seconds[s] < thirds[t]:
+                statistics[s, t] = 0.0
+                continue
+            second = without_refcount(codes[seconds[s]])
+            n_second = sizes[seconds[s]]
+            for level in range(n_second):
+                for other in range(n_third):
+                    for k in range(n_shown):
+                        by_level[0, level, other, k] = by_level[1, level, other, k] = 0.0
+            for cell in range(n_cells):
+                level, other = second[example[cell]], third[example[cell]]
                 for k in range(n_shown):
-                    sum_excess, sum_expected = 0.0, 0.0
-                    for level in range(n_second):
-                        sum_excess += excess[t, other, level, k]
-                        sum_expected += expected[t, other, level, k]
-                    if sum_expected <= 0.0:
-                        continue
-                    for level in range(n_second):
-                        cell = expected[t, other, level, k]
-                        if cell > 1e-9:
-                            left = excess[t, other, level, k] - sum_excess * cell / sum_expected
-                            total += left * left / cell
-            statistics[s, t] = total
+                    by_level[0, level, other, k] += expected[cell, k]
+                    by_level[1, level, other, k] += excess[cell, k]
+            statistics[s, t] = _squared_excess(by_level, n_second, n_third)
+
+
+@helper
+def _squared_excess(by_level, n_second, n_third):
+    """Return Pearson's statistic of cells, the margins of the third made to agree."""
+    by_level = without_refcount(by_level)
+    total = 0.0
+    for other in range(n_third):
+        for k in range(by_level.shape[3]):
+            sum_excess, sum_expected = 0.0, 0.0
+            for level in range(n_second):
+                sum_expected += by_level[0, level, other, k]
+                sum_excess += by_level[1, level, other, k]
+            if sum_expected <= 0.0:
+                continue
+            for level in range(n_second):
+                cell = by_level[0, level, other, k]
+                if cell > 1e-9:
+                    left = by_level[1, level, other, k] - sum_excess * cell / sum_expected
+                    total += left * left / cell
+    return total
 
 
 # ---------------------------------------------------------------------- Newton's method
@@ -308,36 +378,65 @@ def _slopes(begins, active, counts, ridge, weights, probabilities, slope):
 
 @helper
 def _curve(begins, active, counts, ridge, probabilities, matrix):
-    """Fill the lower triangle of the information."""
+    """Fill the lower triangle of the information.
+
+    The pairs of levels of two columns lie side by side in `sums`, so that a pattern adds to all of them at
+    once; each sum has its summands in the order of the patterns.
+    """
     begins, active, counts, ridge = without_refcount((begins, active, counts, ridge))
     probabilities, matrix = without_refcount((probabilities, matrix))
     n_free, n_columns = probabilities.shape[1], len(ridge)
-    for i in range(n_free * n_columns):
-        for j in range(n_free * n_columns):
-            matrix[i, j] = 0.0
+    n_pairs = n_free * (n_free + 1) // 2
+    # A column is below another where it comes later.
+    sums = np.zeros((n_columns * (n_columns + 1) // 2, n_pairs))
+    spread = np.empty(n_pairs)
     for pattern in range(probabilities.shape[0]):
         n_rows = 0.0
         for k in range(n_free + 1):
             n_rows += counts[pattern, k]
+        if n_rows == 0.0:
+            continue
+        pair = 0
         for k in range(n_free):
             for other in range(k + 1):
-                spread = -n_rows * probabilities[pattern, k] * probabilities[pattern, other]
+                spread[pair] = -n_rows * probabilities[pattern, k] * probabilities[pattern, other]
                 if other == k:
-                    spread += n_rows * probabilities[pattern, k]
-                for at in range(begins[pattern], begins[pattern + 1]):
-                    row = k * n_columns + active[at]
-                    for under in range(begins[pattern], at + 1):
-                        matrix[row, other * n_columns + active[under]] += spread
-    for k in range(n_free):
-        for other in range(k):
-            for c in range(n_columns):
-                for d in range(c):
-                    # Blocks of two levels are symmetric.
-                    shared = matrix[k * n_columns + c, other * n_columns + d]
-                    matrix[k * n_columns + d, other * n_columns + c] = shared
+                    spread[pair] += n_rows * probabilities[pattern, k]
+                pair += 1
+        begin, end = begins[pattern], begins[pattern + 1]
+        if n_pairs == 1:
+            only = spread[0]
+            for at in range(begin, end):
+                line = active[at] * (active[at] + 1) // 2
+                for under in range(begin, at + 1):
+                    sums[line + active[under], 0] += only
+            continue
+        for at in range(begin, end):
+            line = active[at] * (active[at] + 1) // 2
+            for under in range(begin, at + 1):
+                place = without_refcount(sums[line + active[under]])
+                for pair in range(n_pairs):
+                    place[pair] += spread[pair]
+    _spread_out(sums, n_free, n_columns, matrix)
     for k in range(n_free):
         for c in range(n_columns):
             matrix[k * n_columns + c, k * n_columns + c] += ridge[c]
+
+
+@helper
+def _spread_out(sums, n_free, n_columns, matrix):
+    """Fill the lower triangle of a matrix over levels and in each of them columns."""
+    sums, matrix = without_refcount((sums, matrix))
+    for c in range(n_columns):
+        for d in range(c + 1):
+            pair, place = 0, c * (c + 1) // 2 + d
+            for k in range(n_free):
+                for other in range(k + 1):
+                    matrix[k * n_columns + c, other * n_columns + d] = sums[place, pair]
+                    if other < k:
+                        # Blocks of two levels are symmetric.
+                        matrix[k * n_columns + d, other * n_columns + c] = sums[place, pair]
+                    pair += 1
 
 
 # ---------------------------------------------------------------------- fits
@@ -615,28 +714,48 @@ def score_variables(
 
 @helper
 def _gather(begins, active, probabilities, seen, shown, own, slope, crossed):
-    """Add up slopes, their variances, and what they share with the columns of the regression."""
+    """Add up slopes, their variances, and what they share with the columns of the regression.
+
+    What two levels of the target share is the same from either: it is added up once.
+    """
     begins, active, probabilities, seen = without_refcount((begins, active, probabilities, seen))
     shown, own, slope, crossed = without_refcount((shown, own, slope, crossed))
     n_patterns, n_free = probabilities.shape
     n_indicators, n_columns = seen.shape[0], crossed.shape[1] // n_free
+    n_pairs = n_free * (n_free + 1) // 2
+    spread, sums = np.empty(n_pairs), np.empty((n_columns, n_pairs))
     for c in range(n_indicators):
         for i in range(n_free):
             slope[i, c] = shown[c, i]
+        for column in range(n_columns):
+            for pair in range(n_pairs):
+                sums[column, pair] = 0.0
         for p in range(n_patterns):
             n_rows = seen[c, p]
             if n_rows == 0.0:
                 continue
+            pair = 0
             for i in range(n_free):
                 slope[i, c] -= n_rows * probabilities[p, i]
-                for j in range(n_free):
-                    spread = -probabilities[p, i] * probabilities[p, j]
+                for j in range(i + 1):
+                    spread[pair] = -probabilities[p, i] * probabilities[p, j]
                     if i == j:
-                        spread += probabilities[p, i]
-                    spread *= n_rows
-                    own[i, j, c] += spread
-                    for at in range(begins[p], begins[p + 1]):
-                        crossed[i * n_indicators + c, j * n_columns + active[at]] += spread
+                        spread[pair] += probabilities[p, i]
+                    spread[pair] *= n_rows
+                    pair += 1
+            for at in range(begins[p], begins[p + 1]):
+                place = without_refcount(sums[active[at]])
+                for pair in range(n_pairs):
+                    place[pair] += spread[pair]
+        pair = 0
+        for i in range(n_free):
+            for j in range(i + 1):
+                # Column 0 is on in every pattern.
+                own[i, j, c] = own[j, i, c] = sums[0, pair]
+                for column in range(n_columns):
+                    crossed[i * n_indicators + c, j * n_columns + column] = sums[column, pair]
+                    crossed[j * n_indicators + c, i * n_columns + column] = sums[column, pair]
+                pair += 1
 
 
 @compiled

@@ -436,9 +436,18 @@ class StratifiedTables:
 
     def labels(self, domain: Domain) -> tuple[tuple[str, ...], ...]:
         """Return the levels that make each stratum."""
+        if not self.given:
+            return ((),) * len(self.codes)
+        # Column by column: strata are many, given variables few.
         levels = [domain.variables[c].levels for c in self.given]
         return tuple(
-            tuple(one[code] for one, code in zip(levels, row, strict=True)) for row in self.codes.tolist()
+            zip(
+                *(
+                    map(one.__getitem__, codes)
+                    for one, codes in zip(levels, self.codes.T.tolist(), strict=True)
+                ),
+                strict=True,
+            )
         )
 
 

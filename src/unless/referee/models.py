@@ -120,7 +120,7 @@ class Models:
         table = self.table
         columns = sorted({c for term in terms for c in term})
         limit = ENRICHED / max(1, len(columns) * (len(columns) - 1) // 2)
-        screened = screen(table, target, table.fit(target, terms), columns, columns)
+        screened = screen(table, target, table.fit(target, terms), columns, columns, is_ascending=True)
         tried: list[Term] = [
             term
             for term in combinations(columns, 2)
@@ -217,9 +217,16 @@ def _screened(models: Models) -> tuple[list[Triple], int]:
 
 
 def screen(
-    table: RegressionTable, target: int, fitted: TermFit, seconds: Sequence[int], thirds: Sequence[int]
+    table: RegressionTable,
+    target: int,
+    fitted: TermFit,
+    seconds: Sequence[int],
+    thirds: Sequence[int],
+    is_ascending: bool = False,
 ) -> dict[tuple[int, int], float]:
     """Return p for pairs of columns: that a regression which has the seconds needs no product of the two.
+
+    Of all of them, or of those alone whose second comes before the third.
 
     By Pearson's statistic of the counts against what the regression expects: cheap, and a little small.
     """
@@ -236,7 +243,7 @@ def screen(
                 table.codes, table.weights(fitted.needed | rows | columns), target, which, everything,
                 fitted.shown, np.array([seconds[s] for s in some], dtype=np.int64),
                 np.array([thirds[t] for t in others], dtype=np.int64),
-                np.array(table.n_levels, dtype=np.int64), part,
+                np.array(table.n_levels, dtype=np.int64), is_ascending, part,
             )  # fmt: skip
             statistics[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
@@ -246,7 +253,7 @@ def screen(
         (second, third): float(p_values[s, t]) if df[s, t] else 1.0
         for s, second in enumerate(seconds)
         for t, third in enumerate(thirds)
-        if second != third
+        if (second < third if is_ascending else second != third)
     }
 
 

@@ -7,7 +7,7 @@ and the strength of a pair that follows from them (`LinkEstimate`).
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +31,8 @@ _RULES = (1e-6, 1e-1), 2e-2
 EXPLAINED = 1e-7
 # A level of a cut column is held as so many groups at most, of about so many rows or more.
 GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
-# Numberings of rows that are kept.
-_KEPT = 64
+# Numberings of rows that are kept, and layouts of terms: a fit is mostly tested by score right away.
+_KEPT, _LAYOUTS_KEPT = 64, 4
 
 
 class TermFit(NamedTuple):
@@ -102,6 +102,7 @@ class RegressionTable:
         self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._complements: dict[int, int] = {}
         self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
+        self._layouts: OrderedDict[tuple[Term, ...], tuple[Ints, Ints, Ints, Ints, Ints]] = OrderedDict()
         # Numbers for the levels of ordered columns, and of those that show two.
         self.level_scores = [_level_scores(*one) for one in zip(data.domain, self.totals, strict=True)]
         self._is_ordered = [_is_ordered(variable) for variable in data.domain]
@@ -190,16 +191,19 @@ class RegressionTable:
         """Return the columns of the table that terms are made of."""
         return tuple(sorted({s for term in terms for c in term for s in self._sources[c]}))
 
-    def layout(self, terms: Sequence[Term]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    def layout(self, terms: tuple[Term, ...]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """Return which pattern each row has, and begins, active, owners and levels of the patterns."""
         from unless.kernels.regression import lay_out_terms
 
-        which, example = self.numbered(self.sources(terms))
-        listed = np.full((len(terms), 3), -1, dtype=np.int64)
-        for number, term in enumerate(terms):
-            listed[number, : len(term)] = term
-        sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
-        return which, *lay_out_terms(self.codes, example, listed, sizes, references)
+        if terms not in self._layouts:
+            which, example = self.numbered(self.sources(terms))
+            sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
+            laid_out = lay_out_terms(self.codes, example, _listed(terms), sizes, references)
+            self._layouts[terms] = (which, *laid_out)
+            if len(self._layouts) > _LAYOUTS_KEPT:
+                self._layouts.popitem(last=False)
+        self._layouts.move_to_end(terms)
+        return self._layouts[terms]
 
     def counted(
         self, which: Ints, target: int, n_patterns: int, needed: frozenset[int] = frozenset()
@@ -302,8 +306,7 @@ class RegressionTable:
 
     def _indicators_of(self, columns: Sequence[int]) -> "list[_Indicators]":
         return [
-            ((c,), self.codes[c], [level for level in self.used_levels(c) if level != self.references[c]])
-            for c in columns
+            ((c,), [level for level in self.used_levels(c) if level != self.references[c]]) for c in columns
         ]
 
     def scores_and_trends(
@@ -317,7 +320,7 @@ class RegressionTable:
         groups = self._indicators_of(columns)
         return [
             (test.statistic, self._trend(target, fitted, column, levels, test))
-            for (((column,), _, levels), test) in zip(
+            for (((column,), levels), test) in zip(
                 groups, self._score_tests(target, fitted, groups), strict=True
             )
         ]
@@ -355,18 +358,21 @@ class RegressionTable:
 
     def product_scores(self, target: int, fitted: TermFit, products: Sequence[Term]) -> list[Statistic]:
         """Test, for each of some products, that a regression that has their columns needs no term of it."""
-        groups = [(product, *self._joined(product)) for product in products]
+        groups = [(product, self._joined(product)) for product in products]
         return [test.statistic for test in self._score_tests(target, fitted, groups)]
 
-    def _joined(self, product: Term) -> tuple[Codes, list[int]]:
-        """Return a code for each row's combination of levels, and the codes without a reference level."""
-        joint = np.zeros(self._codes.shape[1], dtype=np.int32)
-        for c in product:
-            joint = joint * self.n_levels[c] + self._codes[c]
+    def _joined(self, product: Term) -> list[int]:
+        """Return the combinations of levels that some row shows, those without a reference level."""
         if product not in self._combined:
+            joint = np.zeros(self._codes.shape[1], dtype=np.int32)
+            for c in product:
+                joint = joint * self.n_levels[c] + self._codes[c]
             is_on = np.logical_and.reduce([self._codes[c] != self.references[c] for c in product])
             self._combined[product] = np.flatnonzero(np.bincount(joint[is_on])).tolist()
-        return joint, self._combined[product]
+        return self._combined[product]
+
+    def _n_combinations(self, term: Term) -> int:
+        return prod(self.n_levels[c] for c in term)
 
     def n_weights(self, term: Term) -> int:
         """Return the number of weights of a term for each level of a target but one, at most."""
@@ -382,7 +388,7 @@ class RegressionTable:
         """Test groups of indicators, each in the rows that have a value in its columns as well."""
         tests = [_ScoreTest(NOTHING, np.zeros(0), np.zeros((0, 0)))] * len(groups)
         alike: dict[frozenset[int], list[int]] = {}
-        for position, (term, _, levels) in enumerate(groups):
+        for position, (term, levels) in enumerate(groups):
             if levels:
                 alike.setdefault(self.incomplete(term) | fitted.needed, []).append(position)
         for needed, positions in alike.items():
@@ -408,32 +414,30 @@ class RegressionTable:
     def _score_tests_of_rows(
         self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
     ) -> "list[_ScoreTest]":
-        from unless.kernels.regression import count_target, score_variables
+        from unless.kernels.regression import count_indicators, score_variables
 
-        counts = self.weights(fitted.needed)
         which, begins, active, probabilities = self.expected(fitted)
-        seen, shown = [], []
-        for _, codes, levels in groups:
-            number_of = np.full(int(codes.max()) + 1, len(levels), dtype=np.int64)
-            number_of[levels] = np.arange(len(levels))
-            numbers = number_of[codes]
-            by_pattern = np.zeros((len(levels) + 1, len(probabilities)))
-            count_target(numbers, which, counts, by_pattern)
-            seen.append(by_pattern[:-1])
-            by_target = np.zeros((len(levels) + 1, self.n_levels[target]))
-            count_target(numbers, self.codes[target], counts, by_target)
-            shown.append(by_target[:-1, fitted.shown[1:]])
-        widths = np.array([len(levels) for _, _, levels in groups], dtype=np.int64)
+        widths = np.array([len(levels) for _, levels in groups], dtype=np.int64)
         ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
+        places = np.cumsum([0, *(self._n_combinations(term) for term, _ in groups)])
+        numbers = np.full(int(places[-1]), -1, dtype=np.int64)
+        for (_, levels), place, begin in zip(groups, places.tolist(), ends.tolist(), strict=False):
+            numbers[np.add(levels, place)] = np.arange(begin, begin + len(levels))
+        seen = np.zeros((int(ends[-1]), len(probabilities)))
+        shown = np.zeros((int(ends[-1]), self.n_levels[target]))
+        count_indicators(
+            self.codes, self.weights(fitted.needed), which, target, _listed([term for term, _ in groups]),
+            np.array(self.n_levels, dtype=np.int64), places, numbers, seen, shown,
+        )  # fmt: skip
         slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
         results = np.empty((len(groups), 2))
         score_variables(
             begins, active, probabilities, self._covariance(target, fitted, which, begins, active),
-            np.ascontiguousarray(np.concatenate(seen)), np.ascontiguousarray(np.concatenate(shown)),
-            ends, EXPLAINED, slopes, variances, results,
+            seen, np.ascontiguousarray(shown[:, fitted.shown[1:]]), ends, EXPLAINED,
+            slopes, variances, results,
         )  # fmt: skip
         tests, at, begin = [], 0, 0
-        for (term, _, _), (value, df), size in zip(groups, results.tolist(), sizes.tolist(), strict=True):
+        for (term, _), (value, df), size in zip(groups, results.tolist(), sizes.tolist(), strict=True):
             slope = slopes[begin : begin + size]
             variance = variances[at : at + size**2].reshape(size, size)
             statistic = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
@@ -450,8 +454,16 @@ class RegressionTable:
         return np.ascontiguousarray(matrix if is_inverse else inverse(matrix))
 
 
-# A term, a code for each row, and the codes that have an indicator.
-_Indicators = tuple[Term, Codes, list[int]]
+# A term, and the combinations of its levels that have an indicator.
+_Indicators = tuple[Term, list[int]]
+
+
+def _listed(terms: Sequence[Term]) -> Ints:
+    """Return terms as kernels read them: a row each, -1 where there are fewer than three columns."""
+    listed = np.full((len(terms), 3), -1, dtype=np.int64)
+    for number, term in enumerate(terms):
+        listed[number, : len(term)] = term
+    return listed
 
 
 class _ScoreTest(NamedTuple):
