@@ -9,7 +9,7 @@ JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench paper truth tables faults size walks golden lock clean
+.PHONY: help demo test test-slow check format bench paper truth tables faults size walks golden lock clean signatures test-wheel wheel
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,9 +26,9 @@ $(READY): pyproject.toml requirements.lock
 demo: $(READY) ## learn from an embedded table, print what depends on what, and when, and write report.html
 	@$(BIN)/unless demo --report report.html
 
-# A file's tests stay in one process: they share kernels, and no two processes compile the same ones at once.
-# tests/conftest.py says which files come first.
+# A file's tests stay in one process; tests/conftest.py says which files come first.
 test: $(READY) ## run the tests
+	@$(BIN)/python -m building.compile_all
 	@$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-slow: $(READY) ## run the tests that take minutes
@@ -70,6 +70,19 @@ faults: $(READY) ## kill, fill disks and open hostile files, into docs/reliabili
 
 golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
 	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/studies/paper/test_repository.py tests/report/test_components.py
+
+signatures: $(READY) ## list anew the types that kernels are called with, for the extension of a wheel
+	@$(BIN)/python -m building.record
+
+wheel: $(READY) ## build a wheel with machine code into dist (some minutes; needs a C compiler)
+	@UNLESS_EXTENSION=1 VIRTUAL_ENV=$(VENV) $(BIN)/uv build --quiet --wheel --no-build-isolation --out-dir dist
+
+test-wheel: $(READY) wheel ## test the newest wheel of dist, installed without numba
+	@rm -rf build/wheel && $(PYTHON) -m venv build/wheel
+	@VIRTUAL_ENV=build/wheel $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=build/wheel $(BIN)/uv pip uninstall --quiet numba llvmlite
+	@VIRTUAL_ENV=build/wheel $(BIN)/uv pip install --quiet --no-deps "$$(ls -t dist/*.whl | head -1)"
+	@cd tests && UNLESS_KERNELS=extension ../build/wheel/bin/pytest -q -p no:cacheprovider -m "not slow" golden contracts kernels/test_backends.py
 
 lock: $(READY) ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements.lock > /dev/null

@@ -36,6 +36,27 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         unless.nonsense  # noqa: B018
 
 
+def test_learn_show_and_query_load_only_what_they_need(tmp_path: Path) -> None:
+    table, model = tmp_path / "t.csv", tmp_path / "m.unless"
+    table.write_text("a,b,c\n" + "0,0,1\n1,1,0\n0,1,1\n" * 30)
+    idle = {"scipy.special", "scipy.sparse", "scipy.optimize", "scipy.stats", "networkx", "joblib", "pandas"}
+    idle |= {"urllib.request", "tqdm", "narwhals", "matplotlib", "sklearn"}
+    for words, more in (
+        (["learn", table, "-o", model], {"rich"}),
+        # Only kernels load scipy, with numba.
+        (["show", model], {"rich", "numba", "scipy", "duckdb"}),
+        (["fit", model, table, "-o", tmp_path / "n.unless"], {"rich"}),
+        (["query", tmp_path / "n.unless", "a"], {"duckdb"}),
+    ):
+        code = (
+            f"import sys\nfrom unless.cli import main\ntry:\n    main({[str(word) for word in words]!r})\n"
+            "except SystemExit as done:\n    assert not done.code\n"
+            f"print(sorted({idle | more!r} & set(sys.modules)), file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stderr.splitlines()[-1] == "[]", words
+
+
 def test_importing_unless_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'numba', 'duckdb', 'networkx', 'click', 'pandas', 'sklearn'}"
     code = f"import sys, unless; print(sorted({heavy} & set(sys.modules)))"

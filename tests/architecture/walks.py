@@ -9,6 +9,7 @@ from typing import Any
 
 import unless
 from unless.datasets import load_titanic
+from unless.kernels import compiling
 
 PACKAGE = str(Path(unless.__file__).parent)
 # The largest number of modules that each call may run through.
@@ -34,6 +35,8 @@ def modules_of(call: Callable[[], object]) -> list[str]:
 
 def walks() -> dict[str, list[str]]:
     """Walk through the calls that users make most, once all modules have been imported."""
+    # Plain Python would enter the kernels, too.
+    compiling.FORCED = "numba"
     data = load_titanic()
     rows = [
         ",".join(variable.levels[code] for variable, code in zip(data.domain.variables, row, strict=True))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 
 import unless
-from unless.kernels.compiling import compiled, helper
+from unless.kernels.compiling import compiled, dispatcher, helper
 
 PACKAGE = Path(unless.__file__).parent
 ASK = """
@@ -20,7 +20,7 @@ from unless.kernels.grow_shrink import pack_pairs
 graphs = np.array([[[2]], [[1]]], np.uint64)
 packed = np.zeros((1, 1), np.uint8)
 pack_pairs(graphs, np.arange(2), False, True, packed, 0, 1)
-print(packed[0, 0], pack_pairs.stats.cache_hits.total())
+print(packed[0, 0], pack_pairs.machine_code.stats.cache_hits.total())
 """
 
 
@@ -85,8 +85,8 @@ def add_up(numbers):
 def test_numbers_that_kernels_write_out_are_compiled_for_no_more_than_others():
     assert add_up((1, 2, 3)) == 7
     # An earlier run may have left the machine code, which says nothing of how it was compiled.
-    add_up.recompile()
-    assert len(add_to.signatures) == 1
+    add_up.machine_code.recompile()
+    assert len(dispatcher(add_to).signatures) == 1
 
 
 def test_what_older_kernels_left_in_the_cache_is_not_unpickled(tmp_path):

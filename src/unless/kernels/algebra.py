@@ -8,7 +8,7 @@ whatever their number.
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, helper, inlined, reordered, without_refcount
+from unless.kernels.compiling import compiled, helper, inlined, without_refcount
 
 # Columns taken together: as long as that many of all rows of a matrix of thousands are in the second cache.
 _TILE = 64
@@ -20,25 +20,47 @@ _MAX_ROUNDS = 60
 _ROUNDING = 2.0**-52
 
 
-@reordered
+@inlined
+def _sum_of_products(matrix, row, vector):
+    """Return the product of a row of a matrix with a vector.
+
+    By eight sums in a fixed order, which the processor adds at once: in one sum each addition would wait for
+    the one before.
+    """
+    # Unsigned: numba checks signed indices for counting from the end.
+    n, one = np.uint64(vector.shape[0]), np.uint64(1)
+    eight = np.uint64(8)
+    a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    i = np.uint64(0)
+    while i + eight <= n:
+        a += matrix[row, i] * vector[i]
+        b += matrix[row, i + one] * vector[i + one]
+        c += matrix[row, i + np.uint64(2)] * vector[i + np.uint64(2)]
+        d += matrix[row, i + np.uint64(3)] * vector[i + np.uint64(3)]
+        e += matrix[row, i + np.uint64(4)] * vector[i + np.uint64(4)]
+        f += matrix[row, i + np.uint64(5)] * vector[i + np.uint64(5)]
+        g += matrix[row, i + np.uint64(6)] * vector[i + np.uint64(6)]
+        h += matrix[row, i + np.uint64(7)] * vector[i + np.uint64(7)]
+        i += eight
+    while i < n:
+        a += matrix[row, i] * vector[i]
+        i += one
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+
+
+@compiled
 def dot(left, right):
     """Return the sum of the products of two vectors."""
     left, right = without_refcount((left, right))
-    total = 0.0
-    for i in range(left.shape[0]):
-        total += left[i] * right[i]
-    return total
+    return _sum_of_products(left.reshape((1, left.shape[0])), 0, right)
 
 
-@reordered
+@compiled
 def add_product(matrix, vector, total):
     """Add the product of a matrix with a vector to a total."""
     matrix, vector, total = without_refcount((matrix, vector, total))
-    for i in range(matrix.shape[0]):
-        row = 0.0
-        for j in range(matrix.shape[1]):
-            row += matrix[i, j] * vector[j]
-        total[i] += row
+    for row in range(matrix.shape[0]):
+        total[row] += _sum_of_products(matrix, row, vector)
 
 
 @compiled

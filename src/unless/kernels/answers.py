@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from unless.kernels.compiling import helper, inlined
+from unless.kernels.compiling import helper, inlined, log
 
 # 0 stands for "not asked yet".
 UNDECIDED, INDEPENDENT, DEPENDENT = 1, 2, 3
@@ -39,6 +39,23 @@ def _log_evidence(cells, n_first, n_second, first_step, second_step, total):
 
 
 @inlined
+def log_bayes_factor(buffers, n_a, n_b, total, flipped):
+    """Log of the evidence of a table for dependence over that for independence, whatever its order.
+
+    Its row totals are there already. Sums run as those of `decide`.
+    """
+    cells, totals, columns = buffers.cells, buffers.totals, buffers.columns
+    for j in range(n_b):
+        columns[j] = 0
+        for i in range(n_a):
+            columns[j] += cells[i * n_b + j]
+    margins = _log_evidence(totals, n_a, 1, 1, 1, total) + _log_evidence(columns, n_b, 1, 1, 1, total)
+    if flipped:
+        return _log_evidence(cells, n_b, n_a, 1, n_b, total) - margins
+    return _log_evidence(cells, n_a, n_b, n_b, 1, total) - margins
+
+
+@inlined
 def _quick_pearson(cells, n_a, n_b, totals, columns, inverses, total):
     """Return Pearson's statistic up to rounding: a division for a row or a column, not two for a cell."""
     for j in range(n_b):
@@ -58,7 +75,7 @@ def _quick_pearson(cells, n_a, n_b, totals, columns, inverses, total):
 def cell_term(observed, expected, is_ratio):
     """Return what a cell adds to Pearson's statistic, or to the likelihood ratio."""
     if is_ratio:
-        return 2.0 * observed * math.log(observed / expected) if observed > 0.0 else 0.0
+        return 2.0 * observed * log(observed / expected) if observed > 0.0 else 0.0
     return (observed - expected) * (observed - expected) / expected
 
 
@@ -107,9 +124,8 @@ def decide(buffers, n_a, n_b, total, rules, flipped):
             rows, others = columns, totals
         if rules.test == BAYESIAN:
             # One stratum and an even prior: independent unless the joint counts are the better evidence.
-            joint = _log_evidence(cells, n_first, n_second, first_step, second_step, total)
-            margins = _log_evidence(totals, n_a, 1, 1, 1, total) + _log_evidence(columns, n_b, 1, 1, 1, total)
-            return INDEPENDENT if margins >= joint - _TIE else DEPENDENT
+            ratio = log_bayes_factor(buffers, n_a, n_b, total, flipped)
+            return INDEPENDENT if ratio <= _TIE else DEPENDENT
         statistic = _exact_statistic(
             cells, n_first, n_second, first_step, second_step, rows, others, total, rules.test
         )

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, inlined, log, without_refcount
 
 
 class Factors(NamedTuple):
@@ -100,12 +100,12 @@ def _marginalise(factor, factors, incoming, outgoing, tops, digits, sums, missin
         for i in range(n_edges):
             value = _cell_value(i, sums[cell], missing[cell], incoming, digits)
             if value > -np.inf:
-                outgoing[i, digits[i]] += np.exp(value - tops[i, digits[i]])
+                outgoing[i, digits[i]] += exp(value - tops[i, digits[i]])
         _step(digits, low, n_edges, factors)
     for i in range(n_edges):
         for level in range(factors.n_levels[factors.variable[low + i]]):
             if outgoing[i, level] > 0.0:
-                outgoing[i, level] = tops[i, level] + np.log(outgoing[i, level])
+                outgoing[i, level] = tops[i, level] + log(outgoing[i, level])
             else:
                 outgoing[i, level] = -np.inf
 
@@ -120,9 +120,9 @@ def _scale(n_levels, message):
         return False
     total = 0.0
     for level in range(n_levels):
-        total += np.exp(message[level] - top)
+        total += exp(message[level] - top)
     for level in range(n_levels):
-        message[level] -= top + np.log(total)
+        message[level] -= top + log(total)
     return True
 
 
@@ -146,7 +146,7 @@ def _send(factor, factors, messages, totals, n_zeros, outgoing, damping):
             return -1.0
         for level in range(n_levels):
             old, new = messages[begin + level], message[level]
-            change = max(change, abs(np.exp(new) - np.exp(old)))
+            change = max(change, abs(exp(new) - exp(old)))
             if old == -np.inf:
                 n_zeros[at + level] -= 1
             else:

@@ -9,12 +9,11 @@ Messages lead from evidence to the partition function and all marginals; walks d
 probable state, or to random ones.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, helper, inlined, log, without_refcount
 
 # Products of two numbers at or above these cannot underflow; what is smaller is left to logs.
 _LEAST_MESSAGE, _LEAST_CELL = 1e-100, 1e-200
@@ -176,7 +175,7 @@ def rescale(cell_start, table, scaled, tops):
             top = max(top, table[cell])
         tops[clique] = top
         for cell in range(cell_start[clique], cell_start[clique + 1]):
-            value = np.exp(table[cell] - top) if top > -np.inf else 0.0
+            value = exp(table[cell] - top) if top > -np.inf else 0.0
             scaled[cell] = value
             if table[cell] > -np.inf:
                 least = min(least, value)
@@ -296,7 +295,7 @@ def _collect_linear(node, evidence, forest, base, work, message):
             begin += inner
         if top == 0.0:
             return -np.inf, True
-        log_sum += math.log(top)
+        log_sum += log(top)
         parent = forest.parent[c]
         if parent < 0:
             continue
@@ -347,12 +346,12 @@ def _collect_log(node, evidence, forest, base, work, message):
                 top = max(top, work[cell])
             total = 0.0
             for cell in range(begin, begin + inner):
-                work[cell] = math.exp(work[cell] - top) if top > -np.inf else 0.0
+                work[cell] = exp(work[cell] - top) if top > -np.inf else 0.0
                 total += work[cell]
             if total > 0.0:
                 for cell in range(begin, begin + inner):
                     work[cell] /= total
-            message[row] = top + math.log(total) if total > 0.0 else -np.inf
+            message[row] = top + log(total) if total > 0.0 else -np.inf
             begin += inner
         if forest.parent[c] < 0:
             log_sum = message[row0]
@@ -377,8 +376,8 @@ def _weigh(node, evidence, forest, log_sums, log_branch):
         top = max(top, value)
     total = 0.0
     for branch in range(forest.branch_start[node], forest.branch_start[node + 1]):
-        total += math.exp(log_branch[branch] - top) if top > -np.inf else 0.0
-    return top + math.log(total) if total > 0.0 else -np.inf
+        total += exp(log_branch[branch] - top) if top > -np.inf else 0.0
+    return top + log(total) if total > 0.0 else -np.inf
 
 
 @compiled
@@ -465,7 +464,7 @@ def spread(forest, work, message, log_sums, log_branch, active, share, inner_sum
             continue
         gate = forest.gate[node]
         for branch in range(forest.branch_start[node], forest.branch_start[node + 1]):
-            value = share[node] * math.exp(log_branch[branch] - log_sums[node])
+            value = share[node] * exp(log_branch[branch] - log_sums[node])
             if gate >= 0:
                 marginals[forest.slot_start[gate] + forest.branch_level[branch]] += value
             for c in range(forest.child_start[branch], forest.child_start[branch + 1]):
@@ -641,7 +640,7 @@ def draw(uniforms, forest, work, log_sums, log_branch, states):
                     aim = uniforms[row, gate]
                     running = 0.0
                     for b in range(branch, forest.branch_start[node + 1]):
-                        share = math.exp(log_branch[b] - log_sums[node])
+                        share = exp(log_branch[b] - log_sums[node])
                         if share > 0.0:
                             branch = b
                             running += share

@@ -1,206 +1,225 @@
-"""How a kernel is compiled: once per installation, wherever a folder can be written."""
+"""Which code runs a kernel: its source as plain Python, the extension of a wheel, or what numba compiles.
 
-from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
+All three give the same bytes. The extension serves wherever there is one for this processor. Without it small
+work runs as plain Python, which takes less time than to load a compiler (`plain_if_small`); all else is
+compiled by numba, once per installation (`jit.py`).
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, update_wrapper
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock
 from typing import Any
 
-import numba
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+import numpy as np
+
+from unless.kernels import extension
+
+# For tests, the only code that may run kernels: "plain", "numba" or "extension".
+FORCED = os.environ.get("UNLESS_KERNELS", "")
+# Scalar steps of plain Python that take some two seconds: with a cache, to load the compiler takes one.
+SMALL = 3e6
+# A process that has asked for so many in all works on, and is better off with compiled kernels.
+MANY = 2e7
+HAS_EXTENSION = FORCED in ("", "extension") and extension.is_there()
+# Functions that numba has not been told of, with how it is to compile them.
+_declared: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+# Whether small work runs as plain Python; None where nobody has decided.
+_is_plain: ContextVar[bool | None] = ContextVar("is_plain", default=None)
+_n_plain_steps = 0.0
+# Kinds of work that numba has run kernels for; what has no name needs none.
+_begun = {""}
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function, keeping the machine code beside the package or in the user's cache folder."""
-    return _compiled(function, forceinline=False)
+class Kernel:
+    """A function of numbers, arrays and named tuples of them, run by the code that suits the work."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self._machine_code: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:  # noqa: D102 (that of the function)
+        if HAS_EXTENSION:
+            return self._ahead_of_time(*arguments)
+        if _is_plain.get():
+            return self._plain(*arguments)
+        return (self._machine_code or self.machine_code)(*arguments)
+
+    def _ahead_of_time(self, *arguments: Any) -> Any:
+        leaves = extension.leaves(arguments)
+        native = self._natives.get(tuple(map(extension.type_name, leaves)))
+        return self.machine_code(*arguments) if native is None else native(*leaves)
+
+    @cached_property
+    def _natives(self) -> dict[tuple[str, ...], Callable[..., Any]]:
+        return extension.natives(self.name)
+
+    def _plain(self, *arguments: Any) -> Any:
+        # Machine code wraps whole numbers around and divides by zero without a word.
+        with np.errstate(all="ignore"):
+            return _to_python(self.function(*arguments))
+
+    @property
+    def machine_code(self) -> Callable[..., Any]:
+        """What runs the kernel where no extension does and the work is not small."""
+        if self._machine_code is None:
+            if FORCED == "plain" or find_spec("numba") is None:
+                self._machine_code = self._plain
+            else:
+                self._machine_code = dispatcher(self.function)
+        return self._machine_code
+
+    @property
+    def _numba_type_(self) -> Any:
+        # numba asks for this where another kernel calls this one.
+        from unless.kernels.jit import type_of
+
+        return type_of(dispatcher(self.function))
+
+
+def compiled(function: Callable[..., Any]) -> Kernel:
+    """Make a kernel of a function that Python calls."""
+    _declared.append((function, {}))
+    return Kernel(function)
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that only kernels call: Python has no way in, which would be compiled as well."""
-    return _compiled(function, forceinline=False, no_cpython_wrapper=True)
+    """Let kernels call a function: it needs no way in from Python, which would be compiled as well."""
+    _declared.append((function, {"no_cpython_wrapper": True}))
+    return function
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small function into its callers, where the optimiser can drop its reference counting.
+    """Let kernels call a small function, compiled into them: the optimiser drops its reference counting."""
+    _declared.append((function, {"no_cpython_wrapper": True, "forceinline": True}))
+    return function
 
-    Only kernels call it, as they do a `helper`.
+
+def dispatcher(function: Callable[..., Any]) -> Any:
+    """Return what compiles a function by numba for the types of its arguments, and calls it."""
+    from unless.kernels import jit
+
+    while _declared:
+        jit.declare(*_declared.pop())
+    for plain in (
+        popcount,
+        trailing_zeros,
+        without_refcount,
+        prefetch,
+        compare_and_swap,
+        fetch_add,
+        exp,
+        log,
+    ):
+        jit.replace(plain)
+    return jit.DISPATCHERS[function]
+
+
+def kernel_named(name: str) -> Kernel:
+    """Return a kernel by its module and its name, as `signatures.json` has them."""
+    module, function = name.split(".")
+    found: Kernel = getattr(import_module(f"unless.kernels.{module}"), function)
+    return found
+
+
+@contextmanager
+def plain_if_small(n_steps: float, work: str = "") -> Iterator[bool]:
+    """Run kernels as plain Python where the work takes few scalar steps; the outermost caller decides.
+
+    The number has to follow from the table or the model alone: what runs depends on it and on the work that
+    the process has done before, never on what happens to be compiled, or on time. Tells whether a kind of
+    work, a name of `work.json`, is the first of its kind that numba runs.
     """
-    return _compiled(function, forceinline=True, no_cpython_wrapper=True)
-
-
-def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose sums may be added up in the order that suits the processor best.
-
-    The order follows from the processor and the number of summands alone. In the order in which it is
-    written, each addition would wait for the one before.
-    """
-    return _compiled(function, forceinline=False, fastmath={"reassoc"})
-
-
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    # Nothing calls a kernel as C does: the way in from there would take its share of compiling.
-    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    global _n_plain_steps
+    is_free = _is_plain.get() is None and not FORCED and not HAS_EXTENSION
+    is_small = n_steps <= SMALL and _n_plain_steps + n_steps <= MANY
+    _n_plain_steps += n_steps if is_free and is_small else 0.0
+    token = _is_plain.set(is_small) if is_free else None
+    is_first = (FORCED == "numba" or _is_plain.get() is False) and work not in _begun
+    _begun.update([work] if is_first else [])
     try:
-        kernel = numba.njit(function, cache=True, **options)
-    except RuntimeError:
-        # Neither the package folder nor the user's cache can be written: compile anew in every process.
-        return _without_literals(numba.njit(function, **options))
-    # numba keeps machine code until the function's own file changes, but kernels are inlined across files.
-    cache_file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _SOURCES
-        # numba compares the version before it unpickles the rest, which may name classes that are gone.
-        cache_file._version = f"{cache_file._version} {_SOURCES}"
-    return _without_literals(kernel)
+        yield is_first and find_spec("numba") is not None
+    finally:
+        if token is not None:
+            _is_plain.reset(token)
 
 
-def _without_literals(kernel: Any) -> Any:
-    """Take a number that a calling kernel writes out as one of its type, not as a type of its own.
+def _to_python(result: Any) -> Any:
+    """Return numbers of numpy as those of Python, as machine code does."""
+    if isinstance(result, tuple):
+        return tuple(map(_to_python, result))
+    return result.item() if isinstance(result, np.generic) else result
 
-    numba compiles a function once more for every such number, and counters that begin with one are typed
-    as that number first: whole kernels would be compiled twice, and one of the two would never run.
+
+# What kernels need beyond numpy, in Python.
+_one_thread = Lock()
+
+
+def popcount(word: Any) -> Any:
+    """Count the ones of a word."""
+    return np.uint64(int(word).bit_count())
+
+
+def trailing_zeros(word: Any) -> Any:
+    """Return the position of the lowest one of a non-zero word."""
+    return np.uint64((int(word) & -int(word)).bit_length() - 1)
+
+
+def without_refcount(array: Any) -> Any:
+    """Return an array, or a tuple of arrays, without owners: passing it on costs no reference counting.
+
+    Safe only for arrays that the caller of the kernel keeps alive. Halves the time of the cohort kernel.
     """
-    typed = getattr(kernel, "get_call_template", None)
-    if typed is not None:
-
-        def typed_without_literals(arguments: Any, named: Any) -> Any:
-            plain = types.unliteral  # type: ignore[attr-defined]
-            return typed(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in named.items()})
-
-        kernel.get_call_template = typed_without_literals
-    return kernel
+    return array
 
 
-def _stamp_of_sources() -> str:
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+def prefetch(array: Any, row: int) -> None:
+    """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory."""
 
 
-_SOURCES = _stamp_of_sources()
+def compare_and_swap(array: Any, row: int, word: Any) -> Any:
+    """Write a word into the first column of a row that holds zero there; returns what it held.
 
-
-def _unary(generate: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """Make an operation on a 64-bit word from what it is in LLVM."""
-
-    @intrinsic
-    def operation(_typing_context: Any, word: Any) -> Any:  # noqa: ARG001 (numba matches names)
-        def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            return generate(builder, arguments[0])
-
-        return types.uint64(types.uint64), build
-
-    return operation
-
-
-if numba.config.DISABLE_JIT:
-    # Kernels run as plain Python under coverage and mutation tests.
-    def popcount(word: Any) -> Any:
-        """Count the ones of a word."""
-        return word.dtype.type(int(word).bit_count())
-
-    def trailing_zeros(word: Any) -> Any:
-        """Return the position of the lowest one of a non-zero word."""
-        return word.dtype.type((int(word) & -int(word)).bit_length() - 1)
-
-    def without_refcount(array: Any) -> Any:
-        """Return the array."""
-        return array
-
-    def prefetch(array: Any, row: int) -> None:
-        """Do nothing."""
-
-    def compare_and_swap(array: Any, row: int, word: Any) -> Any:
-        """Write a word into the first column of a row that holds zero there; returns what it held."""
+    Of several threads one succeeds, and what it wrote before is seen by those that find its word.
+    """
+    with _one_thread:
         held = array[row, 0]
         if held == 0:
             array[row, 0] = word
-        return held
+    return held
 
-    def fetch_add(counters: Any, at: int, by: int) -> Any:
-        """Raise a counter and return what it was."""
+
+def fetch_add(counters: Any, at: int, by: int) -> Any:
+    """Raise a counter and return what it was: of several threads that raise it, none gets the same.
+
+    What a thread wrote before is seen by those that find the counter raised.
+    """
+    with _one_thread:
         counters[at] += by
         return counters[at] - by
 
-else:
-    # LLVM turns a loop of population counts into vector instructions.
-    popcount: Any = _unary(lambda builder, word: builder.ctpop(word))  # type: ignore[no-redef]
-    trailing_zeros: Any = _unary(  # type: ignore[no-redef]
-        lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 1))
-    )
 
-    def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
-            members = zip(kind, cgutils.unpack_tuple(builder, value), strict=True)
-            return context.make_tuple(
-                builder, kind, [_without_owner(context, builder, *member) for member in members]
-            )
-        if not isinstance(kind, types.Array):
-            return value
-        view = context.make_array(kind)(context, builder, value=value)
-        view.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))  # type: ignore[attr-defined]
-        view.parent = context.get_constant_null(types.pyobject)
-        return view._getvalue()
+def exp(number: float) -> float:
+    """Return e to a power, infinite where no number is as large."""
+    try:
+        return math.exp(number)
+    except OverflowError:
+        return math.inf
 
-    @intrinsic
-    def without_refcount(_typing_context: Any, array: Any) -> Any:
-        """Return an array, or a tuple of arrays, without owners: passing it on costs no reference counting.
 
-        Safe only for arrays that the caller of the kernel keeps alive. Halves the time of the cohort kernel.
-        """
+def log(number: float) -> float:
+    """Return the natural logarithm, minus infinity of zero."""
+    if number > 0:
+        return math.log(number)
+    return -math.inf if number == 0 else math.nan
 
-        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return _without_owner(context, builder, signature.return_type, arguments[0])
 
-        return array(array), build
-
-    @intrinsic
-    def fetch_add(_typing_context: Any, counters: Any, at: Any, by: Any) -> Any:  # noqa: ARG001
-        """Raise a counter and return what it was: of several threads that raise it, none gets the same.
-
-        What a thread wrote before is seen by those that find the counter fetch_add.
-        """
-
-        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-            address = builder.gep(array.data, [arguments[1]])
-            return builder.atomic_rmw("add", address, arguments[2], "seq_cst")
-
-        return types.int64(counters, types.int64, types.int64), build
-
-    def _address_of_row(context: Any, builder: Any, kind: Any, array: Any, row: Any) -> Any:
-        matrix = context.make_array(kind)(context, builder, value=array)
-        return builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
-
-    @intrinsic
-    def compare_and_swap(_typing_context: Any, array: Any, row: Any, word: Any) -> Any:  # noqa: ARG001
-        """Write a word into the first column of a row that holds zero there; returns what it held.
-
-        Of several threads one succeeds, and what it wrote before is seen by those that find its word.
-        """
-
-        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            address = _address_of_row(context, builder, signature.args[0], *arguments[:2])
-            zero = ir.Constant(ir.IntType(64), 0)
-            outcome = builder.cmpxchg(address, zero, arguments[2], "seq_cst", "seq_cst")
-            return builder.extract_value(outcome, 0)
-
-        return types.uint64(array, types.int64, types.uint64), build
-
-    @intrinsic
-    def prefetch(_typing_context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
-        """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory.
-
-        It is asked for to be written: most look-ups lead to an answer there, and another core may hold it.
-        """
-
-        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            address = _address_of_row(context, builder, signature.args[0], *arguments)
-            word = ir.IntType(32)
-            pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
-            declared = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
-            function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], declared)
-            builder.call(function, [pointer, word(1), word(3), word(1)])
-            return context.get_dummy_value()
-
-        return types.void(array, types.int64), build
+# What machine code has in place of these is in `jit.INTRINSICS`.
+_REPLACED = (popcount, trailing_zeros, without_refcount, prefetch, compare_and_swap, fetch_add, exp, log)

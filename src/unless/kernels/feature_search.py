@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, trailing_zeros, without_refcount
+from unless.kernels.compiling import compiled, inlined, log, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -70,7 +70,7 @@ class TreeWorkspace(NamedTuple):
 
 @inlined
 def _in_units(n, more, unit):
-    return np.int64(np.rint(n * np.log(np.float64(n + more)) * unit))
+    return np.int64(np.rint(n * log(np.float64(n + more)) * unit))
 
 
 @compiled

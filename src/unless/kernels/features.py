@@ -5,7 +5,7 @@ The gradient is that of the negative pseudo-log-likelihood.
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, inlined, without_refcount
 
 # No condition is violated, or conditions on several variables are.
 _NONE, _SEVERAL = -1, -2
@@ -78,7 +78,7 @@ def row_gradients(codes, offsets, start, variable, level, equal, weights, gradie
             for i in range(offsets[v], offsets[v + 1]):
                 top = max(top, scores[i])
             for i in range(offsets[v], offsets[v + 1]):
-                scores[i] = np.exp(scores[i] - top)
+                scores[i] = exp(scores[i] - top)
                 total += scores[i]
             for i in range(offsets[v], offsets[v + 1]):
                 scores[i] /= total

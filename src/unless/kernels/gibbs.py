@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, inlined, without_refcount
 
 _LOW, _HALF, _MULTIPLIER = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(4294883355)
 
@@ -74,7 +74,7 @@ def normalise(n_levels, sums):
         top = max(top, sums[level])
     total = 0.0
     for level in range(n_levels):
-        sums[level] = np.exp(sums[level] - top)
+        sums[level] = exp(sums[level] - top)
         total += sums[level]
     for level in range(n_levels):
         sums[level] /= total
@@ -384,9 +384,9 @@ def run_tempered(
             for low in range(first, n_levels - 1, 2):
                 gain_low = _gain(low, low, soft, hard, strengths, penalties)
                 gain_high = _gain(low, low + 1, soft, hard, strengths, penalties)
-                chance = np.exp(min(0.0, gain_low - gain_high))
-                up[low] += np.exp(min(0.0, gain_low - shifts[low]))
-                down[low] += np.exp(min(0.0, shifts[low] - gain_high))
+                chance = exp(min(0.0, gain_low - gain_high))
+                up[low] += exp(min(0.0, gain_low - shifts[low]))
+                down[low] += exp(min(0.0, shifts[low] - gain_high))
                 rejected[low] += 1.0 - chance
                 counts[low] += 1
                 if uniform(random) < chance:

@@ -6,13 +6,20 @@ Orders of elimination, and what a clique tree costs with and without a gate fixe
 laid out as in `FeatureArrays`; variables are numbered within the part of the model that is looked at.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unless.kernels.bits import flip_bit
-from unless.kernels.compiling import compiled, helper, inlined, popcount, trailing_zeros, without_refcount
+from unless.kernels.compiling import (
+    compiled,
+    exp,
+    helper,
+    inlined,
+    popcount,
+    trailing_zeros,
+    without_refcount,
+)
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # What a clique costs beside its cells: visiting it at all. Keeps small trees whole.
@@ -339,7 +346,7 @@ def _cost(member, host, n_steps, log_sizes):
             for b in range(member.shape[1]):
                 if member[step, b]:
                     log_cells += log_sizes[b]
-            cells += np.rint(math.exp(min(log_cells, 700.0)))
+            cells += np.rint(exp(min(log_cells, 700.0)))
             total += _VISIT
     return cells, cells + total
 

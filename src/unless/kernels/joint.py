@@ -6,12 +6,18 @@ instructions whatever the numbers of levels. All others of one question share th
 them.
 """
 
-import math
-
 import numpy as np
 
 from unless.kernels.bits import and_count, popcount_and
-from unless.kernels.compiling import compiled, helper, inlined, popcount, trailing_zeros, without_refcount
+from unless.kernels.compiling import (
+    compiled,
+    helper,
+    inlined,
+    log,
+    popcount,
+    trailing_zeros,
+    without_refcount,
+)
 
 _ZERO = np.uint64(0)
 # Bitmaps are counted in parts of so many words, rows in parts of so many: what is derived stays in cache.
@@ -335,7 +341,7 @@ def _add_ratio(cells, of_low, share, terms, n_z):
     for z in range(n_z):
         observed = float(cells[z])
         if observed > 0.0:
-            terms[z] += observed * math.log(observed / (of_low[z] * share[z]))
+            terms[z] += observed * log(observed / (of_low[z] * share[z]))
 
 
 @inlined

@@ -6,6 +6,9 @@ contexts that are linked to the variables on the path and show its levels; a lea
 for all contexts there. If the answer is "independent", they lose the link. Each context so meets its own sets
 W in lexicographic order, whatever the others do. Variables are numbered in the order the learner visits them.
 
+The two ends of a pair have one row of links where adjacency is shared: what one end removes, the other sees.
+Where it is independent they have a row each, so that no variable sees the removals of another.
+
 The walk keeps its state in arrays of the caller's, so that a call may stop between two questions (to let
 the caller widen the memo, show progress or be interrupted) and be taken up again.
 """
@@ -34,7 +37,8 @@ class ContextSet(NamedTuple):
     codes: Any  # uint16 (variables, contexts)
     offsets: Any  # int64 (variables + 1,): first bitmap of each variable
     bitmaps: Any  # uint64 (levels of all variables, words): the contexts that show a level
-    links: Any  # uint64 (pairs, words): the contexts that link a pair
+    links: Any  # uint64 (rows of links, words): the contexts that link a pair
+    link_row: Any  # int64 (variables, variables): the row of links of a pair as its first variable has it
     near: Any  # uint64 (contexts, words of variables): what each context links to the node at hand
     able: Any  # uint64 (words,): the contexts that link enough of them for a set W
 
@@ -55,9 +59,8 @@ class Walk(NamedTuple):
 
 @inlined
 def links_of(a, b, context_set):
-    """Return the contexts that link a pair."""
-    low, high = min(a, b), max(a, b)
-    return context_set.links[low * (2 * context_set.codes.shape[0] - low - 1) // 2 + high - low - 1]
+    """Return the contexts in which b is a neighbour of a."""
+    return context_set.links[context_set.link_row[a, b]]
 
 
 @inlined
@@ -349,22 +352,22 @@ def run_round(k, context_set, table, rules, keys, memo, slices, crosstab, walk, 
 
 
 @compiled
-def pack_links(links, columns, rows, packed):
+def pack_links(context_set, columns, join_both, rows, packed):
     """Write links as one bit a pair, in the order of itertools.combinations over the columns.
 
-    `columns` gives each visited variable's column, `rows` the row of `packed` of each context.
+    A link needs one of its ends, or both. `columns` gives each visited variable's column, `rows` the row of
+    `packed` of each context.
     """
     n_variables = columns.shape[0]
-    pair = 0
     for first in range(n_variables):
         for second in range(first + 1, n_variables):
             low, high = min(columns[first], columns[second]), max(columns[first], columns[second])
             target = low * (2 * n_variables - low - 1) // 2 + high - low - 1
             bit = np.uint8(1 << (target & 7))
-            for word in range(links.shape[1]):
-                rest = links[pair, word]
+            forth, back = links_of(first, second, context_set), links_of(second, first, context_set)
+            for word in range(forth.shape[0]):
+                rest = forth[word] & back[word] if join_both else forth[word] | back[word]
                 while rest != _ZERO:
                     context = (word << 6) + np.int64(trailing_zeros(rest))
                     rest &= rest - _ONE
                     packed[rows[context], target >> 3] |= bit
-            pair += 1

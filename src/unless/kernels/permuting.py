@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, helper, inlined, log, without_refcount
 
 _LOW, _HALF, _ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 # Logarithms of the factorials of 0, 1, ...; beyond, Stirling's series is exact to the last digits.
 _LOG_FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(1024)])
-_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_HALF_LOG_TWO_PI = 0.5 * log(2.0 * math.pi)
 
 
 class Margins(NamedTuple):
@@ -54,7 +54,7 @@ def _log_factorial(n):
     if n < _LOG_FACTORIALS.shape[0]:
         return _LOG_FACTORIALS[n]
     x = float(n)
-    return (x + 0.5) * math.log(x) - x + _HALF_LOG_TWO_PI + (1.0 / 12.0 - 1.0 / (360.0 * x * x)) / x
+    return (x + 0.5) * log(x) - x + _HALF_LOG_TWO_PI + (1.0 / 12.0 - 1.0 / (360.0 * x * x)) / x
 
 
 @helper
@@ -70,9 +70,7 @@ def _hypergeometric(state, good, bad, taken):
         return least
     mode = np.int64(float(taken + 1) * float(good + 1) / float(good + bad + 2))
     mode = min(max(mode, least), most)
-    at_mode = math.exp(
-        _log_choose(good, mode) + _log_choose(bad, taken - mode) - _log_choose(good + bad, taken)
-    )
+    at_mode = exp(_log_choose(good, mode) + _log_choose(bad, taken - mode) - _log_choose(good + bad, taken))
     left = float(_random(state) >> np.uint64(11)) * 2.0**-53 - at_mode
     low, high, at_low, at_high = mode, mode, at_mode, at_mode
     while left >= 0.0 and (low > least or high < most):
@@ -200,9 +198,7 @@ def _chance_of(count, good, bad, taken):
     """Return the chance that at least so many of those taken are good, for a count beyond the mean."""
     if count > min(good, taken):
         return 0.0
-    term = math.exp(
-        _log_choose(good, count) + _log_choose(bad, taken - count) - _log_choose(good + bad, taken)
-    )
+    term = exp(_log_choose(good, count) + _log_choose(bad, taken - count) - _log_choose(good + bad, taken))
     total = 0.0
     while term > 1e-12 * total:
         total += term

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, inlined, popcount, trailing_zeros, without_refcount
+from unless.kernels.compiling import compiled, exp, inlined, log, popcount, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # What a pass computes: the negative log-likelihood and its gradient, a product of its Hessian with a
@@ -202,7 +202,7 @@ def _two_levels(mode, first, size, case, first_kept, probabilities, cases, score
                 zeros += count[k]
         if mode == VALUE:
             score = scores[i]
-            small = np.exp(-abs(score))
+            small = exp(-abs(score))
             rest = np.log1p(small)
             loss += ones * (rest - min(score, 0.0)) + zeros * (rest + max(score, 0.0))
             probability = (1.0 if score > 0 else small) / (1.0 + small)
@@ -221,6 +221,7 @@ def _many_levels(mode, first, size, case, first_kept, probabilities, cases, scor
     """Turn scores into residuals; returns the negative log-likelihood."""
     observed, level, count = cases.observed, cases.level, cases.counts
     loss = 0.0
+    powers = np.empty(n_levels)
     for i in range(size):
         rows = 0.0
         for k in range(observed[case + i], observed[case + i + 1]):
@@ -231,12 +232,14 @@ def _many_levels(mode, first, size, case, first_kept, probabilities, cases, scor
                 top = max(top, scores[column * block + i])
             total = 0.0
             for column in range(n_levels):
-                total += np.exp(scores[column * block + i] - top)
+                powers[column] = exp(scores[column * block + i] - top)
+                total += powers[column]
+            log_total = log(total)
             for k in range(observed[case + i], observed[case + i + 1]):
-                loss += count[k] * (np.log(total) + top - scores[np.int64(level[k]) * block + i])
+                loss += count[k] * (log_total + top - scores[np.int64(level[k]) * block + i])
             for column in range(n_levels):
                 at = column * block + i
-                probability = np.exp(scores[at] - top) / total
+                probability = powers[column] / total
                 if probabilities.shape[0] > 0:
                     probabilities[first_kept + column * n_cases + first + i] = probability
                 scores[at] = rows * probability

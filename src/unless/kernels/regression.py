@@ -1,14 +1,15 @@
-"""Logistic regressions on counted patterns: which rows are alike, Newton's method, score tests.
+"""Regressions of a column on others: logistic ones on counted patterns, and functions of one column.
 
 A pattern is a set of rows alike in the variables of a regression. The columns of the design that are on in it
 are `active[begins[pattern]:begins[pattern + 1]]`; column 0 is on in all. `counts` is pattern x level of the
-target. Fits are tested by likelihood ratio; what a fit does not have is tested by score.
+target. Fits are by Newton's method, and tested by likelihood ratio; what a fit does not have is tested by
+score.
 """
 
 import numpy as np
 
 from unless.kernels.algebra import factorise, substitute
-from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, helper, inlined, log, without_refcount
 from unless.kernels.patterns import _number
 
 _MAX_ROUNDS = 50
@@ -327,7 +328,7 @@ def _predict(begins, active, counts, weights, probabilities):
         for k in range(weights.shape[0]):
             total += counts[pattern, k + 1] * probabilities[pattern, k]
             n_rows += counts[pattern, k + 1]
-        total -= n_rows * (top + np.log(normalise(probabilities, pattern, top)))
+        total -= n_rows * (top + log(normalise(probabilities, pattern, top)))
     return total
 
 
@@ -348,10 +349,10 @@ def energies(begins, active, weights, probabilities, pattern):
 def normalise(probabilities, pattern, top):
     """Replace energies by probabilities; return what they are divided by."""
     # The exponential of nothing need not be computed.
-    norm = np.exp(-top) if top > 0.0 else 1.0
+    norm = exp(-top) if top > 0.0 else 1.0
     for k in range(probabilities.shape[1]):
         energy = probabilities[pattern, k]
-        probabilities[pattern, k] = np.exp(energy - top) if energy < top else 1.0
+        probabilities[pattern, k] = exp(energy - top) if energy < top else 1.0
         norm += probabilities[pattern, k]
     for k in range(probabilities.shape[1]):
         probabilities[pattern, k] /= norm
@@ -596,8 +597,8 @@ def _plain(counts):
     plain = np.zeros(n_levels)
     for k in range(n_levels):
         if k > 0:
-            plain[k - 1] = np.log(totals[k] / totals[0])
-        plain[n_levels - 1] += totals[k] * np.log(totals[k] / every)
+            plain[k - 1] = log(totals[k] / totals[0])
+        plain[n_levels - 1] += totals[k] * log(totals[k] / every)
     return plain
 
 
@@ -945,3 +946,77 @@ def _factorise_known(factor, chosen, least):
             for j in range(k + 1, i + 1):
                 factor[i, j] -= share * column[j]
     return n_known
+
+
+# ---------------------------------------------------------------------- functions of one column
+
+
+@inlined
+def _group_rows(codes, starts, order):
+    """Order rows by their code: those of code k come from starts[k] up to starts[k + 1]."""
+    n_codes = starts.shape[0] - 1
+    for k in range(n_codes + 1):
+        starts[k] = 0
+    for row in range(codes.shape[0]):
+        starts[codes[row]] += 1
+    end = 0
+    for k in range(n_codes):
+        end += starts[k]
+        starts[k] = end
+    starts[n_codes] = end
+    for row in range(codes.shape[0] - 1, -1, -1):
+        starts[codes[row]] -= 1
+        order[starts[codes[row]]] = row
+
+
+@inlined
+def _count_broken(codes, counts, starts, order, limit, seen):
+    """Return the rows outside the largest count of each group, or -1 where they exceed the limit.
+
+    `seen` is zero for every code, before and after.
+    """
+    broken = 0
+    for k in range(starts.shape[0] - 1):
+        total, most = 0, 0
+        begin, at = starts[k], starts[k]
+        # A further row adds its count to the total, and at most that to the largest count.
+        while at < starts[k + 1] and broken + total - most <= limit:
+            row = order[at]
+            total += counts[row]
+            seen[codes[row]] += counts[row]
+            most = max(most, seen[codes[row]])
+            at += 1
+        for place in range(begin, at):
+            seen[codes[order[place]]] = 0
+        broken += total - most
+        if broken > limit:
+            return -1
+    return broken
+
+
+@compiled
+def count_broken(codes, counts, n_levels, is_source, limits, broken):
+    """Fill `broken` (source, column) with the rows that break the best function of the source.
+
+    It is left as it is where they exceed the limit of the column, where that limit is negative, and where
+    the source is none. Codes are (columns, rows) and each row is worth its count. Most pairs are given up
+    after few rows, if these come in no order.
+    """
+    codes, counts, n_levels = without_refcount((codes, counts, n_levels))
+    n_columns, n_rows = codes.shape
+    order = np.empty(n_rows, dtype=np.int64)
+    most_levels = 0
+    for column in range(n_columns):
+        most_levels = max(most_levels, n_levels[column])
+    starts = np.empty(most_levels + 1, dtype=np.int64)
+    seen = np.zeros(most_levels, dtype=np.int64)
+    for source in range(n_columns):
+        if not is_source[source]:
+            continue
+        groups = starts[: n_levels[source] + 1]
+        _group_rows(codes[source], groups, order)
+        for column in range(n_columns):
+            if column != source and limits[column] >= 0:
+                found = _count_broken(codes[column], counts, groups, order, limits[column], seen)
+                if found >= 0:
+                    broken[source, column] = found

@@ -7,13 +7,12 @@ these first rows, bit k after bit k: a weighted count is one popcount along all 
 worth 2 ** k.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unless.kernels.bits import STRIDE, and_count, popcount_and
-from unless.kernels.compiling import compiled, inlined, popcount, trailing_zeros, without_refcount
+from unless.kernels.compiling import compiled, inlined, log, popcount, trailing_zeros, without_refcount
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # Fixed point: sums of integers do not depend on their order, so neither does the ranking.
@@ -206,7 +205,7 @@ def association_sums(table, slices, crosstab):
                     cell = crosstab.cells[i * n_b + j]
                     if cell > 0:
                         expected = float(crosstab.totals[i]) * float(column) / total
-                        information += cell * math.log(cell / expected)
+                        information += cell * log(cell / expected)
             rounded = np.int64(round(information / total * FIXED_POINT))
             sums[a] += rounded
             sums[b] += rounded

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unless.kernels.answers import cell_term
-from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.compiling import compiled, exp, helper, inlined, log, without_refcount
 
 # Beyond this many rows a stratum is sorted by counting; below it, by insertion.
 _SHORT = 16
-_LOG_2 = math.log(2.0)
+_LOG_2 = log(2.0)
 # Odds below exp(-9) are added by a series, above exp(30) they are their own logarithm to the last digit.
 _FAINT, _STRONG = -9.0, 30.0
 
@@ -356,17 +356,17 @@ def _add_up(log_ratios, begin, end, prior_odds):
         x = log_ratios[k] + prior_odds
         top = max(top, x)
         if x < _FAINT:
-            odds = math.exp(x)
+            odds = exp(x)
             deficit += odds * (1.0 - odds * (0.5 - odds * (1.0 / 3.0)))
         elif x > _STRONG:
-            deficit += x + math.exp(-x)
+            deficit += x + exp(-x)
         else:
             # One logarithm serves many strata.
-            product *= 1.0 + math.exp(x)
+            product *= 1.0 + exp(x)
             if product > 1e250:
-                deficit += math.log(product)
+                deficit += log(product)
                 product = 1.0
-    return deficit + math.log(product), top
+    return deficit + log(product), top
 
 
 @helper
@@ -374,14 +374,14 @@ def _sum_of_exps(log_ratios, begin, end, shift):
     """Sum exp(log ratio + shift)."""
     total = 0.0
     for k in range(begin, end):
-        total += math.exp(log_ratios[k] + shift)
+        total += exp(log_ratios[k] + shift)
     return total
 
 
 @inlined
 def _log_of_rest(deficit):
     """Log of 1 - exp(-deficit), without losing digits at either end."""
-    return math.log1p(-math.exp(-deficit)) if deficit > _LOG_2 else math.log(-math.expm1(-deficit))
+    return math.log1p(-exp(-deficit)) if deficit > _LOG_2 else log(-math.expm1(-deficit))
 
 
 @inlined
@@ -409,7 +409,7 @@ def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, wor
     kept, ends = without_refcount((work.spare, work.kept_starts))
     # Each of K strata is independent with prior 2^(-1/K), so that all of them are with prior 1/2.
     log_prior = -_LOG_2 / (n_strata + n_lone + n_ones)
-    prior_odds = math.log(-math.expm1(log_prior)) - log_prior
+    prior_odds = log(-math.expm1(log_prior)) - log_prior
     n_kept, n_still = _keep_varying(
         codes[a], counts, rows, starts, n_strata, kept, ends, weights, with_a, totals, sums, still
     )
@@ -424,7 +424,7 @@ def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, wor
             )
             rest_deficit, rest_top = _add_up(by_size, n_kept, n_all, prior_odds)
             # A row alone that is worth one tells nothing: h and g are the same.
-            rest_deficit += n_ones * math.log1p(math.exp(prior_odds))
+            rest_deficit += n_ones * math.log1p(exp(prior_odds))
         if n_used[a] == 2 and n_used[b] == 2:
             codes_b = without_refcount(codes[b])
             _ratios_of_two_levels(
@@ -447,7 +447,7 @@ def _judge(a, others, columns, rows, starts, lone, n_strata, n_lone, n_ones, wor
             top = max(top, rest_top)
             shares = _sum_of_exps(ratios, 0, n_kept, prior_odds - top)
             shares += _sum_of_exps(by_size, n_kept, n_all, prior_odds - top)
-            dependent[question] = top + math.log(shares)
+            dependent[question] = top + log(shares)
 
 
 @compiled

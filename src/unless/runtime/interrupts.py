@@ -5,6 +5,7 @@ database. Work that calls kernels for some milliseconds at a time therefore chec
 calls; a query or a long kernel runs in another thread (`interruptible`).
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from threading import Event, Lock, Thread, current_thread, main_thread
@@ -119,11 +120,20 @@ def cancellable(work: Callable[[], Made], token: CancelToken) -> Made:
     return interruptible(work, stop=token.cancel, grace=_GRACE, daemon=True)
 
 
+def n_workers(n_jobs: int | None) -> int:
+    """Return how many workers joblib would use, here or on the cluster that the user chose."""
+    # Who never loaded joblib has chosen nothing, and its import takes a while.
+    if n_jobs in (None, 1) and "joblib" not in sys.modules:
+        return 1
+    from joblib import effective_n_jobs
+
+    return max(1, int(effective_n_jobs(n_jobs)))
+
+
 def cancellable_map(
     work: Callable[[Item], Made], items: Sequence[Item], n_jobs: int | None, token: CancelToken
 ) -> list[Made]:
     """Call a function for every item, in threads of this process, and return the results in their order."""
-    from joblib import Parallel, delayed, effective_n_jobs
 
     def one(item: Item) -> Made:
         token.check()
@@ -132,9 +142,13 @@ def cancellable_map(
         return made
 
     try:
-        if effective_n_jobs(n_jobs) == 1:
+        if n_workers(n_jobs) == 1:
             return cancellable(lambda: [one(item) for item in items], token)
-        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(one)(item) for item in items))
+        from joblib import Parallel, delayed
+
+        # A thread starts without the context of the one that made it.
+        calls = (delayed(copy_context().run)(one, item) for item in items)
+        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
     finally:
         # Threads that are still at work after Ctrl-C would go on to the end.
         token.cancel()

@@ -5,8 +5,10 @@ each finished part is a file, and a part that has its file is not computed again
 follows from the table alone, so that the number of workers never changes an answer.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -65,16 +67,9 @@ def share_input(
     return OnDisk(store.save_input(data), store.inputs.from_arrays, make, given)
 
 
-def n_workers(n_jobs: int | None) -> int:
-    """Return how many workers joblib would use, here or on the cluster that the user chose."""
-    from joblib import effective_n_jobs
-
-    return max(1, int(effective_n_jobs(n_jobs)))
-
-
 def shares_memory() -> bool:
     """Tell whether joblib's workers, of the backend that the user chose, see this process's memory."""
-    return _backend_can("supports_sharedmem")
+    return "joblib" not in sys.modules or _backend_can("supports_sharedmem")
 
 
 def _backend_can(name: str) -> bool:
@@ -151,7 +146,11 @@ def _run(
         return [job.run() for job in jobs]
     from joblib import Parallel, delayed
 
-    calls = (delayed(job.run)() for job in jobs)
+    if in_memory or shares_memory():
+        # A thread starts without the context of the one that made it.
+        calls = (delayed(copy_context().run)(job.run) for job in jobs)
+    else:
+        calls = (delayed(job.run)() for job in jobs)
     if in_memory:
         return list(Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
     # Threads share the table, kernels release the interpreter; the backend stays the user's choice.
@@ -206,7 +205,7 @@ class Team:
         try:
             for member in range(1, self.n_members):
                 assert self._others is not None  # noqa: S101 (for type checkers)
-                others.append(self._others.submit(self._cancelling, work, member))
+                others.append(self._others.submit(copy_context().run, self._cancelling, work, member))
             work(0)
             wait(others)
         except BaseException as error:

@@ -21,6 +21,8 @@ _bars: list[Any] = []
 _silences: list[str] = []
 # Called with the share of some work that is done.
 Look = Callable[[float], object]
+# Whether a bar is drawn; None draws it where somebody is looking.
+Show = bool | None
 
 
 class Bar:

@@ -1,0 +1,1 @@
+"""What builds wheels: the list of signatures, and the extension that is compiled from it. Not installed."""

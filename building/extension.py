@@ -1,0 +1,79 @@
+"""Compile the extension of a wheel, by numba: `python -m building.extension FOLDER`.
+
+Every kernel is exported once for each of its signatures. An exported function takes numbers and arrays and
+puts the named tuples of its kernel together, so that no class is needed to call it.
+"""
+
+import json
+import os
+import platform
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# Runs on processors since 2013 (Intel) and 2015 (AMD); others compile at run time.
+CPU = "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "generic"
+# Set before numba is imported: what kernels call must not be compiled for the processor of this machine.
+os.environ |= {"NUMBA_CPU_NAME": CPU, "NUMBA_CPU_FEATURES": "", "UNLESS_KERNELS": "numba"}
+
+
+def build(folder: Path) -> Path:
+    """Compile the extension into a folder; returns its file."""
+    from numba.pycc import CC, compiler
+
+    from unless.kernels import extension
+
+    released = _Flags(compiler.Flags)
+    compiler.Flags = released
+    # A cached kernel has no code that another one could take over.
+    made = CC(extension.NAME, source_module=__name__)
+    made.output_dir, made.target_cpu = str(folder), CPU
+    for kernel, signatures in json.loads(extension.SIGNATURES.read_text()).items():
+        for number, signature in enumerate(signatures):
+            name = extension.exported_name(kernel, number)
+            function, types = _exported(kernel, name, signature)
+            made.export(name, types)(function)
+    made.compile()
+    return folder / made.output_file
+
+
+class _Flags:
+    """Flags of a compiler, as kernels are compiled at run time: they divide by zero and release the GIL."""
+
+    def __init__(self, make: Any) -> None:
+        self._make = make
+
+    def __call__(self) -> Any:
+        flags = self._make()
+        flags.release_gil, flags.error_model = True, "numpy"
+        return flags
+
+
+def _exported(kernel: str, name: str, signature: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return a function of numbers and arrays that calls a kernel, and its types."""
+    from unless.kernels import extension
+    from unless.kernels.jit import numba_type
+
+    module_name, function_name = kernel.split(".")
+    module = import_module(f"unless.kernels.{module_name}")
+    scope: dict[str, Any] = {"kernel": getattr(module, function_name)}
+    numbers = iter(range(10**6))
+
+    def write(one: Any) -> str:
+        if not isinstance(one, list):
+            return f"leaf_{next(numbers)}"
+        inner = "".join(f"{write(part)}, " for part in one[1:])
+        if one[0]:
+            scope[one[0]] = extension.class_named(one[0])
+        return f"{one[0]}({inner})"
+
+    given = ", ".join(map(write, signature))
+    types = list(extension.leaf_types(signature))
+    leaves = ", ".join(f"leaf_{number}" for number in range(len(types)))
+    exec(f"def {name}({leaves}):\n    return kernel({given})\n", scope)
+    return scope[name], tuple(map(numba_type, types))
+
+
+if __name__ == "__main__":
+    print(build(Path(sys.argv[1]).resolve()))

@@ -1,0 +1,34 @@
+"""Build hook of wheels: with UNLESS_EXTENSION=1 they carry machine code, and need no numba."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+COMPILER = "numba>=0.61"
+
+
+class ExtensionHook(BuildHookInterface):
+    """Compiles the extension into a temporary folder, so that none is ever left beside newer sources."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the extension to the wheel; a wheel without one needs the compiler at run time."""
+        if version == "editable" or os.environ.get("UNLESS_EXTENSION") != "1":
+            build_data["dependencies"].append(COMPILER)
+            return
+        self._folder = tempfile.TemporaryDirectory()
+        environment = {**os.environ, "PYTHONPATH": str(Path(self.root, "src"))}
+        command = [sys.executable, "-m", "building.extension", self._folder.name]
+        subprocess.run(command, cwd=self.root, env=environment, check=True)
+        (file,) = Path(self._folder.name).iterdir()
+        build_data["force_include"][str(file)] = f"unless/kernels/{file.name}"
+        build_data["pure_python"], build_data["infer_tag"] = False, True
+
+    def finalize(self, *_: Any) -> None:
+        """Remove the temporary folder."""
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()

@@ -1,0 +1,193 @@
+"""Kernels by numba: compiled once per installation, wherever a folder can be written.
+
+Only kernels that are called from here import this module, because numba takes half a second to load.
+"""
+
+import math
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from unless.kernels.extension import class_named
+
+DISPATCHERS: dict[Callable[..., Any], Any] = {}
+
+
+def declare(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Let numba compile a function that kernels name, in place of the plain one."""
+    DISPATCHERS[function] = _dispatcher(function, options)
+    function._numba_type_ = type_of(DISPATCHERS[function])  # type: ignore[attr-defined]
+
+
+def replace(plain: Callable[..., Any]) -> None:
+    """Let numba take what `INTRINSICS` has under the name of a plain function, where kernels name it."""
+    if not hasattr(plain, "_numba_type_"):
+        plain._numba_type_ = cpu_target.typing_context.resolve_value_type(INTRINSICS[plain.__name__])  # type: ignore[attr-defined]
+
+
+def type_of(dispatcher: Any) -> Any:
+    """Return the type of a function that others call; numba asks for it as `_numba_type_`."""
+    return types.Dispatcher(dispatcher)
+
+
+def compile_for(made: Any, signature: list[Any]) -> None:
+    """Compile a kernel for types that `signatures.json` lists, into the cache."""
+    made.compile(tuple(map(numba_type, signature)))
+
+
+def numba_type(described: Any) -> Any:
+    """Return the type that `signatures.json` describes."""
+    if isinstance(described, list):
+        inner = tuple(map(numba_type, described[1:]))
+        return types.NamedTuple(inner, class_named(described[0])) if described[0] else types.Tuple(inner)  # type: ignore[attr-defined]
+    if described == "none":
+        return types.none
+    kind, _, rest = described.partition("[")
+    scalar = numba.from_dtype(np.dtype(kind))
+    return types.Array(scalar, int(rest[0]), rest[1], readonly="r" in rest) if rest else scalar
+
+
+def is_cached(made: Any) -> bool:
+    """Tell whether the cache has machine code of a kernel, or can have none."""
+    cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    return cache_file is None or bool(cache_file._load_index())
+
+
+def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    # Nothing calls a kernel as C does: the way in from there would take its share of compiling.
+    options = options | {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    try:
+        made = numba.njit(function, cache=True, **options)
+    except RuntimeError:
+        # Neither the package folder nor the user's cache can be written: compile anew in every process.
+        return _without_literals(numba.njit(function, **options))
+    # numba keeps machine code until the function's own file changes, but kernels are inlined across files.
+    cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _SOURCES
+        # numba compares the version before it unpickles the rest, which may name classes that are gone.
+        cache_file._version = f"{cache_file._version} {_SOURCES}"
+    return _without_literals(made)
+
+
+def _without_literals(made: Any) -> Any:
+    """Take a number that a calling kernel writes out as one of its type, not as a type of its own.
+
+    numba compiles a function once more for every such number, and counters that begin with one are typed
+    as that number first: whole kernels would be compiled twice, and one of the two would never run.
+    """
+    typed = made.get_call_template
+
+    def typed_without_literals(arguments: Any, named: Any) -> Any:
+        plain = types.unliteral  # type: ignore[attr-defined]
+        return typed(tuple(map(plain, arguments)), {name: plain(kind) for name, kind in named.items()})
+
+    made.get_call_template = typed_without_literals
+    return made
+
+
+def _stamp_of_sources() -> str:
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+_SOURCES = _stamp_of_sources()
+
+
+def _unary(generate: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """Make an operation on a 64-bit word from what it is in LLVM."""
+
+    @intrinsic
+    def operation(_typing_context: Any, word: Any) -> Any:  # noqa: ARG001 (numba matches names)
+        def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return generate(builder, arguments[0])
+
+        return types.uint64(types.uint64), build
+
+    return operation
+
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
+        members = zip(kind, cgutils.unpack_tuple(builder, value), strict=True)
+        return context.make_tuple(
+            builder, kind, [_without_owner(context, builder, *member) for member in members]
+        )
+    if not isinstance(kind, types.Array):
+        return value
+    view = context.make_array(kind)(context, builder, value=value)
+    view.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))  # type: ignore[attr-defined]
+    view.parent = context.get_constant_null(types.pyobject)
+    return view._getvalue()
+
+
+@intrinsic
+def _without_refcount(_typing_context: Any, array: Any) -> Any:
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _without_owner(context, builder, signature.return_type, arguments[0])
+
+    return array(array), build
+
+
+@intrinsic
+def _fetch_add(_typing_context: Any, counters: Any, at: Any, by: Any) -> Any:  # noqa: ARG001
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        address = builder.gep(array.data, [arguments[1]])
+        return builder.atomic_rmw("add", address, arguments[2], "seq_cst")
+
+    return types.int64(counters, types.int64, types.int64), build
+
+
+def _address_of_row(context: Any, builder: Any, kind: Any, array: Any, row: Any) -> Any:
+    matrix = context.make_array(kind)(context, builder, value=array)
+    return builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
+
+
+@intrinsic
+def _compare_and_swap(_typing_context: Any, array: Any, row: Any, word: Any) -> Any:  # noqa: ARG001
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address = _address_of_row(context, builder, signature.args[0], *arguments[:2])
+        zero = ir.Constant(ir.IntType(64), 0)
+        outcome = builder.cmpxchg(address, zero, arguments[2], "seq_cst", "seq_cst")
+        return builder.extract_value(outcome, 0)
+
+    return types.uint64(array, types.int64, types.uint64), build
+
+
+@intrinsic
+def _prefetch(_typing_context: Any, array: Any, row: Any) -> Any:  # noqa: ARG001
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # Asked for to be written: most look-ups lead to an answer there, and another core may hold it.
+        address = _address_of_row(context, builder, signature.args[0], *arguments)
+        word = ir.IntType(32)
+        pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
+        declared = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], declared)
+        builder.call(function, [pointer, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), build
+
+
+# What stands in machine code for functions of `compiling` that are written for Python.
+INTRINSICS: dict[str, Any] = {
+    # LLVM turns a loop of population counts into vector instructions.
+    "popcount": _unary(lambda builder, word: builder.ctpop(word)),
+    "trailing_zeros": _unary(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 1))),
+    "without_refcount": _without_refcount,
+    "fetch_add": _fetch_add,
+    "compare_and_swap": _compare_and_swap,
+    "prefetch": _prefetch,
+    "exp": math.exp,
+    "log": math.log,
+}
+cpu_target.typing_context.refresh()

@@ -1,0 +1,155 @@
+"""Kernels give the same bytes whatever runs them, and small work never loads a compiler."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import unless
+from building.record import described, fit_all_ways, gated_table, recording, use
+from unless.datasets import load_titanic, load_ucb_admissions
+from unless.kernels import compiling, extension
+from unless.kernels.algebra import add_product, dot
+from unless.kernels.answers import Rules
+
+
+@contextmanager
+def as_plain_python(is_plain):
+    token = compiling._is_plain.set(is_plain)
+    try:
+        yield
+    finally:
+        compiling._is_plain.reset(token)
+
+
+def everything_about(data, folder):
+    """Give the bytes of what is learned, said, fitted and asked."""
+    for learner in (unless.CSGS, unless.CSPC, unless.GGS, unless.GSMN, unless.IBMAPHC, unless.ChowLiu):
+        est = learner().fit(data)
+        yield json.dumps(est.statements_.to_dict(), default=str)
+        unless.save(est, folder / "learner.unless")
+        yield (folder / "learner.unless").read_bytes()
+    net = est.network(data)
+    yield net.weights.tobytes()
+    yield repr([net.query([name]) for name in data.names])
+    yield net.sample_codes(50, random_state=1).rows.tobytes()
+    yield repr((net.score(data), net.map_query(), net.marginals()))
+
+
+@pytest.mark.skipif(compiling.HAS_EXTENSION, reason="the extension runs everything")
+@pytest.mark.parametrize("seed", range(4))
+def test_plain_python_and_machine_code_give_the_same_bytes(seed, tmp_path):
+    data = unless.read(gated_table(3 + seed % 3, 60 * (seed + 1), 3, seed))
+    with as_plain_python(True):
+        plain = list(everything_about(data, tmp_path))
+    with as_plain_python(False):
+        assert list(everything_about(data, tmp_path)) == plain
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 16, 41])
+def test_sums_of_products_have_one_order(n):
+    left, right = np.random.default_rng(n).normal(size=(2, n))
+    with as_plain_python(True):
+        plain, total = dot(left, right), np.ones(1)
+        add_product(left[None, :], right, total)
+    assert type(plain) is float
+    assert total[0] == 1.0 + plain
+    with as_plain_python(False):
+        assert dot(left, right) == plain
+    assert plain == pytest.approx(float(left @ right), rel=1e-12, abs=1e-12)
+
+
+def test_infinities_are_those_of_machine_code():
+    assert compiling.exp(1e4) == np.inf
+    assert compiling.log(0.0) == -np.inf
+    assert np.isnan(compiling.log(-1.0))
+
+
+SMALL = """
+import sys
+import unless
+from unless.datasets import load_titanic
+
+data = load_titanic()
+est = unless.learn(data)
+est.report(sys.argv[1], network=False)
+net = est.network(data)
+net.query(["Survived"], evidence={"Sex": "Male"})
+unless.save(net, sys.argv[2])
+assert not {"numba", "llvmlite"} & set(sys.modules)
+"""
+
+
+def test_small_work_loads_no_compiler(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "UNLESS_KERNELS"}
+    command = [sys.executable, "-c", SMALL, str(tmp_path / "page.html"), str(tmp_path / "net.unless")]
+    subprocess.run(command, check=True, env=environment)
+
+
+@pytest.mark.skipif(compiling.HAS_EXTENSION, reason="the extension runs everything")
+def test_much_small_work_is_compiled_in_the_end(monkeypatch):
+    monkeypatch.setattr(compiling, "FORCED", "")
+    monkeypatch.setattr(compiling, "_n_plain_steps", 0.0)
+    ways = []
+    for _ in range(5):
+        with compiling.plain_if_small(compiling.MANY / 10 + 1):
+            ways.append(compiling._is_plain.get())
+            with compiling.plain_if_small(np.inf):
+                # The outermost decides.
+                ways.append(compiling._is_plain.get())
+    assert ways[::2] == ways[1::2]
+    with compiling.plain_if_small(compiling.SMALL + 1):
+        assert compiling._is_plain.get() is False
+    for _ in range(5):
+        with compiling.plain_if_small(compiling.MANY / 10 + 1):
+            ways.append(compiling._is_plain.get())
+    assert ways[0] is True
+    assert ways[-1] is False
+
+
+def test_the_list_of_signatures_has_what_users_ask_for(tmp_path):
+    with recording() as found, as_plain_python(True):
+        for name, data in (("small", load_titanic()), ("gated", load_ucb_admissions())):
+            use(name, data, tmp_path, feature_searches=False)
+            fit_all_ways(data)
+    listed = extension.signatures()
+    assert {name: some for name, some in found.items() if any(one not in listed[name] for one in some)} == {}
+    for name in listed:
+        assert isinstance(compiling.kernel_named(name), compiling.Kernel)
+    assert {name for some in json.loads(extension.WORK.read_text()).values() for name in some} <= set(listed)
+
+
+def test_types_are_described_alike_by_the_recorder_and_at_a_call():
+    rules = Rules(*(np.zeros(1) for _ in Rules._fields))
+    arguments = (rules, np.zeros((2, 3), dtype=np.uint16).T, True, 3, 2.5, np.uint64(1), (np.arange(2),))
+    listed = list(extension.leaf_types(list(map(described, arguments))))
+    assert listed == [extension.type_name(leaf) for leaf in extension.leaves(arguments)]
+    assert listed[len(rules) :] == ["u2[2F]", "b1", "i8", "f8", "u8", "i8[1C]"]
+
+
+def test_an_array_that_cannot_be_written_is_another_type():
+    frozen = np.arange(3)
+    frozen.setflags(write=False)
+    assert extension.type_name(frozen) == "i8[1Cr]"
+    assert extension.type_name(np.arange(6)[::2]) == "i8[1A]"
+
+
+AHEAD = """
+from unless.runtime import compilation
+
+names = ["algebra.dot", "algebra.substitute", "algebra.add_product", "bits.number_rows"]
+compilation.compile_kernels(names, False)
+from unless.kernels import compiling
+from unless.kernels.jit import is_cached
+
+assert all(is_cached(compiling.dispatcher(compiling.kernel_named(name).function)) for name in names)
+"""
+
+
+def test_kernels_are_compiled_ahead_by_several_processes(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", AHEAD], check=True, env=environment)
