@@ -13,14 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, chdtrc, chdtri, fdtrc
 
 from unless.data.dataset import Dataset, Design
 from unless.independence.statistics import Statistic
+from unless.typing import Bools, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 # Quantiles of smaller probabilities cannot be distinguished.
 _LEAST_P = 1e-290
 # Pairs of columns whose design effects are averaged, at most.
@@ -47,7 +45,7 @@ class DesignEffects:
     A design is never taken to tell more than as many rows drawn alike.
     """
 
-    def __init__(self, design: Design, counts: npt.NDArray[np.int64]) -> None:
+    def __init__(self, design: Design, counts: Integers) -> None:
         self.design = design
         self.share = design.n_effective / float(design.weights.sum())
         # Rows that each row of the table stands for, and strata without a name are one.
@@ -131,9 +129,7 @@ class DesignEffects:
         mean = float(np.trace(varied))
         return max(0.0, df * float((varied**2).sum()) / mean**2 - 1) if mean > 0 else 0.0
 
-    def _covariance(
-        self, cells: npt.NDArray[np.int64], n_cells: int, weights: Floats, complete: Bools
-    ) -> Floats:
+    def _covariance(self, cells: Integers, n_cells: int, weights: Floats, complete: Bools) -> Floats:
         """Return the covariance of the weighted counts of cells over the design, as `_variance` does."""
         n_strata = int(self._strata.max()) + 1
         covariance = np.zeros((n_cells, n_cells))
@@ -185,6 +181,8 @@ class DesignEffects:
 
         Uneven factors leave it fewer degrees of freedom, and an uncertain factor makes it an F statistic.
         """
+        from scipy.special import chdtrc, chdtri, fdtrc
+
         if not statistic.df:
             return statistic
         value, (df, freedom) = statistic.value / by.factor, self._freedoms(statistic.df, by)
@@ -199,6 +197,8 @@ class DesignEffects:
 
         How strong a pair is follows from it: how uncertain the factor is matters for p alone.
         """
+        from scipy.special import betaincinv, chdtri
+
         if not _LEAST_P < statistic.p < 1:
             return statistic.value
         df, freedom = self._freedoms(statistic.df, by)

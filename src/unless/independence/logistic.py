@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.independence.statistics import NOTHING, Floats, Statistic
+from unless.typing import Integers
 
-Ints = npt.NDArray[np.int64]
 # Weights stay finite where levels are separated, and columns that repeat others stay solvable.
 RIDGE = 1e-2
 # The intercept alone is hardly held back.
@@ -25,11 +24,11 @@ class Columns(NamedTuple):
     `levels` name the variable and the level of each column, in ascending order.
     """
 
-    begins: Ints
-    active: Ints
+    begins: Integers
+    active: Integers
     counts: Floats
-    owners: Ints
-    levels: Ints
+    owners: Integers
+    levels: Integers
 
 
 class Fit(NamedTuple):
@@ -40,9 +39,9 @@ class Fit(NamedTuple):
     """
 
     weights: Floats
-    owners: Ints
-    levels: Ints
-    shown: Ints
+    owners: Integers
+    levels: Integers
+    shown: Integers
     log_likelihood: float
     covariance: Floats
 
@@ -63,7 +62,7 @@ class Effect(NamedTuple):
 NO_EFFECT = Effect((), np.zeros(0), np.zeros((0, 0)))
 
 
-_NONE: Ints = np.zeros(0, dtype=np.int64)
+_NONE: Integers = np.zeros(0, dtype=np.int64)
 _NO_FIT = Fit(np.zeros((0, 0)), _NONE, _NONE, _NONE, 0.0, np.zeros((0, 0)))
 
 

@@ -7,22 +7,22 @@ functions below say how probable it is, by the Bayesian test, what a graph asser
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from threading import local
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from unless.counting.strata import JointCounter, JointTable, StrataTable, used_codes
 from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownName
-from unless.independence.power import ENOUGH_POWER, critical_values, power_of
+from unless.independence.power import critical_values, rows_needed
 from unless.independence.statistics import PRIOR, Floats, Integers, log_tail, tail, tails
 from unless.independence.tests import TIE, Answer
 from unless.kernels.strata import RowGroups, StrataWorkspace
+from unless.typing import Bools
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Names = npt.NDArray[np.uint64]
@@ -45,7 +45,7 @@ class Associations:
     log_p: Floats
     # The statistic, or the log of the probability of dependence: the larger, the stronger.
     strength: Floats
-    is_dependent: npt.NDArray[np.bool_]
+    is_dependent: Bools
 
 
 @dataclass
@@ -119,7 +119,7 @@ class PooledOracle:
         else:
             strength, df = self._statistics(work)
             log_p = log_tail(df, strength)
-            dependent = (special.chdtrc(np.maximum(df, 1), strength) < self.alpha) & (df > 0)
+            dependent = tails(df, strength) < self.alpha
         return Associations(_symmetric(log_p, n), _symmetric(strength, n), _symmetric(dependent, n))
 
     def _statistics(self, work: StrataWorkspace) -> tuple[Floats, Integers]:
@@ -167,7 +167,7 @@ class PooledOracle:
             return "undecided"
         if self._is_beyond(statistic, df):
             return "dependent"
-        if self.weighs_power and power_of(df, rows_used, self.alpha, self.effect) < ENOUGH_POWER:
+        if self.weighs_power and rows_used < _rows_enough(df, self.alpha, self.effect):
             return "undecided"
         return "independent"
 
@@ -181,7 +181,13 @@ class PooledOracle:
             critical = critical_values(self.alpha, _MOST_CRITICAL)[df]
             if abs(statistic - critical) > _CLOSE * critical:
                 return bool(statistic > critical)
-        return bool(special.chdtrc(df, statistic) < self.alpha)
+        return tail(df, statistic) < self.alpha
+
+
+@lru_cache(maxsize=4096)
+def _rows_enough(df: int, alpha: float, effect: float) -> int:
+    """Return the fewest rows that show an effect four times in five."""
+    return int(rows_needed(df, alpha, effect))
 
 
 def _is_independent(log_probability: float) -> bool:

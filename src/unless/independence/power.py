@@ -8,21 +8,26 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+
+from unless.independence.statistics import (
+    chi_square_critical,
+    chi_square_tails,
+    critical_value,
+    noncentral_tail,
+    noncentrality_of,
+)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 # Cohen's convention: a test that misses an effect more often than one time in five has not looked.
 ENOUGH_POWER = 0.8
-# Below this, 1 minus a probability has lost digits that are needed; terms of the sum that is taken instead.
-_SMALL, _MOST_TERMS = 1e-4, 1_000_000
 # Beyond this, counts are no longer exact as doubles.
 _MOST_ROWS = 2**53
 # Larger than any table: without degrees of freedom no number of rows suffices.
 NEVER = int(np.iinfo(np.int64).max)
 _LARGEST = int(np.float64(np.finfo(np.float64).max).view(np.int64))
-# chdtrc is not monotonic in its last digits, so that near alpha it may cross it more than once.
+# Tails are not monotonic in their last digits, so that near alpha they may cross it more than once.
 _WOBBLE = 32
 
 
@@ -32,26 +37,12 @@ def power_of(df: npt.ArrayLike, n_rows: npt.ArrayLike, alpha: float, effect: flo
     # A df of 0 is asked as 1 and answered below, for the functions themselves know no such test.
     tested = np.maximum(df, 1.0)
     noncentrality = np.asarray(n_rows, dtype=np.float64) * effect**2
-    critical = special.chdtri(tested, alpha)
-    power = 1.0 - special.chndtr(critical, tested, noncentrality)
-    if (small := power < _SMALL).any():
-        power, each = np.array(power), np.broadcast_arrays(critical, tested, noncentrality)
-        power[small] = _upper_tail(*(one[small] for one in each))
-    return np.asarray(np.where(df > 0, power, 0.0))
-
-
-def _upper_tail(values: Floats, df: Floats, noncentrality: Floats) -> Floats:
-    """Return the upper tail of the noncentral chi-square law, where 1 minus the lower one has no digits left.
-
-    It is a Poisson mixture of central tails. Beyond (value + noncentrality) / 2 the weights fall faster than
-    the tails rise; some terms more leave out less than rounding does.
-    """
-    tails = np.zeros(len(values))
-    for position, (value, degrees, half) in enumerate(zip(values, df, noncentrality / 2, strict=True)):
-        terms = np.arange(min(int(value / 2 + half + 12 * np.sqrt(value + half)) + 50, _MOST_TERMS))
-        weights = np.exp(special.xlogy(terms, half) - half - special.gammaln(terms + 1))
-        tails[position] = np.sum(weights * special.chdtrc(degrees + 2 * terms, value))
-    return tails
+    each = np.broadcast_arrays(tested, noncentrality)
+    power = [
+        noncentral_tail(one, critical_value(one, alpha), shift)
+        for one, shift in zip(*(part.ravel().tolist() for part in each), strict=True)
+    ]
+    return np.where(df > 0, np.reshape(power, each[0].shape), 0.0)
 
 
 def rows_needed(df: npt.ArrayLike, alpha: float, effect: float, power: float = ENOUGH_POWER) -> Integers:
@@ -61,8 +52,8 @@ def rows_needed(df: npt.ArrayLike, alpha: float, effect: float, power: float = E
     def is_too_weak(n_rows: Integers) -> Bools:
         return power_of(df, n_rows, alpha, effect) < power
 
-    noncentrality = special.chndtrinc(special.chdtri(df, alpha), df, 1.0 - power)
-    guess = np.clip(np.nan_to_num(noncentrality / effect**2), 0, _MOST_ROWS).astype(np.int64)
+    needed = [noncentrality_of(one, critical_value(one, alpha), 1.0 - power) for one in df.ravel().tolist()]
+    guess = np.clip(np.reshape(needed, df.shape) / effect**2, 0, _MOST_ROWS).astype(np.int64)
     return _last_true(is_too_weak, guess, margin=2, lowest=-1, highest=_MOST_ROWS) + 1
 
 
@@ -70,15 +61,15 @@ def rows_needed(df: npt.ArrayLike, alpha: float, effect: float, power: float = E
 def critical_values(alpha: float, max_df: int) -> Floats:
     """Return, for df = 0 to `max_df`, the largest statistic that still reads as independent.
 
-    `statistic <= critical[df]` is `chdtrc(df, statistic) >= alpha`; entry 0 is infinite: nothing is tested.
+    `statistic <= critical[df]` is `tail(df, statistic) >= alpha`; entry 0 is infinite: nothing is tested.
     """
     df = np.arange(1, max_df + 1, dtype=np.float64)
 
     def reads_independent(bits: Integers) -> Bools:
-        return np.asarray(special.chdtrc(df, bits.view(np.float64)) >= alpha)
+        return np.asarray(chi_square_tails(df, bits.view(np.float64)) >= alpha)
 
     # Positive doubles are ordered like their bits, so a search over bits ends at two neighbours.
-    guess = special.chdtri(df, alpha).view(np.int64)
+    guess = chi_square_critical(df, alpha).view(np.int64)
     bits = _last_true(reads_independent, guess, margin=2 * _WOBBLE, lowest=0, highest=_LARGEST)
     critical = bits
     for step in range(1, _WOBBLE + 1):

@@ -26,14 +26,14 @@ True
 """
 
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import erfc, fsum, sqrt
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from unless.independence.statistics import tail
+from unless.independence.statistics import gamma_below, gamma_tail, tail
+from unless.kernels.compiling import plain_if_small
 
 if TYPE_CHECKING:
     from unless.kernels.permuting import Margins
@@ -152,7 +152,8 @@ def independence_within_strata(
     # A sum that is rounded once is the same in any order.
     terms = counted.observed * counted.observed / counted.expected
     statistic = max(0.0, fsum([*terms.tolist(), -float(counted.n_rows)]))
-    n_cells, n_below_five, n_below_one = count_small_cells(margins)
+    with plain_if_small(10.0 * len(counted.expected)):
+        n_cells, n_below_five, n_below_one = count_small_cells(margins)
     if n_below_one == 0 and n_below_five < MOST_SMALL_CELLS * n_cells:
         return SparseTest(statistic, df, tail(df, statistic), "chi-square", 0)
     p, method, n_draws = _judge(counted, statistic, df)
@@ -224,11 +225,11 @@ def pearson_tail(value: float, mean: float, variance: float, skewness: float) ->
     """
     z = (value - mean) / sqrt(variance)
     if abs(skewness) < 1e-3:
-        return float(special.ndtr(-z))
+        return 0.5 * erfc(z / sqrt(2))
     shape = 4 / (skewness * skewness)
     if skewness > 0:
-        return float(special.gammaincc(shape, max(0.0, shape + z * sqrt(shape))))
-    return float(special.gammainc(shape, max(0.0, shape - z * sqrt(shape))))
+        return gamma_tail(shape, max(0.0, shape + z * sqrt(shape)))
+    return gamma_below(shape, max(0.0, shape - z * sqrt(shape)))
 
 
 def _skewness(draws: Floats, mean: float, variance: float) -> float:

@@ -1,24 +1,28 @@
 """Statistics of contingency tables and their p-values by the chi-square law.
 
-`Statistic(value, df).p` is the p-value of one statistic; `p_values_of` does the same for many. `tail` and
-`tails` are faster for one degree of freedom and may differ in the last digit; `log_tail` is for p that are
-too small to be written.
+`Statistic(value, df).p` is the p-value of one statistic, as is `tail`; `p_values_of` and `tails` do the same
+for many. `log_tail` is for p that are too small to be written.
 
 These are the readable references, in plain numpy, for a batch of tables (... x a x b): Pearson's X2, the
 likelihood ratio G and the Dirichlet evidence of Margaritis's test. Kernels compute the same three inside
 their loops (`kernels/answers.py`, `kernels/slices.py`, `kernels/strata.py`); tests hold them equal to these.
 Where cells are too empty for a chi-square law, p comes from `sparse.py`.
+
+The laws come last. scipy.special has them too, but its import takes longer than most commands; tests hold
+these equal to it. Of two functions one takes numbers and is quick for small whole df, the other takes arrays;
+both have the same digits. A gamma tail is a front factor, x^a e^-x / Gamma(a), times an integral: a finite
+sum for small whole df, a power series or a continued fraction for other small shapes, by Gauss-Legendre
+quadrature for large ones.
 """
 
 import math
 import numbers
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
-from scipy.special import cython_special
 
 from unless.errors import DataError, SettingError
 
@@ -28,7 +32,16 @@ Integers = npt.NDArray[np.int64]
 PRIOR = 0.5
 # Below this the tail function loses digits and then everything.
 _LEAST = 1e-280
+# Degrees of freedom up to which a tail is summed term by term, and the shape that quadrature is for.
+_MOST_SUMMED = 200
+_LARGE = 30.0
+_NEARLY_ONE = 0.9
+# Beyond this, tails of smaller shapes are zero.
+_FAR = 2_000.0
+# Nodes of quadrature; what is left out beyond them is smaller by this many nats.
+_NODES, _DROP = 48, 40.0
 _MOST_STEPS = 10_000
+_TINY = 1e-300
 
 
 # ---------------------------------------------------------------------- p-values
@@ -43,7 +56,7 @@ class Statistic(NamedTuple):
     @property
     def p(self) -> float:
         """The probability of a larger one; 1 where nothing was free to differ."""
-        return float(special.chdtrc(self.df, self.value)) if self.df else 1.0
+        return tail(self.df, self.value)
 
 
 NOTHING = Statistic(0.0, 0)
@@ -52,30 +65,22 @@ NOTHING = Statistic(0.0, 0)
 def p_values_of(statistics: Sequence[Statistic]) -> list[float]:
     """Return p for each statistic."""
     values, df = np.array(statistics, dtype=np.float64).reshape(-1, 2).T
-    p: list[float] = np.where(df > 0, special.chdtrc(np.maximum(df, 1), values), 1.0).tolist()
+    p: list[float] = tails(df, values).tolist()
     return p
 
 
 def tail(df: int, statistic: float) -> float:
-    """Return p of one chi-square statistic, in a fraction of a microsecond; one where nothing is tested.
+    """Return p of one chi-square statistic; one where nothing is tested.
 
     >>> tail(0, 0.0), round(tail(1, 3.841), 3), round(tail(6, 19.9), 4)
     (1.0, 0.05, 0.0029)
     """
-    if df == 1:
-        # The general function takes microseconds here.
-        return math.erfc(math.sqrt(statistic / 2))
-    # The one of scipy.special, called without the way through arrays.
-    return cython_special.chdtrc(float(df), statistic) if df else 1.0
+    return chi_square_tail(df, statistic) if df > 0 else 1.0
 
 
-def tails(df: Integers, statistic: Floats) -> Floats:
+def tails(df: Integers | Floats, statistic: Floats) -> Floats:
     """Return what `tail` returns, for many statistics."""
-    p = np.ones(len(statistic))
-    one, more = df == 1, df > 1
-    p[one] = special.erfc(np.sqrt(statistic[one] / 2))
-    p[more] = special.chdtrc(df[more], statistic[more])
-    return p
+    return np.where(df > 0, chi_square_tails(np.maximum(df, 1), statistic), 1.0)
 
 
 def log_tail(df: npt.ArrayLike, statistic: npt.ArrayLike) -> Floats:
@@ -85,7 +90,7 @@ def log_tail(df: npt.ArrayLike, statistic: npt.ArrayLike) -> Floats:
     [0.0, -3.0, -2500.0]
     """
     freedom, value = np.broadcast_arrays(np.asarray(df, np.float64), np.asarray(statistic, np.float64))
-    p = np.asarray(special.chdtrc(np.maximum(freedom, 1.0), value))
+    p = chi_square_tails(np.maximum(freedom, 1.0), value)
     result: Floats = np.array(np.log(np.maximum(p, _LEAST)))
     underflows = (p < _LEAST) & (freedom > 0)
     result[underflows] = _log_small_tail(freedom[underflows] / 2, value[underflows] / 2)
@@ -94,39 +99,13 @@ def log_tail(df: npt.ArrayLike, statistic: npt.ArrayLike) -> Floats:
 
 
 def _log_small_tail(shape: Floats, x: Floats) -> Floats:
-    """Log of the regularised upper incomplete gamma function for x much larger than its shape.
-
-    By its continued fraction, evaluated as a product of ratios of convergents (Lentz's method).
-    """
-    tiny = 1e-300
-    b = x + 1 - shape
-    c, d = np.full_like(x, 1 / tiny), 1 / b
-    fraction = d.copy()
-    for step in range(1, _MOST_STEPS):
-        numerator = -step * (step - shape)
-        b = b + 2
-        d = numerator * d + b
-        d = 1 / np.where(np.abs(d) < tiny, tiny, d)
-        c = b + numerator / c
-        c = np.where(np.abs(c) < tiny, tiny, c)
-        fraction *= c * d
-        if (np.abs(c * d - 1) < 1e-15).all():
-            break
-    return np.asarray(shape * np.log(x) - x - special.gammaln(shape) + np.log(fraction))
+    """Log of the regularised upper incomplete gamma function for x much larger than its shape."""
+    return np.asarray(shape * np.log(x) - x - _log_gamma(shape) + np.log(continued_fraction(shape, x)))
 
 
 def largest_shift(statistic: float, df: int, chance: float = 0.05) -> float:
     """Return the noncentrality at which a chi-square as small as this one has no more than this chance."""
-    if special.chndtr(statistic, df, 0.0) <= chance:
-        return 0.0
-    low, high = 0.0, max(1.0, statistic)
-    while special.chndtr(statistic, df, high) > chance:
-        low, high = high, 2 * high
-    # Bisection, for its bits are the same everywhere.
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if special.chndtr(statistic, df, middle) > chance else (low, middle)
-    return high
+    return noncentrality_of(df, statistic, chance)
 
 
 # ---------------------------------------------------------------------- many tests at once
@@ -218,7 +197,7 @@ def likelihood_ratio_statistic(tables: npt.ArrayLike) -> tuple[Floats, Integers]
     """Return 2 sum O log(O / E) and the degrees of freedom of each of a batch of tables (... x a x b)."""
     observed, expected = np.asarray(tables, dtype=np.float64), expected_counts(tables)
     ratio = np.divide(observed, expected, out=np.ones_like(expected), where=expected > 0)
-    statistic = 2 * special.xlogy(observed, ratio).sum(axis=(-2, -1))
+    statistic = 2 * (observed * np.log(np.where(observed > 0, ratio, 1.0))).sum(axis=(-2, -1))
     # Rounding may leave a perfectly independent table slightly below zero.
     return np.asarray(np.maximum(statistic, 0.0)), degrees_of_freedom(tables)
 
@@ -238,8 +217,12 @@ def _log_evidence(counts: Floats) -> Floats:
     n_cells = counts.shape[-1]
     total = counts.sum(axis=-1)
     return np.asarray(
-        special.gammaln(n_cells) - special.gammaln(n_cells + total) + special.gammaln(1 + counts).sum(axis=-1)
+        math.lgamma(n_cells) - _log_gamma(n_cells + total) + _log_gamma(1 + counts).sum(axis=-1)
     )
+
+
+def _log_gamma(values: Floats) -> Floats:
+    return np.array([math.lgamma(one) for one in values.ravel().tolist()]).reshape(values.shape)
 
 
 def log_probabilities(strata: npt.ArrayLike) -> tuple[float, float]:
@@ -252,7 +235,7 @@ def log_probabilities(strata: npt.ArrayLike) -> tuple[float, float]:
     log_odds = log_ratios + log1mexp(log_prior) - log_prior
     deficit = float(np.logaddexp(0.0, log_odds).sum())
     # Where the probability of independence rounds to one, that of dependence is the sum of the odds.
-    log_dependent = log1mexp(-deficit) if deficit > 1e-300 else float(special.logsumexp(log_odds))
+    log_dependent = log1mexp(-deficit) if deficit > 1e-300 else float(np.logaddexp.reduce(log_odds))
     return -deficit, log_dependent
 
 
@@ -315,3 +298,241 @@ def check_effect(value: float) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+# ---------------------------------------------------------------------- central laws
+
+
+def chi_square_tail(df: float, value: float) -> float:
+    """Return the chance of a chi-square beyond a value.
+
+    >>> round(chi_square_tail(1, 3.841), 3), round(chi_square_tail(6, 19.9), 4)
+    (0.05, 0.0029)
+    """
+    if value <= 0:
+        return 1.0
+    half = value / 2
+    if df == 1:
+        return math.erfc(math.sqrt(half))
+    if df > _MOST_SUMMED or df != int(df) or not half < math.inf:
+        return gamma_tail(df / 2, half)
+    # In two factors, for the sum may be as large as the exponential is small.
+    root = math.exp(-half / 2)
+    if df % 2:
+        term = 2 * math.sqrt(half / math.pi)
+        first, shape = math.erfc(math.sqrt(half)), 1.5
+    else:
+        first, term, shape = 0.0, 1.0, 1.0
+    total = term
+    while shape < df / 2 - 0.75:
+        term *= half / shape
+        total += term
+        shape += 1
+    tail = first + root * total * root
+    # A sum of nearly one wobbles; one less a small number falls with the value as it should.
+    return tail if tail < _NEARLY_ONE else gamma_tail(df / 2, half)
+
+
+def chi_square_tails(df: npt.ArrayLike, value: npt.ArrayLike) -> Floats:
+    """Return what `chi_square_tail` returns, for arrays."""
+    freedom, values = np.broadcast_arrays(np.asarray(df, np.float64), np.asarray(value, np.float64))
+    large = (freedom > _MOST_SUMMED) & (values > 0)
+    tails = np.empty(freedom.shape)
+    rest = zip(freedom[~large].tolist(), values[~large].tolist(), strict=True)
+    tails[~large] = [chi_square_tail(*one) for one in rest]
+    tails[large] = _large_parts(freedom[large] / 2, values[large] / 2)[1]
+    return tails
+
+
+def gamma_tail(shape: float, x: float) -> float:
+    """Return the regularised upper incomplete gamma function: the chance of a gamma variable beyond x."""
+    return _parts(shape, x)[1]
+
+
+def gamma_below(shape: float, x: float) -> float:
+    """Return the chance of a gamma variable up to x, with all digits where it is small."""
+    return _parts(shape, x)[0]
+
+
+def _parts(shape: float, x: float) -> tuple[float, float]:
+    if math.isnan(shape) or math.isnan(x) or shape <= 0:
+        return math.nan, math.nan
+    if x <= 0 or x == math.inf or (x > _FAR and shape < _LARGE):
+        return (0.0, 1.0) if x <= 0 else (1.0, 0.0)
+    if shape >= _LARGE:
+        both = _large_parts(np.array([shape]), np.array([x]))
+        return float(both[0][0]), float(both[1][0])
+    front = math.exp(-x / 2) * (x**shape / math.gamma(shape)) * math.exp(-x / 2)
+    if x >= shape + 1:
+        above = min(1.0, front * float(continued_fraction(np.array([shape]), np.array([x]))[0]))
+        return 1 - above, above
+    total, term, step = 0.0, 1 / shape, shape
+    while term > 1e-17 * total:
+        total += term
+        step += 1
+        term *= x / step
+    below = min(1.0, front * total)
+    return below, 1 - below
+
+
+def continued_fraction(shape: Floats, x: Floats) -> Floats:
+    """Return the upper tail over its front factor, for x of at least about the shape.
+
+    It is evaluated as a product of ratios of convergents (Lentz's method).
+    """
+    b = x + 1 - shape
+    c, d = np.full_like(x, 1 / _TINY), 1 / b
+    fraction = d.copy()
+    for step in range(1, _MOST_STEPS):
+        numerator = -step * (step - shape)
+        b = b + 2
+        d = numerator * d + b
+        d = 1 / np.where(np.abs(d) < _TINY, _TINY, d)
+        c = b + numerator / c
+        c = np.where(np.abs(c) < _TINY, _TINY, c)
+        fraction *= c * d
+        if (np.abs(c * d - 1) < 1e-15).all():
+            break
+    return fraction
+
+
+def _front(shape: Floats, x: Floats) -> Floats:
+    """Return x^a e^-x / Gamma(a)."""
+    large = shape >= _LARGE
+    a = np.where(large, shape, _LARGE)
+    with np.errstate(divide="ignore"):
+        power = np.exp(-a * _excess((x - a) / a))
+    # Stirling's series: what Gamma is beyond sqrt(2 pi / a) (a / e)^a.
+    inverse = 1 / a**2
+    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / a
+    fronts = np.asarray(np.sqrt(a / (2 * math.pi)) * np.exp(-series) * power)
+    if not large.all():
+        some = ~large
+        gammas = np.array([math.gamma(one) for one in shape[some].tolist()])
+        root = np.exp(-x[some] / 2)
+        fronts[some] = root * (x[some] ** shape[some] / gammas) * root
+    return fronts
+
+
+def _excess(u: Floats) -> Floats:
+    """Return u - log(1 + u) without losing digits near zero."""
+    near = np.abs(u) < 0.5
+    small = np.where(near, u, 0.0)
+    # log(1 + u) is twice the inverse hyperbolic tangent of z.
+    z = small / (2 + small)
+    square, series = z * z, np.zeros_like(z)
+    for power in range(37, 1, -2):
+        series = series * square + 1 / power
+    with np.errstate(divide="ignore"):
+        return np.where(near, z * (small - 2 * square * series), u - np.log1p(np.where(near, 0.0, u)))
+
+
+def _large_parts(shape: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Return the lower and the upper part of gamma laws of large shape, the smaller one with all digits."""
+    side = np.where(x >= shape, 1.0, -1.0)
+    drift, bend = side * (x + 1 - shape), shape - 1
+    # The integrand falls by exp(-drift u - bend (u - log(1 + u))) with u, the distance from x in units of x.
+    # Beyond the end it has fallen by the drop: u - log(1 + u) is at least 3 u^2 / (6 + 4 u).
+    slope = np.where(side > 0, 6 * drift - 4 * _DROP, 6 * drift)
+    square = np.where(side > 0, 3 * bend + 4 * drift, 3 * bend)
+    end = (np.sqrt(slope**2 + 24 * _DROP * square) - slope) / (2 * square)
+    end = np.where(side > 0, end, np.minimum(end, 1.0))
+    nodes, weights = _gauss_legendre(_NODES)
+    u = end[:, None] * nodes
+    falls = np.exp(-drift[:, None] * u - bend[:, None] * _excess(side[:, None] * u))
+    part = np.minimum(1.0, _front(shape, x) * end * (falls * weights).sum(axis=1))
+    return np.where(side > 0, 1 - part, part), np.where(side > 0, part, 1 - part)
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre(n: int) -> tuple[Floats, Floats]:
+    """Return the nodes and weights of Gauss and Legendre on the interval from 0 to 1, by Newton's method."""
+    t = np.cos(np.pi * (np.arange(n) + 0.75) / (n + 0.5))
+    for _ in range(8):
+        before, here = np.ones(n), t
+        for degree in range(2, n + 1):
+            before, here = here, ((2 * degree - 1) * t * here - (degree - 1) * before) / degree
+        slope = n * (t * here - before) / (t * t - 1)
+        t = t - here / slope
+    return (1 + t) / 2, 1 / ((1 - t * t) * slope**2)
+
+
+def chi_square_critical(df: npt.ArrayLike, tail: npt.ArrayLike) -> Floats:
+    """Return the values beyond which chi-squares have these chances.
+
+    The log of a tail is concave, so that Newton's method comes to the root from above without a turn. It
+    starts at the bound of Laurent and Massart.
+    """
+    freedom, chance = np.broadcast_arrays(np.asarray(df, np.float64), np.asarray(tail, np.float64))
+    shape, aim = np.atleast_1d(freedom / 2), np.log(np.clip(np.atleast_1d(chance), _TINY, 1 - 2**-53))
+    half = shape + np.sqrt(-2 * shape * aim) - aim
+    for _ in range(100):
+        tails, fronts = chi_square_tails(2 * shape, 2 * half), _front(shape, half)
+        # Where both are too small to be written, the first term of the continued fraction is near.
+        ratio = np.divide(tails, fronts, out=1 / (half + 1 - shape), where=fronts > _TINY)
+        step = (np.log(np.maximum(tails, 5e-324)) - aim) * ratio * half
+        half = np.maximum(half + step, half * 1e-3)
+        if (np.abs(step) <= 1e-15 * half).all():
+            break
+    found = np.where(np.atleast_1d(chance) > 0, 2 * half, np.inf)
+    return np.asarray(np.where(np.atleast_1d(chance) < 1, found, 0.0).reshape(freedom.shape))
+
+
+@lru_cache(maxsize=4096)
+def critical_value(df: float, tail: float) -> float:
+    """Return the value beyond which a chi-square has this chance."""
+    return float(chi_square_critical(df, tail))
+
+
+# ---------------------------------------------------------------------- noncentral law
+
+
+def noncentral_tail(df: float, value: float, noncentrality: float) -> float:
+    """Return the chance of a noncentral chi-square beyond a value: a Poisson mixture of central tails.
+
+    Beyond (value + noncentrality) / 2 the weights fall faster than the tails rise; some terms more leave out
+    less than rounding does. Beyond half the noncentrality the weights alone are soon nothing beside the
+    central tail, unless that is very small.
+    """
+    half, x = noncentrality / 2, value / 2
+    if half <= 0 or not 0 < x < math.inf:
+        return chi_square_tail(df, value)
+    first, last = _some_below(half), half + 12 * math.sqrt(half) + 50
+    if chi_square_tail(df, value) < 1e-12:
+        last = x + half + 12 * math.sqrt(value + half) + 50
+    terms = np.arange(first, last)
+    weights, steps = _mixture(df / 2, x, half, terms)
+    tails = gamma_tail(df / 2 + first, x) + np.cumsum(steps) - steps
+    return float(np.minimum(1.0, (weights * np.minimum(tails, 1.0)).sum()))
+
+
+def noncentrality_of(df: float, value: float, below: float) -> float:
+    """Return the noncentrality at which a chi-square up to a value has this chance; 0 where none is so large.
+
+    By Newton's method on the log of the chance, which is concave.
+    """
+    shape, x, half = df / 2, value / 2, max(0.5, value / 2)
+    if gamma_below(shape, x) <= below:
+        return 0.0
+    for _ in range(100):
+        peak = min(half, (math.sqrt(shape**2 + 4 * half * x) - shape) / 2)
+        terms = np.arange(_some_below(peak), half + 12 * math.sqrt(half) + 50)
+        weights, steps = _mixture(shape, x, half, terms)
+        under = gamma_below(shape + float(terms[-1]), x) + np.cumsum(steps[::-1])[::-1] - steps[-1]
+        chance, slope = float((weights * under).sum()), float((weights * steps).sum())
+        move = math.log(max(chance, _TINY) / below) * max(chance, _TINY) / max(slope, _TINY)
+        half = max(half + move, half * 0.1)
+        if abs(move) <= 1e-14 * half:
+            break
+    return 2 * half
+
+
+def _some_below(peak: float) -> float:
+    """Return the first term that matters of a mixture whose terms are largest here."""
+    return float(max(0, int(peak - 12 * math.sqrt(peak) - 50)))
+
+
+def _mixture(shape: float, x: float, half: float, terms: Floats) -> tuple[Floats, Floats]:
+    """Return the Poisson weight of each term, and by how much the tail of the next term is larger."""
+    weights = _front(terms + 1, np.full(len(terms), half)) / half
+    return weights, _front(shape + terms + 1, np.full(len(terms), x)) / x
