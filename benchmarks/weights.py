@@ -36,7 +36,9 @@ def run(options: Options) -> Iterator[Entry]:
     nets = {}
 
     def fit(name: str) -> None:
-        nets[name] = unless.fit_weights(theirs.features, tables["train"], priors[name], n_jobs=1)
+        nets[name] = unless.fit_weights(
+            theirs.features, tables["train"], priors[name], tolerance=1e-6, n_jobs=1
+        )
 
     samples = interleave({name: measured(partial(fit, name)) for name in priors}, options.repeats)
     for name, taken in samples.items():

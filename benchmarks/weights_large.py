@@ -35,7 +35,7 @@ def fit() -> dict[str, Any]:
     import unless
 
     features, data = large_case()
-    net, taken = timed(lambda: unless.fit_weights(features, data, n_jobs=2))
+    net, taken = timed(lambda: unless.fit_weights(features, data, tolerance=1e-6, n_jobs=2))
     report = net.fit_report
     return {
         **asdict(taken),

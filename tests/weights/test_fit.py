@@ -1,5 +1,7 @@
 """Fitted weights against optima that other packages find."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -18,6 +20,9 @@ from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import FeatureArrays
 from unless.weights import optimise
+
+# To the optimum whatever the size; without a tolerance large feature sets stop where little is left to gain.
+exact = partial(unless.fit_weights, tolerance=1e-6)
 
 
 def logistic(features, data, **settings):
@@ -40,7 +45,7 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("sd", [0.3, 1.0, 5.0])
 def test_gaussian_weights_of_binary_variables_equal_liblinears(way, sd):
     features, data, _ = random_case(11, [2] * 6, 150, 30)
-    net = unless.fit_weights(features, data, unless.Gaussian(sd))
+    net = exact(features, data, unless.Gaussian(sd))
     assert net.fit_report.converged
     assert net.weights == pytest.approx(logistic(features, data, C=sd**2), abs=1e-5)
 
@@ -59,7 +64,7 @@ def test_gaussian_weights_of_mixed_variables_equal_an_optimum_of_scipys(way):
         return loss + weights @ weights / 2, gradient + weights
 
     best = minimize(naive, np.zeros(len(features)), jac=True, method="BFGS", options={"gtol": 1e-8})
-    net = unless.fit_weights(features, data, unless.Gaussian(1.0))
+    net = exact(features, data, unless.Gaussian(1.0))
     assert net.weights == pytest.approx(best.x, abs=1e-5)
     assert net.fit_report.objective == pytest.approx(
         naive_objective(features, data, net.weights, 1.0), rel=1e-10
@@ -70,7 +75,7 @@ def test_gaussian_weights_of_mixed_variables_equal_an_optimum_of_scipys(way):
 def test_laplace_reaches_liblinears_objective_and_predictions(way):
     features, data, _ = random_case(13, [2] * 6, 150, 30)
     theirs = logistic(features, data, C=1 / 2.0, penalty="l1", l1_ratio=1)
-    net = unless.fit_weights(features, data, unless.Laplace(2.0), tolerance=1e-8)
+    net = exact(features, data, unless.Laplace(2.0), tolerance=1e-8)
     value = naive_objective(features, data, theirs, l1=2.0)
     assert net.fit_report.converged
     assert net.fit_report.objective == pytest.approx(value, rel=1e-8)
@@ -82,7 +87,7 @@ def test_laplace_reaches_liblinears_objective_and_predictions(way):
 
 def test_gaussian_and_laplace_together_leave_no_better_weights_nearby(way):
     features, data, rng = random_case(14, [2, 3, 2, 3], 60, 20)
-    net = unless.fit_weights(features, data, unless.Gaussian(1) + unless.Laplace(5))
+    net = exact(features, data, unless.Gaussian(1) + unless.Laplace(5))
     best = net.fit_report.objective
     assert net.fit_report.converged
     assert best == pytest.approx(naive_objective(features, data, net.weights, 1.0, 5.0), rel=1e-12)
@@ -94,9 +99,9 @@ def test_gaussian_and_laplace_together_leave_no_better_weights_nearby(way):
 
 def test_the_same_optimum_from_any_start(way):
     features, data, rng = random_case(15, [2, 3, 2], 50, 15)
-    cold = unless.fit_weights(features, data)
-    warm = unless.fit_weights(features, data, start=rng.normal(0, 3, len(features)))
-    again = unless.fit_weights(features, data, start=cold)
+    cold = exact(features, data)
+    warm = exact(features, data, start=rng.normal(0, 3, len(features)))
+    again = exact(features, data, start=cold)
     assert warm.weights == pytest.approx(cold.weights, abs=1e-6)
     assert again.fit_report.n_iterations == 0
 
@@ -223,6 +228,53 @@ def test_a_relative_tolerance_is_no_reason_to_refuse_what_converges():
     for odd in (0, -1.0, True, "1e-3", float("inf")):
         with pytest.raises(SettingError, match="relative_tolerance="):
             unless.fit_weights(features, data, relative_tolerance=odd)
+
+
+@pytest.mark.parametrize("prior", [unless.Gaussian(1.0), unless.Gaussian(1.0) + unless.Laplace(2.0)])
+@pytest.mark.parametrize("objective", ["pseudo", "likelihood"])
+def test_many_features_stop_by_default_where_little_is_left_to_gain(objective, prior, monkeypatch):
+    monkeypatch.setattr(optimise, "_MOST_DENSE", 0)
+    features, data, _ = random_case(26, [2, 3, 2, 3, 2], 400, 80)
+    best = exact(features, data, prior, objective=objective).fit_report
+    net = unless.fit_weights(features, data, prior, objective=objective)
+    report = net.fit_report
+    assert (best.stopped_by, report.stopped_by) == ("tolerance", "gain")
+    assert report.converged
+    assert report.gradient_norm > report.tolerance
+    assert report.n_evaluations < best.n_evaluations
+    assert 0 < report.objective - best.objective < 0.002 * data.n_rows
+    assert "0.002 nats a row" in str(report)
+    turned = Dataset.from_codes(data.domain, data.rows[::-1], data.counts[::-1])
+    again = unless.fit_weights(features, turned, prior, objective=objective, n_jobs=2)
+    assert again.weights.tobytes() == net.weights.tobytes()
+
+
+def test_what_is_left_is_judged_by_the_last_fifth_of_the_iterations(monkeypatch):
+    monkeypatch.setattr(optimise, "_SHORTEST", 1)
+    features, data, _ = random_case(27, [2, 3, 2, 3], 300, 40)
+    loss = optimise.make_loss(features, data)
+
+    def run(**limits):
+        objective = optimise.Objective(loss, unless.Gaussian(1.0), lambda: None)
+        limits = optimise.StopRules(**{"tolerance": 1e-12, "max_iterations": 100, **limits})
+        return optimise.minimise(objective, np.zeros(len(features)), limits), objective
+
+    found, objective = run(gain=0.5)
+    n_iterations = found.n_iterations
+    assert found.stopped_by == "gain"
+    path = [
+        objective.value(run(gain=1e-9, max_iterations=most)[0].weights) for most in range(n_iterations + 1)
+    ]
+    left = [path[n - max(1, n // 5)] - path[n] for n in range(1, n_iterations + 1)]
+    assert [gained <= 0.5 for gained in left] == [False] * (n_iterations - 1) + [True]
+
+
+def test_the_gain_is_no_rule_for_small_sets_free_weights_and_given_tolerances(monkeypatch):
+    features, data, _ = random_case(28, [2, 2, 2], 300, 6)
+    assert unless.fit_weights(features, data).fit_report.stopped_by == "tolerance"
+    monkeypatch.setattr(optimise, "_MOST_DENSE", 0)
+    for settings in ({"prior": None}, {"tolerance": 1e-6}):
+        assert unless.fit_weights(features, data, **settings).fit_report.stopped_by == "tolerance"
 
 
 def test_quasi_newton_alone_comes_close():

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.showing import html_table
@@ -19,12 +18,11 @@ from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.structure import CodedCondition, FeatureArrays
+from unless.typing import Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Scope = tuple[int, ...]
 MAX_CELLS = 2**26
 # What an iteration does with a cell of a factor, in steps, and the steps of one call: a tenth of a second.

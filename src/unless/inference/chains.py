@@ -22,16 +22,15 @@ from unless.kernels.graphs import component_labels
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.progress import Look, showing_share, unseen
 from unless.structures.structure import FeatureArrays
+from unless.typing import Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Floats = npt.NDArray[np.float64]
 # Differences between probabilities that do not matter to anyone.
 NEGLIGIBLE = 1e-6
 # Chains agree below this, by the usual measure.
 MOST_R_HAT = 1.05
-Integers = npt.NDArray[np.int64]
 Seed = npt.NDArray[np.uint64]
 
 # Enough batches to estimate an error from, few enough to keep many quantities.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code, Domain
@@ -18,12 +17,11 @@ from unless.inference.randomness import RandomState, make_rng
 from unless.inference.tables import HOLE, Cells
 from unless.runtime.progress import Look, unseen
 from unless.structures.structure import FeatureArrays
+from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # A row with more completions than this is completed by draws.
 MOST_STATES = 1_024
 # Draws that complete such a row.
@@ -134,7 +132,7 @@ def _share_out(n_states: Floats, most_states: int, most_rows: int, most_draws: i
     return limit, n_draws
 
 
-def _listed(holes: npt.NDArray[np.bool_], chosen: npt.NDArray[np.bool_]) -> Iterator[tuple[Integers, Cells]]:
+def _listed(holes: Bools, chosen: Bools) -> Iterator[tuple[Integers, Cells]]:
     """Give the chosen rows that lack the same columns, and these columns."""
     positions = np.flatnonzero(chosen)
     for rows, hidden in patterns(holes[positions]):

@@ -42,12 +42,11 @@ from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import LEAST, parse_memory, show_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.structure import FeatureArrays
+from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 # Trees cheaper than this are not worth a search for gates.
 CHEAP = 2_048.0
 # The share of a flat tree's cost that gates may cost to be worth it; tests raise it to see many gates.
@@ -80,7 +79,7 @@ class Conjunctions(NamedTuple):
     start: Integers
     variable: Integers
     level: Integers
-    equal: npt.NDArray[np.bool_]
+    equal: Bools
 
     @classmethod
     def of(cls, arrays: FeatureArrays) -> "Conjunctions":
@@ -112,7 +111,7 @@ class Tree:
 
     part: Component
     order: Integers
-    member: npt.NDArray[np.bool_]
+    member: Bools
     host: Integers
     above: Integers
     cells: float
@@ -636,7 +635,7 @@ class ExactSolver:
 
     def _posteriors(
         self, rows: Integers, base: Floats, in_logs: bool, sums: Floats, answers: Floats, look: Look
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Bools:
         """Fill in some rows after another, so that Ctrl-C is heard; return where they can be trusted."""
         forest, tables = self.laid_out
         at_once = max(1, _CELLS_AT_ONCE // max(1, len(base)))
@@ -729,7 +728,7 @@ def sample_exact(
     log_branch = np.empty(len(forest.branch_level))
     n_steps = STEPS_OF_A_CELL * len(work)
     seen = engine.codes(evidence)
-    attempts: list[tuple[npt.NDArray[np.float64] | None, bool]] = [
+    attempts: list[tuple[Floats | None, bool]] = [
         (tables.scaled, False),
         (tables.logs, True),
     ]

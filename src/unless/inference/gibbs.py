@@ -22,9 +22,7 @@ from unless.inference.chains import (
     N_BATCHES,
     CellLayout,
     Chains,
-    Floats,
     GibbsReport,
-    Integers,
     Seed,
     Start,
     Trace,
@@ -40,11 +38,11 @@ from unless.inference.results import Distribution, Marginals
 from unless.inference.tempering import Tempering
 from unless.kernels.gibbs import run_batches, search_modes
 from unless.runtime.memory import parse_memory, show_memory
+from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Bools = npt.NDArray[np.bool_]
 
 # All starts of a search, and those of a kind: the rest holds a variable at a level.
 MOST_STARTS, _MOST_CONSTANT, _MOST_FEATURES, _N_RANDOM = 64, 4, 16, 8

@@ -21,14 +21,13 @@ from unless.inference.frames import values
 from unless.inference.potentials import sums_of_weights
 from unless.inference.tables import HOLE, Cells, read_cells, with_levels
 from unless.runtime.memory import Memory
-from unless.runtime.progress import Look, showing_share, unseen, within
+from unless.runtime.progress import Look, Show, showing_share, unseen, within
 from unless.structures.structure import CodedCondition, FeatureArrays
+from unless.typing import Bools, Floats
 
-Bools = npt.NDArray[np.bool_]
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Floats = npt.NDArray[np.float64]
 # Hidden variables with at most this many joint states are summed over as they are.
 MAX_STATES = 4_096
 # Numbers of a table of states, or of features, that is made at once.
@@ -261,12 +260,7 @@ def _distinct(rows: Cells) -> tuple[Cells, npt.NDArray[np.intp]]:
 
 
 def predict_proba(
-    model: "LogLinearModel",
-    table: object,
-    target: str,
-    *,
-    max_memory: Memory = None,
-    show_progress: bool | None = None,
+    model: "LogLinearModel", table: object, target: str, max_memory: Memory = None, show_progress: Show = None
 ) -> Floats:
     """Return, for each row, the probabilities of the levels of a target given all else the row shows.
 
@@ -276,14 +270,13 @@ def predict_proba(
     cells = read_cells(model.domain, table, show_progress)
     cells[:, position] = HOLE
     with showing_share("Predicting", show_progress, "rows") as look:
-        return hidden_marginals(model, cells, [position], max_memory=max_memory, look=look)[0]
+        return hidden_marginals(model, cells, [position], max_memory, look)[0]
 
 
 def hidden_marginals(
     model: "LogLinearModel",
     cells: Cells,
     positions: Sequence[int],
-    *,
     max_memory: Memory = None,
     look: Look = unseen,
 ) -> list[Floats]:
@@ -304,21 +297,15 @@ def hidden_marginals(
 
 
 def predict(
-    model: "LogLinearModel",
-    table: object,
-    target: str,
-    *,
-    max_memory: Memory = None,
-    show_progress: bool | None = None,
+    model: "LogLinearModel", table: object, target: str, max_memory: Memory = None, show_progress: Show = None
 ) -> npt.NDArray[Any]:
     """Return, for each row, the most probable level of a target; of equals the first."""
-    probabilities = predict_proba(model, table, target, max_memory=max_memory, show_progress=show_progress)
-    best = first_best(probabilities)
+    best = first_best(predict_proba(model, table, target, max_memory, show_progress))
     return values(model.domain[target], best.astype(Code))
 
 
 def impute(
-    model: "LogLinearModel", table: object, *, max_memory: Memory = None, show_progress: bool | None = None
+    model: "LogLinearModel", table: object, max_memory: Memory = None, show_progress: Show = None
 ) -> Any:
     """Return a copy of a table whose holes hold their most probable values given the rest of the row.
 

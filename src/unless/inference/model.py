@@ -5,9 +5,10 @@ Gibbs sampling or belief propagation), `scores.py` scores tables, `imputation.py
 rows hide.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,12 @@ from unless.errors import SettingError, TooLarge
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState, check_size
 from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
+from unless.kernels.compiling import plain_if_small
 from unless.runtime.memory import Memory, parse_memory, show_memory
+from unless.runtime.progress import Show
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
+from unless.typing import Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.exact import ExactEngine, ExactSolver
@@ -31,14 +35,14 @@ if TYPE_CHECKING:
 Method = Literal["auto", "exact", "gibbs", "belief"]
 METHODS = ("auto", "exact", "gibbs", "belief")
 Codes = Mapping[int, int]
-Floats = npt.NDArray[np.float64]
 Evidence = Mapping[str, object] | None
-Show = bool | None
 Settings = dict[str, Any]
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 
 def eliminate_infinite_weights(
-    arrays: FeatureArrays, weights: Floats, n_levels: npt.NDArray[np.int64]
+    arrays: FeatureArrays, weights: Floats, n_levels: Integers
 ) -> tuple[FeatureArrays, Floats]:
     """Say "this feature must hold" (+inf) as "these levels must not be" (-inf, one feature each).
 
@@ -57,6 +61,21 @@ def eliminate_infinite_weights(
     single = FeatureArrays.of_equals(listed[:, :1], listed[:, 1:])
     joined = FeatureArrays.joined([arrays.take(~certain), single])
     return joined, np.concatenate([weights[~certain], np.full(len(listed), -np.inf)])
+
+
+def _by_size(
+    answer: Callable[Concatenate["LogLinearModel", Given], Made],
+) -> Callable[Concatenate["LogLinearModel", Given], Made]:
+    """Choose the backend of kernels by the size of the model."""
+
+    @wraps(answer)
+    def sized(model: "LogLinearModel", *given: Given.args, **named: Given.kwargs) -> Made:
+        # Sampling goes through the features many thousand times.
+        n_steps = model.n_steps * (1e4 if named.get("method") == "gibbs" else 1.0)
+        with plain_if_small(n_steps):
+            return answer(model, *given, **named)
+
+    return sized  # type: ignore[return-value]
 
 
 class LogLinearModel(Structure):
@@ -90,7 +109,7 @@ class LogLinearModel(Structure):
 
     kind = "model"
     _noun = "A model"
-    _inner = ("exact", "plain")
+    _inner = ("exact", "n_steps", "plain")
     features: FeatureSet
     weights: Floats
     fit_report: Any
@@ -121,6 +140,11 @@ class LogLinearModel(Structure):
         """The number of features."""
         return self.features.size
 
+    @cached_property
+    def n_steps(self) -> float:
+        """About how many scalar steps it takes to visit all conditions of all features in every state."""
+        return math.prod(map(float, self.domain.n_levels)) * (1.0 + len(self.features.arrays.variable))
+
     def log_potentials(self, rows: Rows) -> Floats:
         """Return the log of the unnormalised probability of each row of codes."""
         return sums_of_weights(checked_rows(self.domain, rows), *self.plain)
@@ -137,6 +161,7 @@ class LogLinearModel(Structure):
 
         return ExactSolver(*self.plain, self.domain.n_levels)
 
+    @_by_size
     def query(
         self,
         variables: str | Iterable[str],
@@ -157,6 +182,7 @@ class LogLinearModel(Structure):
         check_joint(self.domain, asked)
         return make_engine(self, method, max_memory, random_state, show_progress).query(asked, codes)
 
+    @_by_size
     def marginals(
         self,
         evidence: Evidence = None,
@@ -173,6 +199,7 @@ class LogLinearModel(Structure):
         codes, way = self._codes(evidence), method if len(self.domain) else "exact"
         return make_engine(self, way, max_memory, random_state, show_progress).marginals(codes)
 
+    @_by_size
     def map_query(
         self,
         variables: str | Iterable[str] | None = None,
@@ -189,6 +216,7 @@ class LogLinearModel(Structure):
         asked = None if variables is None else self._positions(variables)
         return self._exact_engine.most_probable(asked, self._codes(evidence))
 
+    @_by_size
     def log_partition(self, evidence: Evidence = None, *, max_memory: Memory = None) -> float:
         """Return the log of the sum of the potentials of all states, or of those that agree with evidence.
 
@@ -197,6 +225,7 @@ class LogLinearModel(Structure):
         self.exact.check(max_memory, "raise max_memory=")
         return self._exact_engine.log_partition(self._codes(evidence))
 
+    @_by_size
     def probability(
         self, context: Mapping[str, object], evidence: Evidence = None, *, max_memory: Memory = None
     ) -> float:
@@ -204,17 +233,19 @@ class LogLinearModel(Structure):
         self.exact.check(max_memory, "raise max_memory=")
         return self._exact_engine.probability(self.domain.encode(context), self._codes(evidence))
 
+    @_by_size
     def log_likelihood(self, X: object, *, max_memory: Memory = None, show_progress: Show = None) -> Floats:
         """Return the log probability of each row of a table of labels; what a row hides is summed over."""
         from unless.inference.scores import log_likelihoods
 
-        return log_likelihoods(self, X, max_memory=max_memory, show_progress=show_progress)
+        return log_likelihoods(self, X, max_memory, show_progress)
 
     def log_likelihood_codes(self, rows: npt.ArrayLike, *, max_memory: Memory = None) -> Floats:
         """Return the log probability of each row of codes, the positions of levels in their variables."""
         codes = checked_rows(self.domain, rows)
         return self.log_potentials(codes) - self._log_partition_of_all(max_memory)
 
+    @_by_size
     def score(self, X: object, *, max_memory: Memory = None) -> float:
         """Return the mean log-likelihood of the rows of a table, in nats.
 
@@ -223,8 +254,9 @@ class LogLinearModel(Structure):
         """
         from unless.inference.scores import score
 
-        return score(self, X, max_memory=max_memory)
+        return score(self, X, max_memory)
 
+    @_by_size
     def conditional_marginal_log_likelihood(
         self,
         X: object,
@@ -241,9 +273,9 @@ class LogLinearModel(Structure):
         """
         from unless.inference.scores import conditional_marginal_log_likelihood
 
-        how: Settings = {"max_memory": max_memory, "show_progress": show_progress}
-        return conditional_marginal_log_likelihood(self, X, query, evidence, **how)
+        return conditional_marginal_log_likelihood(self, X, query, evidence, max_memory, show_progress)
 
+    @_by_size
     def pseudo_log_likelihood(
         self, X: object, *, max_memory: Memory = None, show_progress: Show = None
     ) -> "ConditionalScore":
@@ -253,7 +285,7 @@ class LogLinearModel(Structure):
         """
         from unless.inference.scores import pseudo_log_likelihood
 
-        return pseudo_log_likelihood(self, X, max_memory=max_memory, show_progress=show_progress)
+        return pseudo_log_likelihood(self, X, max_memory, show_progress)
 
     @classmethod
     def from_potentials(cls, domain: Domain, tables: Iterable[Potential]) -> "LogLinearModel":
@@ -264,6 +296,7 @@ class LogLinearModel(Structure):
         """Return one table of potentials (names, array) for each scope of features; p is their product."""
         return to_potentials(self)
 
+    @_by_size
     def predict_proba(
         self, X: object, target: str, *, max_memory: Memory = None, show_progress: Show = None
     ) -> Floats:
@@ -273,16 +306,18 @@ class LogLinearModel(Structure):
         """
         from unless.inference.imputation import predict_proba
 
-        return predict_proba(self, X, target, max_memory=max_memory, show_progress=show_progress)
+        return predict_proba(self, X, target, max_memory, show_progress)
 
+    @_by_size
     def predict(
         self, X: object, target: str, *, max_memory: Memory = None, show_progress: Show = None
     ) -> npt.NDArray[Any]:
         """Return, for each row, the most probable value of a target; of equals the first."""
         from unless.inference.imputation import predict
 
-        return predict(self, X, target, max_memory=max_memory, show_progress=show_progress)
+        return predict(self, X, target, max_memory, show_progress)
 
+    @_by_size
     def impute(self, X: object, *, max_memory: Memory = None, show_progress: Show = None) -> Any:
         """Return a copy of a table, of the same kind, whose holes hold their most probable values.
 
@@ -290,7 +325,7 @@ class LogLinearModel(Structure):
         """
         from unless.inference.imputation import impute
 
-        return impute(self, X, max_memory=max_memory, show_progress=show_progress)
+        return impute(self, X, max_memory, show_progress)
 
     def sample(
         self,
@@ -331,6 +366,7 @@ class LogLinearModel(Structure):
         note = "Drawn exactly." if way == "exact" else "Drawn by Gibbs sampling."
         return Dataset.from_codes(self.domain, codes, notes=[note])
 
+    @_by_size
     def _draw(
         self,
         n: int,
@@ -344,6 +380,7 @@ class LogLinearModel(Structure):
         how: Settings = {"method": way, "max_memory": max_memory, "show_progress": show}
         return sample_codes(self, n, random_state, self._codes(evidence), **how), way
 
+    @_by_size
     def _log_partition_of_all(self, max_memory: Memory) -> float:
         self.exact.check(max_memory, "raise max_memory=")
         total = self._exact_engine.log_partition({})

@@ -9,15 +9,16 @@ import numpy.typing as npt
 from unless.data.dataset import Rows
 from unless.data.domain import Domain
 from unless.errors import SettingError, TooLarge
+from unless.kernels.compiling import plain_if_small
 from unless.runtime.memory import show_memory
 from unless.runtime.progress import Look, unseen
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import CodedCondition, FeatureArrays
+from unless.typing import Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Floats = npt.NDArray[np.float64]
 # Conditions looked at in one call of a kernel, at most: about a tenth of a second.
 CONDITIONS_AT_ONCE = 2**25
 # A table of more cells is better left as features.
@@ -39,9 +40,10 @@ def sums_of_weights(codes: Rows, features: FeatureArrays, weights: Floats, look:
     # Copies, because numba would compile once more for arrays that cannot be written.
     given = [np.array(part) for part in (*features, weights)]
     sums = np.zeros(len(codes))
-    for some in row_spans(len(codes), features):
-        sums[some] = log_potentials(codes[some], *given)
-        look(some.stop / len(codes))
+    with plain_if_small(float(len(codes)) * len(features.variable)):
+        for some in row_spans(len(codes), features):
+            sums[some] = log_potentials(codes[some], *given)
+            look(some.stop / len(codes))
     return sums
 
 
@@ -108,7 +110,7 @@ def by_scope(model: "LogLinearModel") -> dict[Scope, list[Weighted]]:
     return grouped
 
 
-def log_table(scope: Scope, features: Iterable[Weighted], n_levels: npt.NDArray[np.int64]) -> Floats:
+def log_table(scope: Scope, features: Iterable[Weighted], n_levels: Integers) -> Floats:
     """Add up the weights of the features of a scope, one axis for each of its variables."""
     table = np.zeros(n_levels[list(scope)])
     for literals, weight in features:
@@ -124,7 +126,7 @@ def _potentials(logs: Floats) -> Floats:
 
 
 def holding_cells(
-    literals: Sequence[CodedCondition], scope: Sequence[int], n_levels: npt.NDArray[np.int64]
+    literals: Sequence[CodedCondition], scope: Sequence[int], n_levels: Integers
 ) -> tuple[Any, ...]:
     """Return the index of the cells where literals hold, of a table with one axis for each variable."""
     if len(literals) == len(scope) and all(equal for _, _, equal in literals):
@@ -135,7 +137,7 @@ def holding_cells(
     return np.ix_(*(np.flatnonzero(fits[variable]) for variable in scope))
 
 
-def _check_size(levels: npt.NDArray[np.int64], names: list[str]) -> None:
+def _check_size(levels: Integers, names: list[str]) -> None:
     cells = float(np.prod(levels.astype(np.float64)))
     if cells > MAX_CELLS:
         raise TooLarge(
@@ -144,9 +146,7 @@ def _check_size(levels: npt.NDArray[np.int64], names: list[str]) -> None:
         )
 
 
-def _checked(
-    domain: Domain, names: Iterable[str], table: npt.ArrayLike
-) -> tuple[list[int], npt.NDArray[np.float64]]:
+def _checked(domain: Domain, names: Iterable[str], table: npt.ArrayLike) -> tuple[list[int], Floats]:
     axes = [names] if isinstance(names, str) else list(names)
     positions = [domain.index(name) for name in axes]
     potentials = np.asarray(table, dtype=np.float64)

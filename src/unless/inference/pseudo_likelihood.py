@@ -26,15 +26,16 @@ from unless.kernels.pseudo_likelihood import (
     list_cases,
     sweep,
 )
+from unless.runtime.interrupts import n_workers
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import Look, unseen
 from unless.structures.structure import FeatureArrays
+from unless.typing import Floats, Integers
 
-Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 Words = npt.NDArray[np.uint64]
 # Whole numbers, or shares of rows.
-Counts = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Counts = Integers | Floats
 # Cases of a block: their scores fit the second cache, and their numbers two bytes.
 _BLOCK = 2**13
 # Scores of a block of a variable with many levels.
@@ -46,7 +47,6 @@ _STEPS_OF_A_LISTING = 1.5e7
 _STEPS_OF_A_LIST = 8
 # A fixed seed: the keys only name cases, and every name is checked.
 _KEY_SEED = 1604
-Floats = npt.NDArray[np.float64]
 # Below this many steps a pass takes less time than waking a thread.
 _WORTH_SHARING = 500_000
 # Steps in one call of a kernel: some tens of milliseconds, after which Ctrl-C is heard.
@@ -63,7 +63,7 @@ class _CasesOfOne(NamedTuple):
     rows: Integers | None  # None where cases are the table's rows themselves
     observed: Integers
     level: Codes
-    counts: npt.NDArray[np.float64]
+    counts: Floats
 
 
 def lay_out_slots(features: FeatureArrays, n_variables: int) -> Slots:
@@ -141,7 +141,7 @@ class Call(NamedTuple):
     end: int
 
 
-def short_calls(steps: npt.NDArray[np.float64], n_blocks: Integers, most: float) -> list[list[Call]]:
+def short_calls(steps: Floats, n_blocks: Integers, most: float) -> list[list[Call]]:
     """Cut a pass over all variables, which take so many steps each, into calls of about `most` steps.
 
     The calls of a list are made one after the other; different lists may be made at the same time.
@@ -327,6 +327,11 @@ class Conditionals:
         """The number of features, and so of weights."""
         return len(self.conditions.start) - 1
 
+    @property
+    def n_rows(self) -> float:
+        """How many rows there are, by their counts: each variable counts them all."""
+        return float(self.cases.counts.sum()) / len(self.cases.n_levels)
+
     @classmethod
     def of(
         cls,
@@ -413,14 +418,14 @@ class Conditionals:
     @contextmanager
     def threads(self) -> Iterator[None]:
         """Keep the threads alive between passes."""
-        from joblib import Parallel, effective_n_jobs
-
-        n_workers = min(effective_n_jobs(self.n_jobs), len(self.cases.n_levels))
-        if n_workers == 1 or self.work < _WORTH_SHARING:
+        n_threads = 1 if self.work < _WORTH_SHARING else min(n_workers(self.n_jobs), len(self.cases.n_levels))
+        if n_threads == 1:
             yield
             return
+        from joblib import Parallel
+
         # Passes write into shared arrays, which only threads can.
-        with Parallel(n_jobs=n_workers, require="sharedmem") as pool:
+        with Parallel(n_jobs=n_threads, require="sharedmem") as pool:
             self._pool = pool
             try:
                 yield
@@ -452,7 +457,7 @@ class Conditionals:
         )
 
     @cached_property
-    def _first_kept(self) -> npt.NDArray[np.int64]:
+    def _first_kept(self) -> Integers:
         levels = self.cases.n_levels
         columns = np.where(levels == 2, 1, levels)
         return np.concatenate([[0], np.cumsum(np.diff(self.cases.start) * columns)])

@@ -8,19 +8,18 @@ from itertools import accumulate, product
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.domain import Context, Domain, Variable
 from unless.data.showing import MOST_LETTERS, MOST_ROWS, html_table, visible
 from unless.errors import ImpossibleEvidence, TooLarge, UnknownName
 from unless.runtime.memory import show_memory
+from unless.typing import Floats
 
 # A joint table is enumerated state by state.
 MAX_JOINT = 2**22
 # The most axes that arrays of every version of numpy can have.
 MAX_AXES = 32
 
-Floats = npt.NDArray[np.float64]
 # What may be large: how well each value of a row is predicted from the others, or how probable the row is.
 Measure = Literal["pseudo_log_likelihood", "log_likelihood"]
 Labels = str | tuple[str, ...]

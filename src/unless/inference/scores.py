@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, checked_rows
 from unless.data.showing import html_table
@@ -21,17 +20,16 @@ from unless.inference.tables import (
     read_incomplete,
     rows_to_score,
 )
-from unless.runtime.memory import show_memory
-from unless.runtime.progress import showing_share, within
+from unless.runtime.memory import Memory, show_memory
+from unless.runtime.progress import Show, showing_share, within
 from unless.structures.structure import FeatureArrays
+from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
-Floats = npt.NDArray[np.float64]
 # Davis and Domingos (2010) ask about a quarter of the variables at a time.
 _N_GROUPS = 4
-Bools = npt.NDArray[np.bool_]
 # Stands for an infinite weight: dwarfs every sum of finite ones, and can be subtracted from itself.
 _HUGE = 1e100
 
@@ -53,7 +51,7 @@ class ConditionalScore:
         return html_table(title, ("variable", "adds"), rows)
 
 
-def score(model: "LogLinearModel", X: object, *, max_memory: int | str | None = None) -> float:
+def score(model: "LogLinearModel", X: object, max_memory: Memory = None) -> float:
     """Return the mean log-likelihood of the rows of a table, in nats.
 
     Of a row with missing values it is that of what the row shows; rows that show nothing are left out.
@@ -72,11 +70,7 @@ def score(model: "LogLinearModel", X: object, *, max_memory: int | str | None = 
 
 
 def log_likelihoods(
-    model: "LogLinearModel",
-    X: object,
-    *,
-    max_memory: int | str | None = None,
-    show_progress: bool | None = None,
+    model: "LogLinearModel", X: object, max_memory: Memory = None, show_progress: Show = None
 ) -> Floats:
     """Return the log-likelihood of each row of a table, in its order; what a row hides is summed over.
 
@@ -99,9 +93,8 @@ def conditional_marginal_log_likelihood(
     X: object,
     query: Iterable[str] | None = None,
     evidence: Iterable[str] | None = None,
-    *,
-    max_memory: int | str | None = None,
-    show_progress: bool | None = None,
+    max_memory: Memory = None,
+    show_progress: Show = None,
 ) -> ConditionalScore:
     """Return the mean over rows of sum_q log P(x_q | x_E), q in the query and E the evidence.
 
@@ -121,7 +114,7 @@ def conditional_marginal_log_likelihood(
             hidden = group if shown is None else [v for v in columns.tolist() if v not in shown or v in group]
             cells[:, hidden] = HOLE
             part = within(look, number / len(groups), (number + 1) / len(groups))
-            found = hidden_marginals(model, cells, group.tolist(), max_memory=max_memory, look=part)
+            found = hidden_marginals(model, cells, group.tolist(), max_memory, part)
             for position, marginals in zip(group.tolist(), found, strict=True):
                 probabilities = marginals[np.arange(len(cells)), data.rows[:, position]]
                 with np.errstate(divide="ignore"):
@@ -130,12 +123,12 @@ def conditional_marginal_log_likelihood(
     return ConditionalScore(float(sum(sums.values())), sums, data.n_rows)
 
 
-def _positions(model: "LogLinearModel", names: Iterable[str]) -> npt.NDArray[np.int64]:
+def _positions(model: "LogLinearModel", names: Iterable[str]) -> Integers:
     listed = [names] if isinstance(names, str) else list(names)
     return np.array([model.domain.index(name) for name in listed], dtype=np.int64)
 
 
-def _log_partition(model: "LogLinearModel", max_memory: int | str | None) -> float:
+def _log_partition(model: "LogLinearModel", max_memory: Memory) -> float:
     if not model.exact.fits(max_memory):
         raise TooLarge(
             f"A log-likelihood needs the exact partition function, whose tables would take about "
@@ -146,11 +139,7 @@ def _log_partition(model: "LogLinearModel", max_memory: int | str | None) -> flo
 
 
 def pseudo_log_likelihood(
-    model: "LogLinearModel",
-    X: object,
-    *,
-    max_memory: int | str | None = None,
-    show_progress: bool | None = None,
+    model: "LogLinearModel", X: object, max_memory: Memory = None, show_progress: Show = None
 ) -> ConditionalScore:
     """Return the mean over rows of the sum over variables of log P(x_v | all others), in nats.
 

@@ -24,10 +24,9 @@ from unless.data.sources.session import DuckDBSession, Field, nested
 from unless.errors import DataError, MissingValues, UnknownLevel, UnknownName
 from unless.inference.frames import values
 from unless.runtime.progress import BAR_DELAY, progress
+from unless.typing import Floats, Integers
 
-Cells = npt.NDArray[np.int64]
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Cells = Integers
 HOLE = -1
 # A level that the domain does not know, where it is not refused.
 UNKNOWN = -2
@@ -153,7 +152,7 @@ def _recoded(domain: Domain, data: Dataset) -> Dataset:
     return replace(recoded, detail=_recoded_holes(domain, data, lookups))
 
 
-def _recoded_holes(domain: Domain, data: Dataset, lookups: list[npt.NDArray[np.int64]]) -> Detail | None:
+def _recoded_holes(domain: Domain, data: Dataset, lookups: list[Integers]) -> Detail | None:
     """Return the rows with missing values of a table in the codes of another domain, if there are some.
 
     A level that only they show, and the domain does not know, is missing, too.

@@ -14,10 +14,11 @@ import numpy as np
 from unless.data.dataset import Rows
 from unless.data.domain import Code
 from unless.errors import TooLarge
-from unless.inference.chains import N_BATCHES, CellLayout, Chains, Floats, Integers, Seed, Trace
+from unless.inference.chains import N_BATCHES, CellLayout, Chains, Seed, Trace
 from unless.inference.potentials import sums_of_weights
 from unless.kernels.gibbs import run_tempered, settle
 from unless.runtime.memory import parse_memory, show_memory
+from unless.typing import Floats, Integers
 
 # Levels of the first ladder, and of any.
 _FIRST_LEVELS, _FEWEST_LEVELS, _MOST_LEVELS = 20, 4, 64

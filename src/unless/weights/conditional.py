@@ -14,21 +14,19 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, distinct_rows
 from unless.data.domain import Domain
 from unless.data.showing import html_table
 from unless.errors import TooLarge
+from unless.independence.statistics import chi_square_tail
 from unless.inference.randomness import make_rng
 from unless.inference.results import Measure
 from unless.runtime.memory import parse_memory, show_memory
+from unless.typing import Bools, Floats, Integers
 from unless.weights.optimise import Objective, StopRules, minimise
 from unless.weights.priors import Gaussian
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 # Positions of columns: one, or two in ascending order.
 Term = tuple[int, ...]
 # Standard deviations of the prior, from strong to weak. Weaker ones are not tried once one is worse.
@@ -240,8 +238,6 @@ def _unexplained(
     layout: "ConditionalDesign", pair: Term, excess: Floats, spread: Floats
 ) -> tuple[float, float]:
     """Test what a pair of columns leaves unexplained: p, and minus the statistic by degree of freedom."""
-    from scipy.special import chdtrc
-
     number, size, n_classes = layout.number(pair), layout.size(pair), excess.shape[1]
     statistic = 0.0
     for level in range(n_classes):
@@ -251,7 +247,7 @@ def _unexplained(
         statistic += float((left[enough] ** 2 / wide[enough]).sum()) * (n_classes - 1) / n_classes
     shown = [len(np.unique(layout.columns[:, column])) - 1 for column in pair]
     df = max(1, int(np.prod(shown)) * (n_classes - 1))
-    return float(chdtrc(df, statistic)), -statistic / df
+    return chi_square_tail(df, statistic), -statistic / df
 
 
 class ConditionalLoss:
@@ -263,6 +259,11 @@ class ConditionalLoss:
         self.design, self.turned, self.counts = design, turned, counts
         self.totals = counts.sum(axis=1, keepdims=True)
         self._probabilities = np.empty((0, 0))
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows there are, by their counts."""
+        return float(self.totals.sum())
 
     @property
     def n_features(self) -> int:
@@ -439,7 +440,7 @@ def _final(
 
 def _fitted(loss: ConditionalLoss, sd: float, start: Floats, share: float) -> Floats:
     objective = Objective(loss, Gaussian(sd), lambda: None)
-    tolerance = max(1e-9, share * float(loss.totals.sum()))
+    tolerance = max(1e-9, share * loss.n_rows)
     return minimise(objective, start, StopRules(tolerance, MAX_ITERATIONS)).weights
 
 

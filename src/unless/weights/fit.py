@@ -21,20 +21,24 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, distinct_rows
+from unless.data.dataset import Dataset, distinct_rows, regression_steps
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.completing import MOST_ROWS, Completions
 from unless.inference.model import LogLinearModel
 from unless.inference.randomness import make_rng
 from unless.inference.tables import Incomplete, incomplete_rows, read_incomplete, read_rows
+from unless.kernels.compiling import plain_if_small
+from unless.runtime.compilation import compile_ahead
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.graph import FeatureSet
 from unless.weights.optimise import Descent, Loss, Objective, StopRules, direction_at, make_loss, minimise
 from unless.weights.priors import NO_PRIOR, Gaussian, Prior
-from unless.weights.report import Candidate, Completed, FitReport
+from unless.weights.report import GAIN, Candidate, Completed, FitReport
 
 Floats = npt.NDArray[np.float64]
+# The largest component of the gradient where nothing else is asked for.
+TOLERANCE = 1e-6
 # From strong to weak, so that the weights of one are a good start for the next.
 GRID = tuple(Gaussian(sd) for sd in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0))
 N_FOLDS = 5
@@ -282,7 +286,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     *,
     objective: Literal["pseudo", "likelihood"] = "pseudo",
     incomplete: Literal["em", "drop"] = "em",
-    tolerance: float = 1e-6,
+    tolerance: float | None = None,
     relative_tolerance: float | None = None,
     max_iterations: int = 5_000,
     start: npt.ArrayLike | LogLinearModel | None = None,
@@ -315,6 +319,9 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     tolerance
         Done when no component of the (sub)gradient exceeds this. With a Gaussian part no weight is then
         farther from its optimum than tolerance * sd^2 * the square root of their number, mostly far less.
+        By default 1e-6; with a prior and so many features that Newton steps are dear (2,000, or fewer over
+        many different rows) the default is also done when no more than about 0.002 nats a row are left to
+        gain: `fit_report.stopped_by` is then "gain", and few probabilities are off by more than 0.01.
     relative_tolerance
         Move as Libra does, and stop where five iterations gain no more than this share (1e-3 in Libra).
     start
@@ -333,11 +340,19 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     >>> net.fit_report.converged
     True
     """
-    _check(features, limits := StopRules(tolerance, max_iterations, relative_tolerance))
+    gain = GAIN if tolerance is None and relative_tolerance is None else 0.0
+    tolerance = TOLERANCE if tolerance is None else tolerance
+    _check(features, limits := StopRules(tolerance, max_iterations, relative_tolerance, gain))
     table, holes = _rows(features, data, incomplete, show_progress)
     begin = _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    with progress("fit_weights", show_progress, after=BAR_DELAY) as bar:
+    n_steps = regression_steps(table) + 1e3 * len(features)
+    with (
+        plain_if_small(n_steps, "weights") as is_first,
+        progress("fit_weights", show_progress, after=BAR_DELAY) as bar,
+    ):
+        if is_first:
+            compile_ahead("weights", False)
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = choose_prior(features, table, prior, validation, random_state, layout, settings)
         best = max(tried, key=lambda one: one.score).prior
@@ -364,13 +379,18 @@ def fit(
     max_iterations: int,
     step: Any,
     relative_tolerance: float | None = None,
+    gain: float = 0.0,
 ) -> tuple[Floats, FitReport]:
-    """Fit weights to data that are laid out already."""
-    limits = StopRules(tolerance, max_iterations, relative_tolerance)
-    # What stops where little is gained says nothing of when that will be.
-    descent = Descent(step, tolerance, is_guessed=relative_tolerance is None)
-    objective = Objective(loss, prior, step, descent)
+    """Fit weights to data that are laid out already; `gain` is by row, and for what Newton steps are dear."""
+    objective = Objective(loss, prior, step)
     free = prior == NO_PRIOR
+    # Without a prior weights may go to infinity, which shows only near the optimum.
+    gain = 0.0 if free or objective.hessian_is_cheap else gain * loss.n_rows
+    limits = StopRules(tolerance, max_iterations, relative_tolerance, gain)
+    # What stops where little is gained says nothing of when that will be.
+    is_guessed = relative_tolerance is None
+    goal, of = (gain, "left to gain") if gain else (tolerance, "slope")
+    objective.descent = Descent(step, goal, is_guessed, of)
     with loss.threads():
         if free:
             refuse_one_sided(objective, features)

@@ -1,9 +1,9 @@
 """How far fitted weights may be from what infinitely many rows would give."""
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.showing import MOST_ROWS, html_table
@@ -12,10 +12,10 @@ from unless.inference.model import LogLinearModel
 from unless.inference.pseudo_likelihood import Conditionals, mirror
 from unless.inference.tables import rows_to_score
 from unless.runtime.progress import BAR_DELAY, Bar, progress
+from unless.typing import Floats
 from unless.weights.optimise import factorise_in_calls
 from unless.weights.priors import NO_PRIOR, Prior
 
-Floats = npt.NDArray[np.float64]
 MAX_FEATURES = 4_000
 # Numbers of the matrix of gradients held at once; more would keep Ctrl-C waiting.
 _BLOCK = 2**18
@@ -76,8 +76,6 @@ def weight_intervals(
         raise SettingError(
             "Intervals are for weights found by pseudo-likelihood; fit them with objective='pseudo'."
         )
-    from scipy.special import ndtri
-
     table = rows_to_score(net.domain, data, show_progress)
     with progress("weight_intervals", show_progress, after=BAR_DELAY) as bar:
         conditionals = Conditionals.of(net.features.arrays, table)
@@ -86,7 +84,7 @@ def weight_intervals(
         bend = conditionals.hessian(bar)
         bend[np.diag_indices_from(bend)] += used.precision
         errors = np.sqrt(np.maximum(_variances(net, table, _inverse(bend, bar), bar), 0.0))
-    reach = float(ndtri(0.5 + level / 2)) * errors
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * errors
     return WeightIntervals(net.weights - reach, net.weights + reach, errors, float(level))
 
 

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
@@ -22,8 +21,8 @@ from unless.kernels.features import count_holding
 from unless.runtime.interrupts import interruptible_kernel
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.structure import FeatureArrays
+from unless.typing import Floats
 
-Floats = npt.NDArray[np.float64]
 # Logs, scaled cells and work, and what the layout of the features takes beside them.
 BYTES_PER_CELL = 32
 # Steps of one pass beyond which exact inference is no longer cheap: a pass takes about a second then.

@@ -1,7 +1,8 @@
 """From a start to the optimum of a penalised negative log-likelihood, pseudo or full.
 
 `Objective` is the loss with its prior, in coordinates in which it is about equally steep. `minimise` takes
-quasi-Newton steps as long as they pay, then Newton steps.
+quasi-Newton steps as long as they pay, then Newton steps. Where these are dear it may stop by what is left to
+gain: about as much as the last fifth of the iterations gained (docs/decisions/0011-weights.md).
 
 OWL-QN: limited-memory quasi-Newton steps within one orthant at a time (Andrew and Gao, ICML 2007). Of a step
 only the weights that are zero, and would leave it uphill, are held back: Andrew and Gao hold back all that go
@@ -37,13 +38,15 @@ from unless.weights.report import StoppedBy
 Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve in every Newton step, or even once.
 _MOST_DENSE = 2_000
-_MOST_DENSE_ONCE = 4_000
+_MOST_DENSE_ONCE = 5_000
 # Multiplications in one call of a kernel: a tenth of a second.
 _AT_ONCE = 2**28
 MEMORY = 20
+# Where a pass takes long, more steps are remembered: they halve the number of iterations.
+_LONG_MEMORY = 200
 _ORTHANT_HALVINGS = 40
-# Iterations over which progress is judged.
-_SPAN = 5
+# Iterations over which progress is judged; what is left to gain is judged by a fifth of them, at least 20.
+_SPAN, _SHORTEST = 5, 20
 Chosen = npt.NDArray[np.bool_]
 MAX_PRODUCTS = 250
 # Sweeps of coordinate descent between two steps to the minimum over what is not zero.
@@ -63,24 +66,26 @@ LIBRAS_MEMORY = 6
 
 
 class Descent:
-    """Counts iterations, and tells a bar of them and of the slope that is left.
+    """Counts iterations, and tells a bar of them and of the slope, or the gain, that is left.
 
-    How many there will be shows only at the end. What is known is how far the slope has fallen, in orders of
+    How many there will be shows only at the end. What is known is how far it has fallen, in orders of
     magnitude, of what it has to. The first of them are quick: of the fits that were measured, half of the way
     took a quarter of the time, so that the share of the time is guessed as the square of that of the way.
     """
 
-    def __init__(self, step: Callable[[], object], tolerance: float, is_guessed: bool = True) -> None:
-        self._step, self._tolerance, self._is_guessed = step, tolerance, is_guessed
+    def __init__(
+        self, step: Callable[[], object], tolerance: float, is_guessed: bool = True, of: str = "slope"
+    ) -> None:
+        self._step, self._tolerance, self._is_guessed, self._of = step, tolerance, is_guessed, of
         self._first = self._least = math.nan
         self._n_iterations = 0
 
-    def moved(self, norm: float) -> None:
-        """Count an iteration that began where this was the largest component of the subgradient."""
+    def moved(self, left: float) -> None:
+        """Count an iteration that began where this was left."""
         self._n_iterations += 1
-        if self._n_iterations == 1:
-            self._first = self._least = norm
-        self._least = min(self._least, norm)
+        if self._n_iterations == 1 or self._first == math.inf:
+            self._first = self._least = left
+        self._least = min(self._least, left)
         if not isinstance(self._step, Bar):
             self._step()
         self.look()
@@ -88,7 +93,9 @@ class Descent:
     def look(self) -> None:
         """Tell how far it is, between two iterations too: some take long."""
         if isinstance(self._step, Bar) and not self._step.is_silent and self._n_iterations:
-            told = f"iteration {self._n_iterations:,}, slope {self._least:.1e}"
+            told = f"iteration {self._n_iterations:,}"
+            if self._least < math.inf:
+                told += f", {self._of} {self._least:.1e}"
             if self._is_guessed:
                 told += f", to be {self._tolerance:.1e}"
             self._step.share(self.share, told)
@@ -114,6 +121,10 @@ class Loss(Protocol):
     @property
     def n_features(self) -> int:
         """The number of features, and so of weights."""
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows there are, by their counts."""
 
     @property
     def work(self) -> float:
@@ -217,6 +228,12 @@ class Objective:
         """Whether the whole Hessian costs about as much as some tens of passes."""
         return self._hessian_costs_less_than(_MOST_DENSE, 100)
 
+    @property
+    def memory(self) -> int:
+        """How many steps to remember: more where a pass takes longer than to go through them."""
+        by_cost = int(self.loss.work / (4 * max(1, self.loss.n_features)))
+        return MEMORY if self.hessian_is_cheap else min(max(by_cost, MEMORY), _LONG_MEMORY)
+
     @cached_property
     def hessian_is_guide(self) -> bool:
         """Whether the whole Hessian is too dear for every Newton step, but worth having once as a guide."""
@@ -317,25 +334,28 @@ def owlqn(
     max_iterations: int,
     stall: float = 0.0,
     memory: int = MEMORY,
+    gain: float = 0.0,
 ) -> Point:
-    """Minimise in scaled coordinates until the tolerance, or until progress is slow.
+    """Minimise in scaled coordinates until the tolerance, or until progress is slow, or about `gain` is left.
 
-    It is where the last five iterations together gained no more than a share of `stall` of the objective.
+    It is slow where the last five iterations together gained no more than a share of `stall` of it.
     """
     from unless.kernels.algebra import dot
 
     scale, costs = objective.scale, objective.prior.l1 * objective.scale
     here = weights / scale
     value, gradient = _evaluate(objective, here, costs)
-    values = deque([value], maxlen=_SPAN + 1)
+    values = [value]
     pairs: deque[_QuasiNewtonPair] = deque(maxlen=memory)
     n_iterations = 0
     while True:
         slope = _pseudo_gradient(here, gradient, costs)
         norm = float(np.abs(slope / scale).max(initial=0.0))
-        slow = len(values) > _SPAN and values[0] - values[-1] <= stall * abs(value)
-        if norm <= tolerance or n_iterations >= max_iterations or slow:
-            return Point(here * scale, norm, n_iterations)
+        slow = n_iterations >= _SPAN and values[-1 - _SPAN] - value <= stall * abs(value)
+        span = max(_SHORTEST, n_iterations // 5)
+        left = values[-1 - span] - value if n_iterations >= span else math.inf
+        if norm <= tolerance or n_iterations >= max_iterations or slow or left <= gain:
+            return Point(here * scale, norm, n_iterations, "gain" if left <= gain else "rounding")
         direction = -_two_loops(slope, pairs)
         if costs.any():
             direction[(here == 0) & (direction * slope >= 0)] = 0.0
@@ -358,7 +378,7 @@ def owlqn(
         here, value, gradient = there, new_value, new_gradient
         values.append(value)
         n_iterations += 1
-        objective.descent.moved(norm)
+        objective.descent.moved(left if gain else norm)
 
 
 def _evaluate(objective: Objective, here: Floats, costs: Floats) -> tuple[float, Floats]:
@@ -542,33 +562,37 @@ def _search(
 
 
 class StopRules(NamedTuple):
-    """When to stop: at a flat gradient, after many iterations, or, if asked, after five that gain little."""
+    """When to stop: at a flat gradient, after many iterations, or, if asked, after five that gain little.
+
+    Or, if `gain` is not 0, where about so much of the objective is left to gain.
+    """
 
     tolerance: float
     max_iterations: int
     relative_tolerance: float | None = None
+    gain: float = 0.0
 
 
 def minimise(objective: Objective, start: Floats, limits: StopRules) -> Point:
     """Minimise until no component of the subgradient exceeds the tolerance."""
-    tolerance, max_iterations, relative_tolerance = limits
+    tolerance, max_iterations, relative_tolerance, gain = limits
     if relative_tolerance is not None:
         point = owlqn(objective, start, tolerance, max_iterations, relative_tolerance, LIBRAS_MEMORY)
         return point._replace(stopped_by=_why(point, limits))
     objective.precondition(start)
     weights, n_iterations = start, 0
-    newton_is_cheap = objective.hessian_is_cheap or objective.hessian_is_guide
+    newton_is_cheap = not gain and (objective.hessian_is_cheap or objective.hessian_is_guide)
     stalls = _STALLS if newton_is_cheap else _STALLS_OF_LARGE
     for stall in stalls:
         left = max_iterations - n_iterations
-        point = owlqn(objective, weights, tolerance, left, stall)
+        point = owlqn(objective, weights, tolerance, left, stall, objective.memory, gain)
         n_iterations += point.n_iterations
-        if point.norm > tolerance:
+        if point.norm > tolerance and point.stopped_by != "gain":
             left = min(_NEWTON_STEPS, max_iterations - n_iterations)
             point = newton(objective, point.weights, tolerance, left)
             n_iterations += point.n_iterations
         weights = point.weights
-        if point.norm <= tolerance or n_iterations >= max_iterations:
+        if point.norm <= tolerance or n_iterations >= max_iterations or point.stopped_by == "gain":
             break
     point = point._replace(n_iterations=n_iterations)
     return point._replace(stopped_by=_why(point, limits))
@@ -579,4 +603,6 @@ def _why(point: Point, limits: StopRules) -> StoppedBy:
         return "tolerance"
     if point.n_iterations >= limits.max_iterations:
         return "max_iterations"
+    if point.stopped_by == "gain":
+        return "gain"
     return "rounding" if limits.relative_tolerance is None else "relative_tolerance"

@@ -7,9 +7,12 @@ from unless.data.showing import html_table
 from unless.inference.results import Measure
 from unless.weights.priors import Prior
 
-StoppedBy = Literal["tolerance", "relative_tolerance", "max_iterations", "rounding"]
+# Nats a row that may be left to gain where no tolerance is given and the optimum is dear.
+GAIN = 2e-3
+StoppedBy = Literal["tolerance", "gain", "relative_tolerance", "max_iterations", "rounding"]
 _MESSAGES = {
     "tolerance": "Converged.",
+    "gain": f"Converged: no more than about {GAIN:g} nats a row are left to gain.",
     "relative_tolerance": "Stopped by relative_tolerance, before the tolerance was reached.",
     "max_iterations": "Stopped at max_iterations, before the tolerance was reached.",
     "rounding": "Stopped where rounding hides all further progress, before the tolerance was reached.",
@@ -73,8 +76,8 @@ class FitReport:
 
     @property
     def converged(self) -> bool:
-        """Whether the gradient is as flat as was asked for."""
-        return self.stopped_by == "tolerance"
+        """Whether the gradient is as flat as was asked for, or about nothing is left to gain."""
+        return self.stopped_by in ("tolerance", "gain")
 
     @property
     def message(self) -> str:
