@@ -19,6 +19,9 @@ QUICK = {
     "GGS": {"alpha": 0.01},
     "GSMN": {"alpha": 0.01},
     "IBMAPHC": {"max_blanket": 4},
+    "CSIBMAP": {"max_blanket": 4},
+    "CSGSSL": {"alpha": 0.01},
+    "CSMPL": {"max_blanket": 4},
     "GSSL": {"n_draws": 2000, "prune": [2, 5], "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
     "DTSL": {"kappa": [0.01, 0.1], "prior": unless.Gaussian(1.5)},
     "ChowLiu": {"alpha": 0.01},
@@ -50,6 +53,7 @@ BAD_SETTINGS = [
     ({"gates": "v00"}, SettingError, "gates"),
     ({"gates": ["v99"]}, UnknownName, "v99"),
     ({"forbidden_gates": "v00"}, SettingError, "forbidden_gates"),
+    ({"adjacency": "some"}, SettingError, "adjacency"),
     ({"rule": "xor"}, SettingError, "rule"),
     ({"variant": "gsmn**"}, SettingError, "variant"),
     ({"n_restarts": -1}, SettingError, "n_restarts"),
@@ -126,7 +130,7 @@ def answer(est):
     if isinstance(est.structure_, unless.CanonicalModel):
         return {frozenset(context.items()): graph.edges for context, graph in est.structure_}
     if isinstance(est.structure_, unless.LabelledGraph):
-        return set(est.structure_), est.claims_
+        return set(est.structure_), getattr(est, "claims_", None)
     return est.structure_.edges
 
 

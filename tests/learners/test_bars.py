@@ -13,7 +13,10 @@ QUICK = {
     "DTSL": {"kappa": [0.01, 0.1], "prior": [unless.Gaussian(0.5), unless.Gaussian(1.5)]},
 }
 # How many there will be shows only on the way.
-OPEN = {"IBMAPHC": "flipping edges", "DTSL": "iterations of the last fit", "GSSL": "rounds of the last fit"}
+OPEN = {
+    "IBMAPHC": "flipping edges", "DTSL": "iterations of the last fit", "GSSL": "rounds of the last fit",
+    "CSMPL": "moves",
+}  # fmt: skip
 
 
 class Drawn:

@@ -14,6 +14,8 @@ from unless.errors import SettingError, TooLarge
 from unless.learners import cspc
 from unless.learners.cspc import CSPC
 
+ADJACENCY = pytest.mark.parametrize("adjacency", ["shared", "independent"])
+
 
 @st.composite
 def runs(draw):
@@ -27,6 +29,8 @@ def runs(draw):
         "alpha": draw(st.sampled_from([0.05, 0.3, 0.01])),
         "test": draw(st.sampled_from(["pearson", "pearson", "likelihood_ratio", "bayesian"])),
         "order": draw(st.one_of(st.sampled_from(["association", "columns"]), st.permutations(data.names))),
+        "adjacency": draw(st.sampled_from(["shared", "independent"])),
+        "rule": draw(st.sampled_from(["or", "and"])),
         "max_condition": draw(st.sampled_from([None, None, None, 0, 1, 2])),
         "undecided": draw(st.sampled_from(["independent", "independent", "keep"])),
         "required_edges": required or None,
@@ -49,7 +53,8 @@ def naive_answer_to(data, chosen):
         kind: [(positions[a], positions[b]) for a, b in chosen.get(f"{kind}_edges") or ()]
         for kind in ("required", "forbidden")
     }
-    same = {name: chosen[name] for name in ("alpha", "test", "max_condition", "undecided") if name in chosen}
+    names = ("alpha", "test", "adjacency", "rule", "max_condition", "undecided")
+    same = {name: chosen[name] for name in names if name in chosen}
     return reference_cspc(data.rows, data.counts, data.domain.n_levels, order=order, **edges, **same)
 
 
@@ -63,24 +68,37 @@ def assert_equals_its_twin(data, chosen):
     assert (est.n_tests_, est.n_distinct_tests_) == (n_tests, n_distinct)
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    runs(),
-    st.sampled_from([0, 3, 1000]),
-    st.sampled_from([0, 1.5, 1000]),
-    st.sampled_from([1, 1, 2, 3]),
-    st.sampled_from([1, 2**15]),
-)
-def test_all_contexts_at_once_give_the_graphs_and_counts_of_pc_in_each(
-    run, list_limit, word_cost, n_jobs, max_new
-):
-    data, chosen = run
-    with pytest.MonkeyPatch.context() as patch:
-        # Rows and contexts as lists and as bitmaps; calls that stop after every question.
-        patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
-        patch.setattr(cspc, "_WORD_COST", word_cost)
-        patch.setattr(cspc, "_MAX_NEW", max_new)
-        assert_equals_its_twin(data, {**chosen, "n_jobs": n_jobs})
+def check_random_tables(adjacency, n_tables):
+    """Compare with the twin: by lists and by bitmaps, in calls that stop after every question too."""
+
+    @settings(max_examples=n_tables, deadline=None)
+    @given(
+        runs(),
+        st.sampled_from([0, 3, 1000]),
+        st.sampled_from([0, 1.5, 1000]),
+        st.sampled_from([1, 1, 2, 3]),
+        st.sampled_from([1, 2**15]),
+    )
+    def check(run, list_limit, word_cost, n_jobs, max_new):
+        data, chosen = run
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PackedTable, "list_limit", lambda self: min(list_limit, self.table.codes.shape[1]))
+            patch.setattr(cspc, "_WORD_COST", word_cost)
+            patch.setattr(cspc, "_MAX_NEW", max_new)
+            assert_equals_its_twin(data, {**chosen, "adjacency": adjacency, "n_jobs": n_jobs})
+
+    check()
+
+
+@ADJACENCY
+def test_all_contexts_at_once_give_the_graphs_and_counts_of_pc_in_each(adjacency):
+    check_random_tables(adjacency, 100)
+
+
+@pytest.mark.slow
+@ADJACENCY
+def test_two_hundred_random_tables_equal_the_twin(adjacency):
+    check_random_tables(adjacency, 200)
 
 
 @settings(max_examples=60, deadline=None)
@@ -114,28 +132,32 @@ def nasty_tables():
         "one row many times": table_of([[1, 1, 1]], [10**12]),
         "thirty levels": table_of(thirty),
         "a constant column": table_of(half, n_levels=[2] * 5),
+        "columns of one level": table_of(half * [1, 0, 1, 0, 1], n_levels=[2, 1, 2, 1, 2]),
         "unused levels": table_of(half, n_levels=[5, 2, 7, 3, 2]),
         "all alike": table_of(np.repeat(rng.integers(0, 2, (200, 1)), 5, axis=1)),
         "counts of fifty bits": table_of([[0, 0, 0], [1, 1, 1], [0, 1, 1]], [2**51, 2**50, 5]),
     }
 
 
+@ADJACENCY
 @pytest.mark.parametrize("undecided", ["independent", "keep"])
 @pytest.mark.parametrize("name", nasty_tables())
-def test_nasty_tables_equal_the_twin(name, undecided):
-    assert_equals_its_twin(nasty_tables()[name], {"undecided": undecided})
-    assert_equals_its_twin(nasty_tables()[name], {"undecided": undecided, "order": "columns", "n_jobs": 2})
+def test_nasty_tables_equal_the_twin(name, undecided, adjacency):
+    chosen = {"undecided": undecided, "adjacency": adjacency}
+    assert_equals_its_twin(nasty_tables()[name], chosen)
+    assert_equals_its_twin(nasty_tables()[name], {**chosen, "order": "columns", "rule": "and", "n_jobs": 2})
 
 
+@ADJACENCY
 @pytest.mark.parametrize("n", range(2, 9))
-def test_where_nothing_is_removed_every_set_is_asked_about_from_both_ends(n):
+def test_where_nothing_is_removed_every_set_is_asked_about_from_both_ends(n, adjacency):
     # Every value is worth much and no two variables are independent in any slice.
     rng = np.random.default_rng(n)
     codes = np.array(list(np.ndindex(*[2] * n)))
     agree = (2 * codes - 1) @ (2 * codes - 1).T
     counts = np.maximum(10**8 * np.exp(agree[0] ** 2 / n - n), 10**4) * rng.uniform(1, 1.01, len(codes))
     data = table_of(codes, counts.astype(np.int64))
-    est = CSPC().fit(data)
+    est = CSPC(adjacency=adjacency).fit(data)
     assert est.structure_.n_graphs == 1
     assert len(est.structure_.given({}).edges) == n * (n - 1) // 2
     assert est.n_tests_ == 2**n * n * (n - 1) * 2 ** (n - 2)
@@ -168,6 +190,7 @@ def noisy_copies(n_variables, n_levels, n_rows, largest, seed):
     return table_of(np.column_stack(columns), counts, [n_levels] * n_variables)
 
 
+@ADJACENCY
 @pytest.mark.parametrize(
     ("shape", "max_condition", "n_jobs"),
     [
@@ -178,33 +201,35 @@ def noisy_copies(n_variables, n_levels, n_rows, largest, seed):
         ((4, 12, 12_000, 70_000), None, 2),
     ],
 )
-def test_wide_and_long_tables_equal_the_twin_too(shape, max_condition, n_jobs, monkeypatch):
+def test_wide_and_long_tables_equal_the_twin_too(shape, max_condition, n_jobs, adjacency, monkeypatch):
     data = noisy_copies(*shape, seed=5)
     monkeypatch.setattr("twins.naive.naive_table", quick_table(data))
     chosen = {"alpha": 0.01, "order": "columns", "max_condition": max_condition, "n_jobs": n_jobs}
-    assert_equals_its_twin(data, chosen)
+    assert_equals_its_twin(data, {**chosen, "adjacency": adjacency})
 
 
-def test_the_same_bytes_whatever_the_threads_and_the_order_of_rows_and_columns():
+@ADJACENCY
+def test_the_same_bytes_whatever_the_threads_and_the_order_of_rows_and_columns(adjacency):
     data = noisy_copies(9, 3, 700, 40, seed=2)
-    whole = CSPC().fit(data)
-    assert whole.structure_ == CSPC(n_jobs=3).fit(data).structure_
+    whole = CSPC(adjacency=adjacency).fit(data)
+    assert whole.structure_ == CSPC(adjacency=adjacency, n_jobs=3).fit(data).structure_
     shuffled = np.random.default_rng(0).permutation(data.n_variables)
     domain = Domain(tuple(data.domain.variables[place] for place in shuffled))
-    mirrored = CSPC().fit(Dataset.from_codes(domain, data.rows[::-1][:, shuffled], data.counts[::-1]))
+    shuffled_data = Dataset.from_codes(domain, data.rows[::-1][:, shuffled], data.counts[::-1])
+    mirrored = CSPC(adjacency=adjacency).fit(shuffled_data)
     assert (mirrored.n_tests_, mirrored.n_distinct_tests_) == (whole.n_tests_, whole.n_distinct_tests_)
     assert mirrored.structure_.link_shares() == whole.structure_.link_shares()
 
 
 def test_too_little_memory_is_refused_before_any_work(monkeypatch):
     data = noisy_copies(67, 2, 25, 9, seed=5)
-    monkeypatch.setattr("unless.learners.cspc.bytes_for_pc", lambda data, n_workers: 2**40)
+    monkeypatch.setattr("unless.learners.cspc.bytes_for_pc", lambda *_, **__: 2**40)
     with pytest.raises(TooLarge, match="25 graphs over 67 variables would need about"):
         CSPC().fit(data)
 
 
 def test_too_many_answers_are_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr("unless.learners.cspc.bytes_for_pc", lambda data, n_workers: 2**26 - 10**5)
+    monkeypatch.setattr("unless.learners.cspc.bytes_for_pc", lambda *_, **__: 2**26 - 10**5)
     with pytest.raises(TooLarge, match="max_condition="):
         CSPC(max_memory=2**26).fit(noisy_copies(9, 3, 700, 40, seed=2))
 
@@ -213,3 +238,17 @@ def test_too_many_answers_are_refused_with_the_way_out(monkeypatch):
 def test_a_bad_max_condition_is_refused(bad):
     with pytest.raises(SettingError, match="max_condition"):
         CSPC(max_condition=bad).fit(table_of([[0, 1], [1, 0]]))
+
+
+def test_the_order_of_columns_matters_where_the_order_is_theirs():
+    data = noisy_copies(9, 3, 700, 40, seed=2)
+    graphs = [
+        CSPC(adjacency="independent", order=order).fit(data) for order in (data.names, data.names[::-1])
+    ]
+    assert graphs[0].structure_ != graphs[1].structure_
+
+
+def test_independent_adjacency_is_expected_to_need_more_memory():
+    data = noisy_copies(67, 2, 25, 9, seed=5)
+    small, large = (cspc.bytes_for_pc(data, 1, shared=shared) for shared in (True, False))
+    assert small < large < 2 * small

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unless
-from strategies import KINDS, datasets
+from strategies import KINDS, datasets, tables_with_limits
 from twins.naive_graphs import NaiveScorer, naive_ibmap
 from unless.counting.strata import StrataTable
 from unless.errors import DataError, SettingError, TooLarge, UnknownName
@@ -31,20 +31,8 @@ from unless.learners.ibmap import (
 MODERATE = tuple(kind for kind in KINDS if kind != "huge counts")
 
 
-@st.composite
-def runs(draw):
-    """Draw a table and settings of IBMAP-HC for it."""
-    data = draw(datasets(kinds=MODERATE, max_variables=5, max_rows=80))
-    pairs = st.tuples(st.sampled_from(data.names), st.sampled_from(data.names)).filter(
-        lambda pair: pair[0] < pair[1]
-    )
-    required = draw(st.lists(pairs, max_size=2, unique=True))
-    return data, {
-        "max_blanket": draw(st.sampled_from([None, None, None, 0, 1, 2])),
-        "required_edges": required or None,
-        "forbidden_edges": [pair for pair in draw(st.lists(pairs, max_size=2)) if pair not in required]
-        or None,
-    }
+def runs():
+    return tables_with_limits(kinds=MODERATE, max_variables=5, max_rows=80)
 
 
 def naive_answer_to(data, chosen):

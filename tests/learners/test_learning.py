@@ -4,7 +4,7 @@ import pytest
 
 import unless
 from unless.errors import DataError, SettingError, UnknownName
-from unless.learners.learning import DEFAULT_LEARNER
+from unless.learners import DEFAULT_LEARNER
 
 TABLE = {"sex": ["f", "m"] * 100, "age": [30, 41, 41, 30] * 50, "city": ["a", "b", "b", None] * 50}
 

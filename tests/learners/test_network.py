@@ -7,7 +7,7 @@ from unless.errors import NotFitted
 def test_a_learner_gives_a_network_of_its_features():
     data = unless.datasets.load_ucb_admissions()
     learner = unless.CSGS().fit(data)
-    for kind in ("cliques", "pairs"):
+    for kind in ("cliques", "pairs", "subcliques"):
         net = learner.network(data, unless.Gaussian(0.5), kind)
         wanted = unless.fit_weights(learner.structure_.features(kind), data, unless.Gaussian(0.5))
         assert net.features == wanted.features

@@ -118,6 +118,8 @@ LEARNERS = {
     "CSGS, blankets alone, and": CSGS(blankets="independent", rule="and"),
     "CSPC": CSPC(),
     "CSPC in column order": CSPC(order="columns"),
+    "CSPC, neighbours alone, or": CSPC(adjacency="independent", rule="or"),
+    "CSPC, neighbours alone, and": CSPC(adjacency="independent", rule="and"),
 }
 
 

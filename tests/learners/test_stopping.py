@@ -44,7 +44,7 @@ table = unless.read(np.array(columns).T)
 small = unless.read(np.array(columns).T[:300, :6])
 learners = [
     unless.GSMN(), unless.GSMN(variant="gsmn*", alpha=0.3), unless.IBMAPHC(), unless.GGS(), unless.DTSL(),
-    unless.GSSL(),
+    unless.GSSL(), unless.CSIBMAP(), unless.CSMPL(),
 ]
 for learner in learners:
     learner.fit(small)
@@ -110,7 +110,7 @@ def test_every_other_learner_stops_in_the_middle(tmp_path):
         assert line.startswith("Stopped; ")
         assert f"work_dir={str(tmp_path / str(place))!r}: " in line
         assert line.endswith(("begin again.", "go on with resume=True."))
-    assert len(said.splitlines()) == 6
+    assert len(said.splitlines()) == 8
 
 
 def test_the_command_line_stops_with_one_sentence(tmp_path):

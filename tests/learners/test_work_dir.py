@@ -27,7 +27,9 @@ from unless.runtime import checkpoints
 from unless.runtime.progress import Bar
 
 EVERY = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
-IN_PARTS = pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "GSMN", "DTSL", "GGS"])
+IN_PARTS = pytest.mark.parametrize(
+    "name", ["CSGS", "independent", "CSPC", "CSPC apart", "CSIBMAP", "GSMN", "DTSL", "GGS"]
+)
 QUICK = {
     "CSPC": {"max_condition": 2},
     "GSSL": {"n_draws": 500, "prune": 2, "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
@@ -50,6 +52,8 @@ def table():
 def make(name, **settings):
     if name == "independent":
         return unless.CSGS(blankets="independent", **settings)
+    if name == "CSPC apart":
+        return unless.CSPC(adjacency="independent", **QUICK["CSPC"], **settings)
     return LEARNERS[name](**QUICK.get(name, {}), **settings)
 
 
@@ -120,7 +124,7 @@ def test_shards_are_cut_alike_however_many_work_on_them(name, table, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC"])
+@pytest.mark.parametrize("name", ["CSGS", "independent", "CSPC", "CSPC apart"])
 def test_of_distinct_questions_shards_know_a_bound_that_depends_on_no_worker(name, table, tmp_path):
     plain = make(name).fit(table)
     one, two = (make(name, work_dir=tmp_path / str(k), n_jobs=k).fit(table) for k in (1, 2))

@@ -2,6 +2,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from itertools import combinations
 
 import networkx
 import numpy as np
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from structures.models import canonical_models, contexts, edges_of, is_separated, loose_models, steady
 from unless.data.domain import Domain, Variable
-from unless.errors import SettingError, UnknownContext, UnknownLevel, UnknownName
+from unless.errors import SettingError, TooLarge, UnknownContext, UnknownLevel, UnknownName
 from unless.structures import canonical
 from unless.structures.canonical import CanonicalModel
 from unless.structures.graph import CanonicalGraph, Feature, Graph
+from unless.structures.structure import pack
 
 # Three variables; x - y are linked unless gate = on, and z hangs on nothing.
 GATED = Domain(
@@ -120,6 +122,33 @@ def test_pair_features_are_the_values_of_links_and_of_isolated_variables(data):
     features = model.features(kind="pairs")
     assert set(features) == expected
     assert len(features) == len(expected)
+
+
+@steady
+@given(st.data())
+def test_subclique_features_are_the_values_of_all_sets_of_linked_variables(data):
+    model = data.draw(canonical_models())
+    expected = {
+        Feature.of({name: context[name] for name in names})
+        for context, graph in model
+        for size in range(1, len(graph.nodes) + 1)
+        for names in combinations(graph.nodes, size)
+        if all(graph.has_edge(*pair) for pair in combinations(names, 2))
+    }
+    features = model.features(kind="subcliques")
+    assert set(features) == expected
+    assert len(features) == len(expected)
+
+
+def test_too_many_subcliques_are_refused_before_they_are_listed():
+    domain = Domain(tuple(Variable(f"v{place}", ("no", "yes")) for place in range(200)))
+    rows = np.zeros((1, 200), dtype=np.uint16)
+    complete = pack(np.ones((1, 200 * 199 // 2), dtype=np.bool_))
+    model = CanonicalModel.from_edges(domain, rows, np.ones(1, dtype=np.int64), complete)
+    with pytest.raises(
+        TooLarge, match=r"up to more than 10\^15 sub-cliques, more than 1,000,000; use features of cliques"
+    ):
+        model.features(kind="subcliques")
 
 
 @steady

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from unless.data.domain import Domain, Variable
+from unless.data.domain import Domain, Region, Variable
 from unless.errors import SettingError, UnknownLevel
-from unless.structures.labelled import Region
 
 DOMAIN = Domain(
     (Variable("Dept", ("A", "B", "C")), Variable("Class", ("1st", "2nd")), Variable("Sex", ("m", "f")))

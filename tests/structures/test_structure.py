@@ -74,7 +74,7 @@ def learned():
     return unless.CSGS().fit(unless.datasets.load_ucb_admissions())
 
 
-@pytest.mark.parametrize("kind", ["cliques", "pairs"])
+@pytest.mark.parametrize("kind", ["cliques", "pairs", "subcliques"])
 def test_a_canonical_model_has_the_features_of_its_graphs(learned, kind):
     assert features_of(learned.structure_, kind) == learned.structure_.features(kind)
 
@@ -90,5 +90,7 @@ def test_what_is_no_structure_is_refused(learned):
         features_of("graph")
     with pytest.raises(SettingError, match="features='triples'"):
         features_of(learned.structure_, "triples")
+    with pytest.raises(SettingError, match="cliques"):
+        features_of(learned.structure_.given(), "subcliques")
     with pytest.raises(SettingError, match="cliques"):
         features_of(learned.structure_.given(), "pairs")

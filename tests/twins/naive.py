@@ -6,13 +6,14 @@ Positions stand for variables, codes for levels; `rows` are distinct rows, `coun
 """
 
 import math
+from functools import partial
 from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
 from scipy import special
 
-from unless.learners.cspc import pc
+from unless.learners.cspc import pc, pc_apart
 from unless.learners.grow_shrink.algorithm import EdgeLimits, SliceOracle, csgs
 
 
@@ -177,16 +178,18 @@ def reference_csgs(
 
 
 def reference_cspc(
-    rows, counts, n_levels, *, alpha=0.05, test="pearson", order=None, max_condition=None, required=(),
-    forbidden=(), undecided="independent", effect=0.3,
+    rows, counts, n_levels, *, alpha=0.05, test="pearson", order=None, adjacency="shared", rule="or",
+    max_condition=None, required=(), forbidden=(), undecided="independent", effect=0.3,
 ):  # fmt: skip
     """Run PC in each context alone; return as `reference_csgs` does."""
     n = len(n_levels)
     slices = naive_slices(rows, counts, n_levels, undecided, test=test, alpha=alpha, effect=effect)
     start = ~(links_of(forbidden, n) | np.eye(n, dtype=bool))
     order = range(n) if order is None else order
+    search = pc if adjacency == "shared" else partial(pc_apart, join_both=rule == "and")
     graphs = [
-        pc(start.copy(), order, slices.in_context(row), links_of(required, n), max_condition) for row in rows
+        search(start.copy(), order, slices.in_context(row), links_of(required, n), max_condition)
+        for row in rows
     ]
     return [as_pairs(graph) for graph in graphs], slices.n_tests, slices.n_distinct_tests
 

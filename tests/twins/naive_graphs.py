@@ -204,12 +204,41 @@ class NaiveScorer:
         return math.fsum(self.assertion(a, b, edges) for a, b in permutations(range(self.n), 2))
 
 
-def naive_ibmap(rows, counts, n_levels, names, *, required=(), forbidden=(), max_blanket=None):
+class NaiveSliceScorer(NaiveScorer):
+    """The IB-score in one context: what a blanket asserts is looked at where it has the context's values."""
+
+    def __init__(self, rows, counts, n_levels, context, answers):
+        super().__init__(rows, counts, n_levels)
+        self.context, self.answers = context, answers
+
+    def assertion(self, a, b, edges):
+        blanket = {c for edge in edges if a in edge for c in edge} - {a}
+        fixed = {c: int(self.context[c]) for c in blanket - {b}}
+        question = (frozenset([a, b]), frozenset(fixed.items()))
+        if question not in self.answers:
+            rows, counts, n_levels = self.table_arguments
+            agree = [all(row[c] == level for c, level in fixed.items()) for row in rows]
+            (table,) = naive_strata(rows[agree], counts[agree], n_levels, min(a, b), max(a, b), ())
+            self.answers[question] = naive_log_probabilities([table])
+        independent, dependent = self.answers[question]
+        return dependent if b in blanket else independent
+
+
+def naive_csibmap(rows, counts, n_levels, names, **limits):
+    """Climb in the context of every row; return edges and score of each, and the numbers of questions."""
+    answers, climbs = {}, []
+    for context in rows:
+        scorer = NaiveSliceScorer(rows, counts, n_levels, context, answers)
+        climbs.append(naive_ibmap(rows, counts, n_levels, names, scorer=scorer, **limits))
+    return [climb[:2] for climb in climbs], sum(climb[3] for climb in climbs), len(answers)
+
+
+def naive_ibmap(rows, counts, n_levels, names, *, required=(), forbidden=(), max_blanket=None, scorer=None):
     """Climb from the required edges, scoring every neighbour of a graph in full.
 
     Return the edges, the score, the path, the number of assertions asked for and that of different tables.
     """
-    scorer = NaiveScorer(rows, counts, n_levels)
+    scorer = scorer or NaiveScorer(rows, counts, n_levels)
     n, limit = len(n_levels), len(n_levels) if max_blanket is None else max_blanket
     by_name = sorted(range(n), key=lambda a: names[a])
     constant = {a for a in range(n) if len({row[a] for row in rows}) < 2}

@@ -1,6 +1,7 @@
 """The generation of features, literally: sets of conditions, whole numbers, one list as the set."""
 
 from collections import Counter
+from itertools import combinations
 
 LARGEST = 2**64 - 1
 
@@ -52,3 +53,17 @@ def naive_gssl(rows, words, n_draws):
             everything.append(feature)
         counts[feature] += 1
     return everything[len(rows) :], counts
+
+
+def naive_links_given_rest(features, rows):
+    """Tell, for each row and pair, whether a feature has both and its other conditions hold in the row."""
+    answers = []
+    for row in rows:
+        linked = set()
+        for feature in features:
+            for a, b in combinations([variable for variable, _, _ in feature], 2):
+                others = [(variable, level) for variable, level, _ in feature if variable not in (a, b)]
+                if all(row[variable] == level for variable, level in others):
+                    linked.add((a, b))
+        answers.append([pair in linked for pair in combinations(range(len(row)), 2)])
+    return answers

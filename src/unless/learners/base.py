@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unless import __version__
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, regression_steps
 from unless.data.domain import Domain, Variable
 from unless.data.showing import html_table
 from unless.errors import DataError, NotFitted, SettingError, TooLarge, interrupt_in
 from unless.formats.record import Record, Value, load_record, save_record
 from unless.independence.design_effects import drawn_alike
+from unless.kernels.compiling import plain_if_small
 from unless.learners.settings import HasSettings, check_folder, check_memory, check_n_jobs, learned, setting
 from unless.runtime.checkpoints import (
     Arrays,
@@ -35,9 +36,10 @@ from unless.runtime.checkpoints import (
     text_array,
     work_stamp,
 )
-from unless.runtime.interrupts import CancelToken
+from unless.runtime.compilation import compile_ahead
+from unless.runtime.interrupts import CancelToken, n_workers
 from unless.runtime.memory import check_need, memory_errors_explained, parse_memory
-from unless.runtime.parallel import InMemory, Made, OnDisk, n_workers, run_shards, share_input, shares_memory
+from unless.runtime.parallel import InMemory, Made, OnDisk, run_shards, share_input, shares_memory
 from unless.runtime.progress import Bar, progress
 from unless.weights.priors import Gaussian, Prior, parse_prior
 
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
     from unless.knowledge.asking import Asked
     from unless.knowledge.statements import Statements
 
-# A network of at most so many states is fitted for a report without being asked for.
-CHEAP_STATES = 4096
 # Variables are learned in so many parts where each is kept.
 MOST_PARTS = 64
 
@@ -90,7 +90,7 @@ class Estimator(HasSettings):
         self,
         data: object,
         prior: Prior | str | Iterable[Prior] | None = Gaussian(1.0),  # noqa: B008 (a frozen value)
-        features: Literal["cliques", "pairs"] = "cliques",
+        features: Literal["cliques", "pairs", "subcliques"] = "cliques",
         **settings: Any,
     ) -> "LogLinearModel":
         """Return a model that can be asked, sampled and scored: the structure's features with weights.
@@ -143,9 +143,7 @@ class Estimator(HasSettings):
         self.check_fitted()
         if self._statements is None:
             data = self._remembered("unless.explain(est.structure_, data)")
-            self._statements = explain_as_learned(
-                self._proposing(), data, self.get_params(), **self._machine()
-            )
+            self._statements = explain_as_learned(self._proposing(), data, vars(self), **self._machine())
         return self._statements
 
     def _proposing(self) -> Any:
@@ -176,7 +174,7 @@ class Estimator(HasSettings):
         path: str | os.PathLike[str],
         *,
         data: object = None,
-        network: "LogLinearModel | Literal[False] | None" = None,
+        network: "LogLinearModel | bool | None" = None,
         target: str | None = None,
         title: str | None = None,
         rows: bool = True,
@@ -189,8 +187,8 @@ class Estimator(HasSettings):
         data
             The table to explain it by, if it is not the one learned from.
         network
-            A model with weights for the page's probabilities. None fits one where all combinations of levels
-            are few; False leaves the probabilities out.
+            A model with weights, for the page's probabilities under "what if"; True fits one, as
+            `network(data)` does. Without it, and with False, the page says how to have them.
         target
             Keep to what matters for this column, most first; that of `target_` if there is one.
         title
@@ -203,27 +201,23 @@ class Estimator(HasSettings):
             kept. docs/limits.md states the rule.
         """
         from unless.knowledge.explaining import explain_as_learned
-        from unless.report.disclosure import Disclosure
-        from unless.report.writing import Provenance, n_states, write_report
+        from unless.report.writing import Provenance, write_report
 
         self.check_fitted()
-        domain = self.structure_.domain
         if data is None:
             table = self._remembered("est.report(path, data=data)")
             statements = self._all_statements()
         else:
             from unless.inference.tables import read_rows
 
-            table = read_rows(domain, data)
-            statements = explain_as_learned(self.structure_, table, self.get_params())
-        if network is None and Disclosure.of(rows, min_cell).keeps_rows and n_states(domain) <= CHEAP_STATES:
-            network = self.network(table)
+            table = read_rows(self.structure_.domain, data)
+            statements = explain_as_learned(self.structure_, table, vars(self))
         write_report(
             self.structure_,
             table,
             path,
             statements=statements,
-            network=network or None,
+            network=network,
             source=Provenance(
                 learner=type(self).__name__,
                 settings=self.answer_settings(),
@@ -397,6 +391,8 @@ class Learner(Estimator):
 
     # What is refused, for n variables and m distinct rows: the beginning of a sentence.
     _work: ClassVar[str] = ""
+    # How much more work it is than regressions of every column on the others.
+    _relative_cost: ClassVar[float] = 1.0
     max_memory: int | str | None = setting(default=None, check=check_memory, machine=True)
     n_jobs: int | None = setting(default=None, check=check_n_jobs, machine=True)
     work_dir: str | os.PathLike[str] | None = setting(default=None, check=check_folder, machine=True)
@@ -454,8 +450,12 @@ class Learner(Estimator):
             return
         run.bytes_needed = self._bytes_needed(data, run)
         check_need(run.bytes_needed, run.max_bytes, self._work.format(n=data.n_variables, m=data.n_distinct))
-        with progress(type(self).__name__, self.show_progress) as run.bar:
-            self._learn(data, run, *beside)
+        name, n_steps = type(self).__name__, regression_steps(data) * self._relative_cost
+        with plain_if_small(n_steps, name) as is_first:
+            if is_first:
+                compile_ahead(name, self.show_progress)
+            with progress(name, self.show_progress) as run.bar:
+                self._learn(data, run, *beside)
         if kept is not None:
             self._checkpoint(kept)
 

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, regression_steps
 from unless.data.domain import Domain
 from unless.errors import DataError, SettingError
 from unless.formats.record import Record
+from unless.kernels.compiling import plain_if_small
 from unless.learners.base import Estimator, make_record, restore
 from unless.learners.examples import read_examples, read_features, read_true_labels
-from unless.learners.learning import make_learner
-from unless.learners.registry import learner_named
+from unless.learners.registry import learner_named, make_learner
 from unless.learners.settings import check_memory, learned, setting
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.structure import Structure
+from unless.typing import Floats, Integers
 from unless.weights.conditional import HOLE, ConditionalModel, Tried, fit_conditional
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from unless.knowledge.statements import Statements
 
 Array = npt.NDArray[Any]
-Cells = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Cells = Integers
 # Rows that are predicted at once.
 BLOCK = 2**16
 
@@ -107,7 +107,8 @@ class UnlessClassifier(Estimator):
             estimator = self._make_learner().fit(data)
             pairs = joined_pairs(estimator.structure_, target)
             network = self._law(estimator, data)
-            with progress("UnlessClassifier", self.show_progress, after=BAR_DELAY) as bar:
+            bar_shown = progress("UnlessClassifier", self.show_progress, after=BAR_DELAY)
+            with plain_if_small(5.0 * regression_steps(data)), bar_shown as bar:
                 completed = None if network is None else self._completed(network, data)
                 bar.begin("fits", None)
                 found = fit_conditional(

@@ -19,6 +19,7 @@ from unless.learners.grow_shrink.algorithm import Links, Oracle, blanket_of
 from unless.learners.grow_shrink.cohorts import (
     ContextGraphs,
     Contexts,
+    Strategy,
     cut_contexts,
     n_shards,
 )
@@ -28,7 +29,7 @@ from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, Team, shares_memory
 from unless.structures.canonical import CanonicalModel
-from unless.structures.structure import n_pairs, packed_width
+from unless.structures.structure import n_pairs, packed_width, pair_numbers
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be noticed.
 _MAX_NEW = 2**15
@@ -45,6 +46,10 @@ class CSPC(Learner):
     k of a's other neighbours have the context's values: k = 0 for all pairs, then k = 1, and so on. Of a
     large table it asks more questions than CSGS, on larger slices, and finds fewer links that are not there.
 
+    With `adjacency="shared"` a link taken away at one variable is gone when its other end is visited.
+    `"independent"` learns the neighbours of every variable alone and joins them by `rule`. Both depend on
+    the order: neighbours go one after the other, and those that are left are conditioned on.
+
     Parameters
     ----------
     alpha
@@ -54,6 +59,10 @@ class CSPC(Learner):
     order
         "association" (most strongly associated variables first, whatever the order of the columns),
         "columns", or a list of all names. One order serves a, b and the sets of neighbours.
+    adjacency
+        "shared" or "independent", as above.
+    rule
+        How independent neighbours are joined: "or" needs one end of an edge, "and" both.
     max_condition
         The largest k; None goes on while some variable has enough neighbours.
     undecided
@@ -77,6 +86,8 @@ class CSPC(Learner):
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
     order: str | Sequence[str] = setting(default="association")
+    adjacency: Literal["shared", "independent"] = setting(default="shared")
+    rule: Literal["or", "and"] = setting(default="or")
     max_condition: int | None = setting(default=None, check=at_least(0))
     undecided: Literal["independent", "keep"] = setting(default="independent")
     effect: float = setting(default=0.3, check=between(0, math.inf))
@@ -84,13 +95,16 @@ class CSPC(Learner):
     forbidden_edges: EdgeNames = setting(default=None)
 
     def _bytes_needed(self, data: Dataset, run: Run) -> int:
-        return bytes_for_pc(data, min(run.n_sharing_memory, data.n_distinct))
+        return bytes_for_pc(
+            data, min(run.n_sharing_memory, data.n_distinct), shared=self.adjacency == "shared"
+        )
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         order = resolve_order(data, self.order)
         rules = kernel_rules(data, order, self.get_params())
+        strategy = Strategy(rules, shared=self.adjacency == "shared", join_both=self.rule == "and")
         most = data.n_variables if self.max_condition is None else int(self.max_condition)
-        learned = learn_by_pc(data, order, rules, most, run)
+        learned = learn_by_pc(data, order, strategy, most, run)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, learned.edges)
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -119,10 +133,37 @@ def pc(
     return graph
 
 
+def pc_apart(
+    graph: Links,
+    order: Sequence[int],
+    oracle: Oracle,
+    required: Links,
+    max_condition: int | None = None,
+    *,
+    join_both: bool = False,
+) -> Links:
+    """Learn the neighbours of every variable alone, from those in `graph`: the reference.
+
+    What one variable removes no other sees; a link of the result needs one of its ends, or both.
+    """
+    alone = np.zeros_like(graph)
+    for a in order:
+        adjacent = [b for b in order if graph[a, b]]
+        k = 0
+        while len(adjacent) > k and k <= (len(graph) if max_condition is None else max_condition):
+            for b in [b for b in adjacent if not required[a, b]]:
+                others = [c for c in adjacent if c != b]
+                if any(oracle.says_independent(a, b, given) for given in combinations(others, k)):
+                    adjacent.remove(b)
+            k += 1
+        alone[a, adjacent] = True
+    return alone & alone.T if join_both else alone | alone.T
+
+
 def learn_by_pc(
     data: Dataset,
     order: Sequence[int],
-    rules: Rules,
+    strategy: Strategy,
     max_condition: int,
     run: Run,
 ) -> ContextGraphs:
@@ -138,7 +179,7 @@ def learn_by_pc(
     n_rounds = min(max_condition, n - 2) + 1
     # Parts are at different rounds: what is shown is how many are done.
     token = run.steps(len(work), "parts") if len(work) > 1 else CancelToken()
-    tasks = [(source, rules, n_rounds, part, each, run if len(work) == 1 else None) for part in work]
+    tasks = [(source, strategy, n_rounds, part, each, run if len(work) == 1 else None) for part in work]
     parts = run.shards(_run_rounds, tasks, token=token)
     edges = np.zeros((m, packed_width(n)), dtype=np.uint8)
     for part, contexts in zip(parts, work, strict=True):
@@ -146,13 +187,18 @@ def learn_by_pc(
     return ContextGraphs.of(edges, parts, is_kept=run.is_kept)
 
 
-def bytes_for_pc(data: Dataset, n_workers: int) -> int:
+def bytes_for_pc(data: Dataset, n_workers: int, *, shared: bool) -> int:
     """Estimate the memory that learning needs besides the memo of answers."""
     n, m, words = data.n_variables, data.n_distinct, bitmap_words(data.counts)
     levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
     # The table and the shards cut from it; links by pair, then one bit a pair, sorted and compared.
     tables = 2 * (levels * words * 8 + 4 * n * m)
-    links = n_pairs(n) * words * 8 + m * packed_words(n) * 8 + 6 * m * packed_width(n)
+    links = (
+        (n_pairs(n) if shared else n * n) * words * 8
+        + 8 * n * n
+        + m * packed_words(n) * 8
+        + 6 * m * packed_width(n)
+    )
     # Slices and contexts by depth, each as a bitmap and as a list, and what crosses two variables on a slice.
     n_levels = data.domain.n_levels
     limit, longest = longest_list(n_levels, words, m), _longest_walk(n_levels, words, m)
@@ -163,7 +209,7 @@ def bytes_for_pc(data: Dataset, n_workers: int) -> int:
 
 def _run_rounds(
     source: InMemory[PackedTable] | OnDisk[PackedTable],
-    rules: Rules,
+    strategy: Strategy,
     n_rounds: int,
     chunks: Sequence[Contexts],
     max_bytes: int,
@@ -177,15 +223,14 @@ def _run_rounds(
     """
     packed = source.load()
     n = len(packed.order)
-    forbidden = unpack_sets(rules.forbidden, n)[np.triu_indices(n, 1)]
-    members = [make_context_set(packed, contexts, ~forbidden) for contexts in chunks]
+    members = [make_context_set(packed, contexts, strategy) for contexts in chunks]
     asked, n_tests, n_distinct = [0] * len(members), 0, 0
     for k in range(n_rounds):
         memo = Memo(max_bytes, _ADVICE)
         steps = CancelToken() if run is None else run.steps(n, f"round {k + 1}", n * len(members))
 
         def ask(member: int, k: int = k, memo: Memo = memo, steps: CancelToken = steps) -> None:
-            asked[member] = _run_round(k, packed, members[member], rules, memo, token, steps)
+            asked[member] = _run_round(k, packed, members[member], strategy.rules, memo, token, steps)
 
         with Team(len(members), token) as team:
             team.together(ask)
@@ -198,7 +243,8 @@ def _run_rounds(
     edges = np.zeros((sum(map(len, chunks)), packed_width(n)), dtype=np.uint8)
     row = 0
     for contexts, context_set in zip(chunks, members, strict=True):
-        pack_links(context_set.links, np.array(packed.order), np.arange(row, row + len(contexts)), edges)
+        rows = np.arange(row, row + len(contexts))
+        pack_links(context_set, np.array(packed.order), strategy.join_both, rows, edges)
         row += len(contexts)
     return {"edges": edges, "n_tests": np.array(n_tests), "n_distinct": np.array(n_distinct)}
 
@@ -233,21 +279,25 @@ def _run_round(
     return n_asked
 
 
-def make_context_set(packed: PackedTable, contexts: Contexts, linked: npt.NDArray[np.bool_]) -> ContextSet:
-    """Take some rows of a table as contexts; `linked` tells which pairs they link at first."""
-    table, n_words = packed.table, packed_words(len(contexts))
+def make_context_set(packed: PackedTable, contexts: Contexts, strategy: Strategy) -> ContextSet:
+    """Take some rows of a table as contexts, which link at first whatever is not forbidden."""
+    table, n_words, n = packed.table, packed_words(len(contexts)), len(packed.order)
     if len(contexts) < table.codes.shape[1]:
         ones = np.ones(len(contexts), dtype=np.int64)
         table = pack_table(table.codes[:, contexts].T, ones, packed.n_levels)
     bitmaps = np.ascontiguousarray(table.bitmaps[:, :n_words])
     # One variable's levels are shown by all contexts together, one each.
     everyone = np.bitwise_or.reduce(bitmaps[: table.offsets[1]], axis=0)
+    linked = ~unpack_sets(strategy.rules.forbidden, n)
+    link_row = pair_numbers(n) if strategy.shared else np.arange(n * n).reshape(n, n)
+    by_row = linked[np.triu_indices(n, 1)] if strategy.shared else linked.ravel()
     return ContextSet(
         codes=table.codes,
         offsets=packed.table.offsets,
         bitmaps=bitmaps,
-        links=np.where(linked[:, None], everyone, np.uint64(0)),
-        near=np.empty((len(contexts), packed_words(len(packed.order))), dtype=np.uint64),
+        links=np.where(by_row[:, None], everyone, np.uint64(0)),
+        link_row=link_row,
+        near=np.empty((len(contexts), packed_words(n)), dtype=np.uint64),
         able=np.empty(n_words, dtype=np.uint64),
     )
 

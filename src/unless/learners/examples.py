@@ -28,9 +28,10 @@ from unless.data.weighting import (
 from unless.errors import DataError, SettingError
 from unless.inference.frames import values as typed_values
 from unless.inference.tables import HOLE, Cells, read_cells
+from unless.typing import Bools, Floats, Integers
 
 Array = npt.NDArray[Any]
-Numbers = npt.NDArray[np.float64]
+Numbers = Floats
 # What the labels are called where neither the caller nor they have a name.
 NAME = "y"
 # With more columns of numbers than this, each is cut into so many groups at most: more of them predict a
@@ -135,7 +136,7 @@ def _read_by_plan(
         return read(table, **how, strict=True), {}
 
 
-def _labelled(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
+def _labelled(column: Any) -> tuple[Any, Bools | None]:
     """Return labels with any label in place of those that are missing, and where they are, if some are."""
     values = _array(column)
     if values.ndim != 1 or values.dtype.kind not in "fO":
@@ -217,7 +218,7 @@ def _without_unlabelled(data: Dataset, target: str, n_gone: int) -> Dataset:
     levels = tuple(label for label in variable.levels if label != made[0])
     domain = Domain(tuple(replace(one, levels=levels) if one.name == target else one for one in data.domain))
 
-    def without(rows: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def without(rows: Rows) -> tuple[Rows, Bools]:
         known = rows[:, place] != gone
         kept = rows[known].copy()
         kept[:, place] -= kept[:, place] > gone
@@ -271,7 +272,7 @@ def _array(values: Any) -> Array:
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def read_labels(y: Any) -> tuple[Array, npt.NDArray[np.int64]]:
+def read_labels(y: Any) -> tuple[Array, Integers]:
     """Return the different labels, sorted, and the position of each row's among them."""
     values = _array(y)
     if values.ndim == 2 and values.shape[1] == 1:

@@ -32,7 +32,7 @@ def save(learned: Estimator | Structure, path: PathLike, *, rows: bool = True) -
     ----------
     rows
         False leaves the table out, and the tables of counts behind the statements. `ask` and `report` then
-        want the table again. The graphs of a canonical model (CSGS, CSPC) are filed under the rows, so that
+        want the table again. The graphs of a canonical model (CSGS) are filed under the rows, so that
         it cannot be saved without them.
     """
     if not isinstance(rows, bool):

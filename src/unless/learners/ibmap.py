@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import connected_components
 
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
@@ -112,7 +111,8 @@ class IBMAPHC(Learner):
         table = StrataTable.of(named)
         scorer = Scorer(table, run)
         limits = FlipLimits(
-            _flippable(table, must, never), len(must) if self.max_blanket is None else self.max_blanket
+            flippable(table.columns.n_used > 1, must, never),
+            len(must) if self.max_blanket is None else self.max_blanket,
         )
         rng = np.random.default_rng(self.random_state)
         restarts = Restarts(scorer, must, limits, rng, run.checkpoint("climb"))
@@ -146,9 +146,8 @@ class IBMAPHC(Learner):
         }
 
 
-def _flippable(table: StrataTable, must: Links, never: Links) -> Links:
+def flippable(varies: npt.NDArray[np.bool_], must: Links, never: Links) -> Links:
     """Tell which edges a climb may touch: a variable that shows a single level has nothing to say."""
-    varies = table.columns.n_used > 1
     allowed: Links = ~(must | never) & varies[:, None] & varies[None, :]
     np.fill_diagonal(allowed, False)
     return allowed
@@ -373,6 +372,8 @@ def n_joins(links: Links, gaining: Links) -> int:
     How many flips there will be in all nobody knows; of those that gain now, most will not once a few of
     them have been made. Graphs grow like trees, so these are most of them.
     """
+    from scipy.sparse.csgraph import connected_components
+
     apart, _ = connected_components(links, directed=False)
     joined, _ = connected_components(links | gaining, directed=False)
     return int(apart - joined)
@@ -380,10 +381,13 @@ def n_joins(links: Links, gaining: Links) -> int:
 
 def perturbed(links: Links, limits: FlipLimits, rng: np.random.Generator) -> Links:
     """Flip as many random edges as there are variables, or as many as there are to flip."""
-    changed = links.copy()
-    pairs = np.argwhere(np.triu(limits.flippable, 1))
-    n_left = len(links)
-    for a, b in rng.permutation(pairs):
+    return flip_in_turn(links, limits, rng.permutation(np.argwhere(np.triu(limits.flippable, 1))))
+
+
+def flip_in_turn(links: Links, limits: FlipLimits, pairs: npt.NDArray[np.int64]) -> Links:
+    """Flip one pair after the other, where the limits allow it, until as many are flipped as variables."""
+    changed, n_left = links.copy(), len(links)
+    for a, b in pairs:
         if n_left and limits.flips(changed)[a, b]:
             flip(changed, a, b)
             n_left -= 1

@@ -14,12 +14,12 @@ from threading import Condition, Lock
 from typing import IO, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.errors import SettingError, TooLarge
 from unless.kernels.bits import Words
 from unless.kernels.memo import Keys, Log, count_log, merge, sort_log
 from unless.runtime.memory import show_memory
+from unless.typing import Integers
 
 # A fixed seed: the keys only identify questions, no answer depends on them.
 _KEY_SEED = 20140
@@ -167,7 +167,7 @@ class _SortedAnswers:
     """Answers sorted by the node they are for: those for node v begin at `begins[v]`."""
 
     answers: Words
-    begins: npt.NDArray[np.int64]
+    begins: Integers
 
     def of(self, node: int) -> Words:
         return self.answers[self.begins[node] : self.begins[node + 1]]

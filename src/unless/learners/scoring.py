@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.columns.levels import free_name
 from unless.data.dataset import Dataset
@@ -15,9 +14,8 @@ from unless.inference.model import LogLinearModel
 from unless.inference.tables import UNKNOWN, Cells, of_the_model, read_cells
 from unless.learners.examples import check_columns
 from unless.structures.graph import FeatureSet
+from unless.typing import Bools, Integers
 
-Bools = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 MISSING = {"missing", "(missing)"}
 
 

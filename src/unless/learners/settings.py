@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.counting.slices import association_order
 from unless.data.dataset import Dataset
@@ -27,6 +26,7 @@ from unless.independence.power import critical_values, minimum_rows
 from unless.kernels.answers import BAYESIAN, LIKELIHOOD_RATIO, PEARSON, Rules
 from unless.kernels.bits import pack_sets
 from unless.runtime.memory import parse_memory
+from unless.typing import Bools
 
 Value = TypeVar("Value")
 # Raises SettingError where a setting, by its name, cannot have a value.
@@ -259,7 +259,7 @@ def resolve_order(data: Dataset, order: str | Sequence[str]) -> list[int]:
     return columns
 
 
-def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> npt.NDArray[np.bool_]:
+def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> Bools:
     """Turn pairs of names into a symmetric matrix of columns."""
     matrix = np.zeros((len(domain), len(domain)), dtype=np.bool_)
     if edges is None:
@@ -276,9 +276,7 @@ def edge_matrix(domain: Domain, edges: EdgeNames, setting: str) -> npt.NDArray[n
     return matrix
 
 
-def edge_limits(
-    domain: Domain, required: EdgeNames, forbidden: EdgeNames
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def edge_limits(domain: Domain, required: EdgeNames, forbidden: EdgeNames) -> tuple[Bools, Bools]:
     """Return the edges that must be there and those that must not, as matrices of columns."""
     must = edge_matrix(domain, required, "required_edges")
     never = edge_matrix(domain, forbidden, "forbidden_edges")

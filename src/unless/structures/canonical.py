@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,17 @@ from unless.structures.graph import (
     ObservedGraph,
     clique_features,
     pair_features,
+    subclique_features,
 )
 from unless.structures.structure import (
     By,
     ByContexts,
     Edge,
+    Indicators,
     Packed,
     Structure,
     StructureView,
+    check_kind,
     is_padded_with_zeros,
     n_pairs,
     pack,
@@ -154,16 +157,18 @@ class CanonicalModel(Structure):
         """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
         return self.given(context).is_independent(a, b, given)
 
-    def features(self, kind: Literal["cliques", "pairs"] = "cliques") -> FeatureSet:
+    def features(self, kind: Indicators = "cliques") -> FeatureSet:
         """Return the indicators of the graphs, each once.
 
         "cliques", as in the paper: the values of each maximal clique in the contexts that have it.
         "pairs": the values of each linked pair, and of each isolated variable.
+        "subcliques": the values of each set of variables that are all linked, single ones too; refused where
+        cliques have too many such sets.
         """
-        kinds = {"cliques": clique_features, "pairs": pair_features}
-        if kind not in kinds:
-            raise SettingError(f"kind={kind!r} is not known; use 'cliques' or 'pairs'.")
-        return kinds[kind](self)
+        check_kind("kind", kind)
+        if kind == "pairs":
+            return pair_features(self)
+        return clique_features(self) if kind == "cliques" else subclique_features(self)
 
     indicators = features
 

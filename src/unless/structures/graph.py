@@ -5,6 +5,7 @@ cliques, and a set of features for the graph of the variables that appear togeth
 separated from whom, alone or in a context.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from unless.data.dataset import Positions, Rows, distinct_rows, row_set
 from unless.data.domain import Context, Domain
 from unless.data.showing import MOST_ROWS, html_table, to_label
 from unless.errors import SettingError, TooLarge, UnlessError
+from unless.kernels.compiling import plain_if_small
 from unless.structures.structure import (
     By,
     ByFeatures,
@@ -39,6 +41,7 @@ from unless.structures.structure import (
     unpack,
 )
 from unless.structures.structure import Context as Assignment
+from unless.typing import Bools, Integers
 
 if TYPE_CHECKING:
     from unless.structures.canonical import CanonicalModel
@@ -47,6 +50,8 @@ Names = str | Iterable[str]
 Role = TypeVar("Role", bound="Graph")
 # Enough for any graph a person would draw; a search that finds more is lost in a graph without structure.
 MAX_CLIQUES = 20_000_000
+# As many as `Graph.features` makes: some 600 MB while they are listed.
+MAX_SUBCLIQUES = 1_000_000
 # Contexts are taken in blocks, so that memory holds the cliques of a block and not of a million contexts.
 BLOCK = 1 << 16
 
@@ -153,7 +158,7 @@ class Graph(Structure):
 
     def indicators(self, kind: Indicators = "cliques") -> "FeatureSet":
         """Return those of its cliques."""
-        if kind == "pairs":
+        if kind != "cliques":
             raise SettingError("A single graph has the features of its cliques; use features='cliques'.")
         return self.features()
 
@@ -442,7 +447,7 @@ class FeatureSet(Structure):
         """The number of features."""
         return "n_features", len(self)
 
-    def _compatible(self, codes: Mapping[int, int]) -> npt.NDArray[np.bool_]:
+    def _compatible(self, codes: Mapping[int, int]) -> Bools:
         if not len(self):
             return np.zeros(0, dtype=np.bool_)
         fixed = np.full(len(self.domain), -1)
@@ -451,7 +456,7 @@ class FeatureSet(Structure):
         holds = (fixed[variable] < 0) | ((fixed[variable] == level) == equal)
         return np.logical_and.reduceat(holds, self.arrays.start[:-1])
 
-    def _graph(self, wanted: npt.NDArray[np.bool_]) -> Graph:
+    def _graph(self, wanted: Bools) -> Graph:
         names = self.domain.names
         first, second = np.nonzero(np.triu(self._together(wanted), 1))
         edges: frozenset[Edge] = frozenset(
@@ -459,7 +464,7 @@ class FeatureSet(Structure):
         )
         return Graph(self.domain, edges)
 
-    def _together(self, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def _together(self, wanted: Bools) -> Integers:
         """Count, for every two variables, the features among some that speak of both."""
         from scipy.sparse import csr_array
 
@@ -539,9 +544,9 @@ class Cliques:
     A scope is a row of `members`, shared by all graphs in which it is a maximal clique.
     """
 
-    start: npt.NDArray[np.int64]
+    start: Integers
     scope: Positions
-    members: npt.NDArray[np.bool_]
+    members: Bools
 
 
 def find_cliques(packed: Packed, n_nodes: int, at_most: int = MAX_CLIQUES) -> Cliques:
@@ -549,7 +554,8 @@ def find_cliques(packed: Packed, n_nodes: int, at_most: int = MAX_CLIQUES) -> Cl
     from unless.kernels.graphs import maximal_cliques
 
     # A read-only array is another type to the compiler, which would compile everything once more.
-    start, bitsets = maximal_cliques(np.require(packed, requirements=["C", "W"]), n_nodes, at_most)
+    with plain_if_small(10.0 * len(packed) * 2.0 ** min(n_nodes, 64)):
+        start, bitsets = maximal_cliques(np.require(packed, requirements=["C", "W"]), n_nodes, at_most)
     if start[-1] < 0:
         raise TooLarge(f"The graphs have more than {at_most:,} maximal cliques; learn a sparser structure.")
     distinct, scope = distinct_rows(bitsets)
@@ -584,6 +590,31 @@ def clique_features(model: "CanonicalModel") -> FeatureSet:
     return FeatureSet.from_arrays(model.domain, FeatureArrays.joined(parts))
 
 
+def subclique_features(model: "CanonicalModel") -> FeatureSet:
+    """Return one indicator [X_S = x_S] per non-empty part S of each clique of each canonical graph, once."""
+    cliques = clique_features(model).arrays
+    by_size = {where.shape[1]: where for _, where in cliques.by_size()}
+    # Parts of one clique after the other, or all partial assignments. Python's integers do not overflow.
+    listed = sum(len(where) * (2**size - 1) for size, where in by_size.items())
+    at_most = min(listed, math.prod(int(n_levels) + 1 for n_levels in model.domain.n_levels) - 1)
+    if at_most > MAX_SUBCLIQUES:
+        number = f"up to {at_most:,}" if at_most < 10**15 else "up to more than 10^15"
+        raise TooLarge(
+            f"The cliques have {number} sub-cliques, more than {MAX_SUBCLIQUES:,}; "
+            "use features of cliques or of pairs, or learn a sparser structure."
+        )
+    # A condition as one number: those of a feature increase.
+    begins = np.cumsum(model.domain.n_levels) - model.domain.n_levels
+    conditions = (begins[cliques.variable] + cliques.level).astype(np.int32)
+    parts, larger = list[FeatureArrays](), np.zeros((0, 0), dtype=np.int32)
+    for size in range(max(by_size, default=0), 0, -1):
+        found = [np.delete(larger, left_out, axis=1) for left_out in range(larger.shape[1])]
+        larger = row_set(np.concatenate([*found, conditions[by_size[size]]] if size in by_size else found))
+        variables = np.searchsorted(begins, larger, side="right") - 1
+        parts.append(FeatureArrays.of_equals(variables, larger - begins[variables]))
+    return FeatureSet.from_arrays(model.domain, FeatureArrays.joined(parts))
+
+
 def pair_features(model: "CanonicalModel") -> FeatureSet:
     """Return one indicator per linked pair of values, and one per value of an isolated variable."""
     n_nodes = len(model.domain)
@@ -598,7 +629,7 @@ def pair_features(model: "CanonicalModel") -> FeatureSet:
     return FeatureSet.from_arrays(model.domain, FeatureArrays.joined(parts))
 
 
-def _all_assignments(scope: Positions, levels: npt.NDArray[np.int64], size: int) -> FeatureArrays:
+def _all_assignments(scope: Positions, levels: Integers, size: int) -> FeatureArrays:
     strides = np.cumprod(np.r_[1, levels[:-1]])
     values = np.arange(size)[:, None] // strides % levels
     return FeatureArrays.of_equals(np.broadcast_to(scope, values.shape), values)

@@ -1,21 +1,16 @@
-"""A graph whose links are labelled with the regions in which they hold.
+"""A graph whose links are labelled with the regions in which they hold."""
 
-A region is a part of a domain: for some variables the levels they may have.
-"""
-
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise, product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
-from unless.data.domain import Domain, shorten
+from unless.data.domain import Domain, Region, quote_label, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
@@ -26,80 +21,20 @@ from unless.structures.structure import (
     CodedCondition,
     Edge,
     FeatureArrays,
+    Indicators,
     Structure,
     StructureView,
     box_of,
+    check_kind,
     check_same,
     n_pairs,
     pack,
     pair_numbers,
 )
+from unless.typing import Bools
 
-# What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
-_MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
 # Contexts whose graphs are made at once: so many answers, a byte each.
 _ANSWERS = 2**24
-
-
-def quote_label(text: str) -> str:
-    """Write a name or level as it is, in quotes where it would be misread: 'a, b' and ''."""
-    if not _MISLEADING.search(text):
-        return text
-    quote = '"' if "'" in text else "'"
-    return f"{quote}{text}{quote}"
-
-
-@dataclass(frozen=True)
-class Region:
-    """All contexts in which each of some variables has one of some levels; without conditions, all there are.
-
-    Conditions are in the order of names, their levels in the order of the domain: equal regions are equal.
-    """
-
-    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    @classmethod
-    def of(cls, domain: Domain, conditions: Mapping[str, Iterable[object]]) -> "Region":
-        """Name the levels that variables may have; one that may have all says nothing and is left out."""
-        kept = []
-        for name in sorted(conditions):
-            codes = sorted({domain[name].code(label) for label in conditions[name]})
-            if not codes:
-                raise SettingError(f"{name!r} is left no level; give at least one.")
-            if len(codes) < len(domain[name].levels):
-                kept.append((name, tuple(domain[name].levels[code] for code in codes)))
-        return cls(tuple(kept))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables with a condition."""
-        return tuple(name for name, _ in self.conditions)
-
-    def holds(self, domain: Domain, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Tell, for each row of codes, whether it is in here."""
-        inside = np.ones(len(rows), dtype=np.bool_)
-        for name, labels in self.conditions:
-            variable = domain[name]
-            allowed = np.zeros(len(variable.levels), dtype=np.bool_)
-            allowed[[variable.levels.index(label) for label in labels]] = True
-            inside &= allowed[rows[:, domain.index(name)]]
-        return inside
-
-    def to_dict(self) -> dict[str, list[str]]:
-        """Return plain values: the levels of each variable with a condition."""
-        return {name: list(labels) for name, labels in self.conditions}
-
-    def __str__(self) -> str:
-        return " and ".join(
-            f"{quote_label(name)} = {quote_label(labels[0])}"
-            if len(labels) == 1
-            else f"{quote_label(name)} in {{{', '.join(map(quote_label, labels))}}}"
-            for name, labels in self.conditions
-        )
-
-    def _repr_html_(self) -> str:
-        rows = [(name, ", ".join(map(quote_label, labels))) for name, labels in self.conditions]
-        return html_table("Region" if rows else "Region: everywhere", ("variable", "levels"), rows)
 
 
 @dataclass(frozen=True)
@@ -194,7 +129,7 @@ class LabelledGraph(Structure):
         """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
         return self.given(context).is_independent(a, b, given)
 
-    def interacting(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def interacting(self, rows: Rows) -> Bools:
         """Tell, for each pair (in the order of packed bits) and row, whether it is linked."""
         linked = np.zeros((n_pairs(len(self.domain)), len(rows)), dtype=np.bool_)
         number = {frozenset(pair): k for k, pair in enumerate(combinations(self.domain.names, 2))}
@@ -217,14 +152,13 @@ class LabelledGraph(Structure):
         ]
         return CanonicalModel.from_edges(self.domain, table.rows, table.counts, np.concatenate(packed))
 
-    def features(self, kind: Literal["cliques", "pairs"] = "pairs") -> FeatureSet:
+    def features(self, kind: Indicators = "pairs") -> FeatureSet:
         """Return low-order indicators, whatever `kind`: the graph says by itself which it needs.
 
         For each link, drawn or only weighed, one for each pair of levels, joined with the gate levels under
         which it holds; and one for each variable's level and each level of each of its gates.
         """
-        if kind not in ("cliques", "pairs"):
-            raise SettingError(f"kind={kind!r} is not known; use 'cliques' or 'pairs'.")
+        check_kind("kind", kind)
         conditions = [*self._link_features(), *self._own_features()]
         return FeatureSet.from_arrays(self.domain, FeatureArrays.of(conditions))
 
@@ -354,7 +288,7 @@ class _ByLabels(StructureView):
         # Regions speak of names and labels, so they mean the same in any coding.
         self._graph = LabelledGraph(domain, graph.links)
 
-    def links(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def links(self, rows: Rows) -> Bools:
         """Tell of each row whether it is in a region of each pair's link."""
         return self._graph.interacting(rows)
 

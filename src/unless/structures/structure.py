@@ -12,7 +12,7 @@ bit first.
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,24 +21,22 @@ from unless.data.dataset import Counts, Dataset, Positions, Rows, row_set
 from unless.data.domain import Code, Domain, shorten
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
+from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from unless.structures.graph import FeatureSet, Graph
 
 
 By = Literal["graphs", "features"]
-Indicators = Literal["cliques", "pairs"]
+Indicators = Literal["cliques", "pairs", "subcliques"]
 Context = Mapping[str, Any]
-Bools = npt.NDArray[np.bool_]
 Bits = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # Answers of a structure that are held at once, a byte each: less than any limit of memory that may be set.
 _ANSWERS = 2**22
 # A pair of columns, and sets of pairs: one bit or one boolean a pair.
 Edge = tuple[str, str]
 Packed = npt.NDArray[np.uint8]
-Links = npt.NDArray[np.bool_]
+Links = Bools
 # Position of the variable, code of the level, equal or not equal.
 CodedCondition = tuple[int, int, bool]
 # Conditions that are handled at once.
@@ -50,10 +48,10 @@ Box = tuple[tuple[int, int], ...]
 class FeatureArrays(NamedTuple):
     """Features as arrays: feature k holds the conditions from start[k] to start[k + 1]."""
 
-    start: npt.NDArray[np.int64]
+    start: Integers
     variable: npt.NDArray[np.int32]
     level: npt.NDArray[np.uint16]
-    equal: npt.NDArray[np.bool_]
+    equal: Bools
 
     @classmethod
     def of(cls, features: Iterable[Iterable[CodedCondition]]) -> "FeatureArrays":
@@ -96,7 +94,7 @@ class FeatureArrays(NamedTuple):
         """The feature of each condition."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
-    def with_any(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def with_any(self, chosen: Bools) -> Bools:
         """Tell, for each feature, whether some of its conditions are among the chosen ones."""
         return np.bincount(self.owner, chosen, len(self.start) - 1) > 0
 
@@ -115,7 +113,7 @@ class FeatureArrays(NamedTuple):
             start = self.start[begin : end + 1] - self.start[begin]
             yield FeatureArrays(start, self.variable[some], self.level[some], self.equal[some])
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> "FeatureArrays":
+    def take(self, chosen: Bools) -> "FeatureArrays":
         """Return the features that are chosen, in their order."""
         sizes = np.diff(self.start)
         start = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
@@ -139,7 +137,7 @@ class FeatureArrays(NamedTuple):
                 yield tuple(flat[begin:end])
 
 
-def normalised(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> FeatureArrays:
+def normalised(arrays: FeatureArrays, n_levels: Integers) -> FeatureArrays:
     """Return the same features, each once, sorted by size, scope and values, each said in the one normal way.
 
     Two conjunctions that are true together are one feature: a second copy would be a second weight and so
@@ -150,7 +148,7 @@ def normalised(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> Featur
     return _sorted_set(tidied[0] if len(tidied) == 1 else FeatureArrays.joined(tidied))
 
 
-def tidy(literals: Iterable[CodedCondition], n_levels: npt.NDArray[np.int64]) -> list[CodedCondition]:
+def tidy(literals: Iterable[CodedCondition], n_levels: Integers) -> list[CodedCondition]:
     """Say a conjunction in the normal way."""
     required: dict[int, set[int]] = {}
     excluded: dict[int, set[int]] = {}
@@ -183,7 +181,7 @@ def _ordered(arrays: FeatureArrays) -> FeatureArrays:
     return FeatureArrays(arrays.start, arrays.variable[order], arrays.level[order], arrays.equal[order])
 
 
-def _tidied(arrays: FeatureArrays, n_levels: npt.NDArray[np.int64]) -> FeatureArrays:
+def _tidied(arrays: FeatureArrays, n_levels: Integers) -> FeatureArrays:
     sizes = np.diff(arrays.start)
     if not sizes.all():
         raise SettingError("A feature without conditions is always true; give each at least one.")
@@ -212,7 +210,7 @@ def _sorted_set(arrays: FeatureArrays) -> FeatureArrays:
     return FeatureArrays.joined(parts)
 
 
-def box_of(literals: Iterable[CodedCondition], n_levels: npt.NDArray[np.int64]) -> Box:
+def box_of(literals: Iterable[CodedCondition], n_levels: Integers) -> Box:
     """Turn the conditions of a feature into the levels they leave."""
     left: dict[int, int] = {}
     for variable, level, equal in literals:
@@ -358,9 +356,14 @@ def features_of(structure: Any, kind: Indicators = "cliques") -> "FeatureSet":
     `kind` is that of `CanonicalModel.features`; a graph has those of its cliques, a labelled graph those of
     its links, a set of features its own.
     """
-    if kind not in ("cliques", "pairs"):
-        raise SettingError(f"features={kind!r} is not known; use 'cliques' or 'pairs'.")
+    check_kind("features", kind)
     return as_structure(structure, or_model=False).indicators(kind)
+
+
+def check_kind(setting: str, kind: str) -> None:
+    """Refuse a kind of features that is not known."""
+    if kind not in get_args(Indicators):
+        raise SettingError(f"{setting}={kind!r} is not known; use 'cliques', 'pairs' or 'subcliques'.")
 
 
 class StructureView:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, check_share, hold_out
 from unless.data.domain import Domain
@@ -21,6 +20,7 @@ from unless.runtime.checkpoints import Arrays, settled_seed
 from unless.runtime.interrupts import CancelToken
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import FeatureArrays
+from unless.typing import Floats
 from unless.weights.fit import fit, prior_path, priors_to_try
 from unless.weights.priors import Prior
 
@@ -63,6 +63,8 @@ class FeatureLearner(Learner):
 
     kept_structure = LogLinearModel
     saves_answer = True
+    # Weights of many sets of features are fitted.
+    _relative_cost = 50.0
     _run: Run = learned()
     _seed: Any = learned()
     prior: Any = learned()
@@ -178,9 +180,7 @@ class FeatureLearner(Learner):
         features = next(self._feature_sets(data, (point,)))
         return self._weigh(data, features, prior, np.zeros(len(features)))
 
-    def _weigh(
-        self, data: Dataset, features: FeatureSet, prior: Prior, start: npt.NDArray[np.float64]
-    ) -> LogLinearModel:
+    def _weigh(self, data: Dataset, features: FeatureSet, prior: Prior, start: Floats) -> LogLinearModel:
         """Fit the weights that are kept, and drop the features that got none."""
         # How many iterations it takes shows only at the end.
         steps = self._run.steps(None, "iterations of the last fit")
@@ -233,9 +233,7 @@ def in_domain(net: LogLinearModel, domain: Domain) -> LogLinearModel:
     return LogLinearModel(features, weights, report=net.fit_report)
 
 
-def in_order(
-    domain: Domain, arrays: FeatureArrays, weights: npt.NDArray[np.float64]
-) -> tuple[FeatureSet, npt.NDArray[np.float64]]:
+def in_order(domain: Domain, arrays: FeatureArrays, weights: Floats) -> tuple[FeatureSet, Floats]:
     """Put features, and their weights with them, in the order of a FeatureSet."""
     features = FeatureSet.from_arrays(domain, arrays)
     literals = (tuple(sorted(one)) for one in arrays.literals())

@@ -34,11 +34,10 @@ from unless.runtime.checkpoints import Arrays, Checkpoint, settings_digest
 from unless.runtime.interrupts import CancelToken, Step
 from unless.runtime.memory import parse_memory, show_memory
 from unless.structures.structure import FeatureArrays
+from unless.typing import Floats, Integers
 from unless.weights.optimise import Objective, StopRules, minimise, owlqn
 from unless.weights.priors import Prior
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # Draws in one call, divided by the variables they touch: a tenth of a second or so where the cache is missed.
 _DRAWS_AT_ONCE = 3_000_000
 # Slots for one feature, at least, in the table they are found in: gaps keep searches short.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
@@ -29,9 +28,9 @@ from unless.runtime.memory import show_memory
 from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import FeatureArrays
+from unless.typing import Bools, Floats, Integers
 
-Integers = npt.NDArray[np.int64]
-Chosen = npt.NDArray[np.bool_]
+Chosen = Bools
 TreeFeatures = Literal["leaves", "pruned", "nonzero"]
 # Cells counted in one call of the kernel: some tens of milliseconds.
 _BUDGET = 3 * 10**7
@@ -64,7 +63,7 @@ class ProbabilityTree:
     target: int
     variable: Integers
     level: Integers
-    gain: npt.NDArray[np.float64]
+    gain: Floats
     where_true: Integers
     where_false: Integers
     parent: Integers

@@ -11,21 +11,27 @@ from math import comb, isqrt, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain
+from unless.data.domain import Domain, Region, quote_label
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.independence.logistic import Effect, average, common, size_of, total, turned
-from unless.independence.statistics import NOTHING, Statistic, adapted, adjusted, largest_shift
+from unless.independence.statistics import (
+    NOTHING,
+    Statistic,
+    adapted,
+    adjusted,
+    critical_value,
+    largest_shift,
+)
 from unless.learners.base import Run
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
 from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
 from unless.referee.counted import WideTester
 from unless.referee.regressions import RegressionTable
 from unless.runtime.interrupts import cancellable
-from unless.structures.labelled import LabelledGraph, Link, Region, quote_label
+from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.structure import Edge
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
@@ -141,7 +147,8 @@ class Linker:
             without = tests.regression(stop.stratum, stop.union)
             gained = sum(one.log_likelihood for one in apart) - without.log_likelihood
             df = sum(one.n_weights for one in apart) - without.n_weights
-            statistic = Statistic(max(0.0, 2 * gained), df)
+            # Levels that are not shown on one side have no weights there: fewer may be left than before.
+            statistic = Statistic(max(0.0, 2 * gained), df) if df > 0 else NOTHING
             self.n_tests += 1
             # Either end might have shown it, and the neighbours it is tested with were searched for.
             n_tried = 2 * comb(len(self.tests) - 2, len(stop.union))
@@ -179,7 +186,7 @@ class Linker:
         tested = (Hypothesis(path, together, sum(one.n_rows for one in effects), together.p),)
         choices = [Explanation(0.0, differ, PairLinks(unlinked=tested))]
         if together.df:
-            worth = together.value - float(chdtri(together.df, self.alpha))
+            worth = together.value - critical_value(together.df, self.alpha)
             choices.append(Explanation(worth, differ, PairLinks(linked=tested)))
         choices += [self._split(effects, differ, path, gate) for gate in _gates(effects)]
         return max(choices, key=lambda choice: choice.worth)

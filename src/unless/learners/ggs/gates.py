@@ -13,12 +13,11 @@ from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtri
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
 from unless.independence.logistic import Fit
-from unless.independence.statistics import Statistic
+from unless.independence.statistics import Statistic, critical_value
 from unless.learners.base import Run
 from unless.learners.ggs.regressions import (
     Blanket,
@@ -99,7 +98,7 @@ class GateSearch:
             if gate != tests.target and 1 < len(self.table.used[gate]) <= MAX_GATE_LEVELS
         ]
         # A weight is worth having where a test at alpha would keep it.
-        self.price = float(chdtri(1, tests.alpha)) / 2
+        self.price = critical_value(1, tests.alpha) / 2
         self.known: dict[tuple[Conditions, int], GateCandidate | None] = {}
         self.screened: dict[Conditions, list[int]] = {}
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from unless.counting.reference import CountSource
 from unless.independence.tests import Answer, IndependenceTest
+from unless.typing import Bools
 
-Links = npt.NDArray[np.bool_]
+Links = Bools
 Context = Sequence[int] | npt.NDArray[np.integer]
 
 

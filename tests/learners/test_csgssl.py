@@ -1,0 +1,53 @@
+"""CSGSSL: what is generated, what is left, and the graphs read off it, against a literal twin."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unless
+from strategies import KINDS, datasets
+from twins.naive_gssl import naive_links_given_rest
+from unless.errors import SettingError
+from unless.learners.gssl import CSGSSL, links_given_rest
+from unless.structures.structure import FeatureArrays
+
+MODERATE = tuple(kind for kind in KINDS if kind != "huge counts")
+
+
+@settings(max_examples=60)
+@given(datasets(kinds=MODERATE, max_variables=5, max_rows=40), st.data())
+def test_pairs_are_linked_where_the_other_conditions_of_a_feature_hold(data, drawn):
+    columns = st.sets(st.sampled_from(range(data.n_variables)), min_size=1)
+    features = [
+        [(column, int(row[column]), True) for column in sorted(drawn.draw(columns))]
+        for row in data.rows[: drawn.draw(st.integers(0, 6))]
+    ]
+    links = links_given_rest(FeatureArrays.of(features), data.rows)
+    assert links.tolist() == naive_links_given_rest(features, data.rows)
+
+
+@settings(max_examples=25)
+@given(datasets(kinds=MODERATE, max_variables=4, max_levels=3, max_rows=60))
+def test_graphs_are_read_off_what_the_prior_leaves_of_the_cliques_of_csgs(data):
+    named = data.select(sorted(data.names))
+    csgs = unless.CSGS(alpha=0.2).fit(named)
+    net = unless.fit_weights(csgs.structure_.features(), named, unless.Gaussian(1) + unless.Laplace(2))
+    weighed = zip(net.features.arrays.literals(), net.weights, strict=True)
+    left = [feature for feature, weight in weighed if weight]
+    est = CSGSSL(2, 0.2).fit(named)
+    expected = naive_links_given_rest(left, named.rows)
+    pairs = [(a, b) for i, a in enumerate(named.names) for b in named.names[i + 1 :]]
+    for (_, graph), linked in zip(est.structure_, expected, strict=True):
+        assert graph.edges == {pair for pair, is_linked in zip(pairs, linked, strict=True) if is_linked}
+    assert (est.n_tests_, est.n_distinct_tests_) == (csgs.n_tests_, csgs.n_distinct_tests_)
+
+
+def test_a_stronger_prior_leaves_fewer_links():
+    data = unless.datasets.make_csi(6, random_state=0).sample(2000, random_state=0)
+    shares = [sum(CSGSSL(l1).fit(data).structure_.link_shares().values()) for l1 in (1, 20, 2000)]
+    assert shares[0] > shares[1] > shares[2]
+
+
+def test_a_prior_that_drops_nothing_is_refused():
+    with pytest.raises(SettingError, match="l1=0"):
+        CSGSSL(0).fit(unless.datasets.load_ucb_admissions())
