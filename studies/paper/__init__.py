@@ -1,4 +1,4 @@
-"""The paper's experiments, run again: plans of cells, a file each; tables, claims and figures from them.
+"""The paper's experiments, run again: plans of runs, a file each; tables, claims and figures from them.
 
 Run by `make paper`, or `python -m studies.paper`.
 """

@@ -23,7 +23,7 @@ def _numbers(text: str) -> list[int]:
     cls=Answering,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""
-    Every cell (a learner on a table) is a file in the folder; a run that was stopped goes on when the same
+    Every run (a learner on a table) is a file in the folder; a study that was stopped goes on when the same
     command is given again. The folder then holds figures (SVG), all numbers (CSV) and the table of claims.
     Figures need matplotlib: pip install 'unless[figures]'.
 
@@ -35,11 +35,11 @@ def _numbers(text: str) -> list[int]:
 
     \b
     The JSON document, keys sorted:
-      format, version   "unless-paper", 1
+      format, version   "unless-paper", 2
       n_cells           how many (n, N) every claim was looked at in
-      claims            one record each: key, words, compared, reading,
-                        n_for, n_against, p, settled_for, settled_against,
-                        verdict
+      claims            one record each: key, words, compared, variant,
+                        cspc, n_for, n_against, p, settled_for,
+                        settled_against, verdict
     """,
 )
 @click.option(
@@ -60,7 +60,7 @@ def _numbers(text: str) -> list[int]:
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
 def command(folder: str, n_jobs: int, as_json: bool, **wishes: Any) -> None:
     """Repeat the experiments of the paper behind CSGS, and say which of its claims hold."""
-    from studies.paper.claims import findings
+    from studies.paper.claims import headline_findings
     from studies.paper.paper import run_paper
     from studies.paper.plan import make_plan
     from unless.cli.output import note, say_json
@@ -69,7 +69,7 @@ def command(folder: str, n_jobs: int, as_json: bool, **wishes: Any) -> None:
         quick=wishes["quick"],
         sizes=wishes["sizes"],
         n_networks=wishes["reps"],
-        contestants=wishes["learners"],
+        methods=wishes["learners"],
         n_variables=wishes["variables"],
     )
     try:
@@ -78,16 +78,17 @@ def command(folder: str, n_jobs: int, as_json: bool, **wishes: Any) -> None:
         note("What is finished is kept: the same command goes on with it.")
         raise
     n_cells = len(plan.main.n_variables) * len(plan.main.sizes)
-    found = findings(results)
+    found = [one for some in headline_findings(results).values() for one in some]
     if as_json:
         claims = [finding.to_dict() for finding in found]
-        say_json({"format": "unless-paper", "version": 1, "n_cells": n_cells, "claims": claims})
+        say_json({"format": "unless-paper", "version": 2, "n_cells": n_cells, "claims": claims})
     else:
         _tell(found, n_cells)
         note(f"Figures, tables and claims are in {folder}.")
 
 
 def _tell(found: list["Finding"], n_cells: int) -> None:
+    from studies.paper.methods import METHODS
     from unless.cli.output import say, say_table
 
     if not found:
@@ -96,6 +97,7 @@ def _tell(found: list["Finding"], n_cells: int) -> None:
     rows = [
         (
             one.claim.compares,
+            METHODS[one.cspc].style.label if one.claim.is_of_cspc else "",
             f"{one.tally.n_for}",
             f"{one.tally.n_against}",
             f"{one.tally.p:.2g}",
@@ -103,9 +105,9 @@ def _tell(found: list["Finding"], n_cells: int) -> None:
         )
         for one in found
     ]
-    head = ("Compared", "For", "Against", "Sign test p", "Verdict")
+    head = ("Compared", "CSPC", "For", "Against", "Sign test p", "Verdict")
     say(f"Claims of the paper, of {n_cells} cells each:\n")
-    say_table(head, rows, numbers=(1, 2, 3))
+    say_table(head, rows, numbers=(2, 3, 4))
 
 
 if __name__ == "__main__":

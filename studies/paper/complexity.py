@@ -1,20 +1,25 @@
-"""Questions of CSPC against those of CSGS, and the paper's bound on the latter."""
+"""Questions of the methods that ask context by context, and the paper's bound on those of CSGS."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
+from studies.paper.methods import ASKING
 from studies.paper.plan import Study
-from studies.paper.readings import CANONICAL, HEADLINE
 from studies.paper.results import Floats, Results, curve
+from studies.paper.variants import HEADLINE
 
 
 class Cost(NamedTuple):
-    """For one number of variables and one size: ratios of means, and networks within the bound.
+    """What one method costs for one number of variables and one size.
 
-    The bound is m(n(n - 1) + nk): m contexts, n variables, k the largest degree in the graphs learned.
-    `worst` is the largest share of it that was used.
+    `questions` and `distinct` are ratios of means to those of CSGS. The bound is m(n(n - 1) + nk): m
+    contexts, n variables, k the largest degree in the graphs learned; `worst` is the largest share of it that
+    was used.
     """
 
+    method: str
     n_variables: int
     size: int
     questions: float
@@ -24,29 +29,25 @@ class Cost(NamedTuple):
     worst: float
 
 
-def costs(results: Results, study: Study) -> Iterator[Cost]:
-    """Compare the two learners, cell by cell."""
+def costs(results: Results, study: Study) -> Iterator[list[Cost]]:
+    """Compare the methods with CSGS: a list for each number of variables and size."""
     for n in study.n_variables:
-        questions = [_curve(results, study, n, one, "n_tests") for one in CANONICAL]
-        distinct = [_curve(results, study, n, one, "n_distinct_tests") for one in CANONICAL]
-        contexts, degree = (_curve(results, study, n, "CSGS", what) for what in ("n_contexts", "max_degree"))
-        used = questions[0] / (contexts * (n * (n - 1) + n * degree))
-        for place, size in enumerate(study.sizes):
-            yield Cost(
-                n,
-                size,
-                _ratio(questions, place),
-                _ratio(distinct, place),
-                int((used[place] <= 1).sum()),
-                study.n_networks,
-                float(used[place].max()),
-            )
+        by_method = [_costs_of(one, results, study, n) for one in ASKING if one in study.methods]
+        yield from map(list, zip(*by_method, strict=True))
 
 
-def _ratio(of_both: list[Floats], place: int) -> float:
-    ours, theirs = (float(numbers[place].mean()) for numbers in of_both)
-    return theirs / ours
+def _costs_of(method: str, results: Results, study: Study, n: int) -> list[Cost]:
+    def numbers(method: str, field: str) -> Floats:
+        return curve(results, study, HEADLINE.name, "complete", n, method, field)
 
+    def ratios(field: str) -> Floats:
+        return np.asarray(numbers(method, field).mean(axis=1) / numbers("CSGS", field).mean(axis=1))
 
-def _curve(results: Results, study: Study, n: int, contestant: str, field: str) -> Floats:
-    return curve(results, study, HEADLINE.name, "complete", n, contestant, field)
+    bound = numbers(method, "n_contexts") * (n * (n - 1) + n * numbers(method, "max_degree"))
+    used = numbers(method, "n_tests") / bound
+    within, worst = (used <= 1).sum(axis=1), used.max(axis=1)
+    rows = zip(study.sizes, ratios("n_tests"), ratios("n_distinct_tests"), within, worst, strict=True)
+    return [
+        Cost(method, n, size, float(asked), float(distinct), int(n_within), study.n_networks, float(most))
+        for size, asked, distinct, n_within, most in rows
+    ]

@@ -3,39 +3,17 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from studies.paper.methods import ASKING, METHODS, REFERENCES, Style
 from studies.paper.plan import Shape, Study
-from studies.paper.readings import CANONICAL, CONTESTANTS, HEADLINE, REFERENCES
 from studies.paper.results import Results, curve
+from studies.paper.variants import HEADLINE
 from unless.errors import SettingError
 from unless.runtime.files import replacing
 
-
-class Style(NamedTuple):
-    """How a contestant is drawn."""
-
-    label: str
-    colour: str
-    marker: str
-    dashes: Any
-
-
-# Okabe and Ito's colours, which most eyes tell apart; markers and dashes carry the same without colour.
-STYLES = {
-    "CSGS": Style("CSGS", "#0072B2", "o", "-"),
-    "CSPC": Style("CSPC", "#D55E00", "s", "-"),
-    "CSGS-association": Style("CSGS, by association", "#56B4E9", "o", (0, (1, 1))),
-    "CSPC-association": Style("CSPC, by association", "#E69F00", "s", (0, (1, 1))),
-    "GSMN": Style("GSMN", "#009E73", "^", "--"),
-    "IBMAPHC": Style("IBMAP-HC", "#CC79A7", "v", "--"),
-    "GSSL": Style("GSSL", "#7F7F7F", "D", "-."),
-    "DTSL": Style("DTSL", "#8C6D1F", "X", "-."),
-    "generating": Style("generating features", "#000000", "", ":"),
-    "canonical": Style("true graphs, cliques", "#000000", "", (0, (5, 1, 1, 1, 1, 1))),
-}
 # The same bytes whenever it is drawn: no dates, no random names.
 _RC: dict[Any, Any] = {
     "svg.hashsalt": "unless",
@@ -63,7 +41,7 @@ def draw_figures(results: Results, folder: Path) -> None:
     with _drawing(folder / "figure1.svg", n_panels, "number of rows N", "KL(truth || learned), nats") as axes:
         for panel, n in zip(axes, study.n_variables, strict=True):
             _draw_curves(panel, results, study, "complete", n, "kl")
-    if set(CANONICAL) <= set(study.contestants):
+    if {"CSGS", "CSPC"} <= set(study.methods):
         with _drawing(folder / "figure2.svg", n_panels, "number of rows N", "number of tests") as axes:
             for panel, n in zip(axes, study.n_variables, strict=True):
                 _draw_tests(panel, results, study, n)
@@ -114,12 +92,14 @@ def _draw_curves(
     linear: bool = False,
     without: Iterable[str] = (),
 ) -> None:
-    """Draw a line for each contestant: mean, and a standard deviation each way."""
-    shown = [one for one in CONTESTANTS if one in study.contestants and one not in without]
-    for place, contestant in enumerate(shown):
-        numbers = curve(results, study, HEADLINE.name, shape, n, contestant, field)
+    """Draw a line for each method: mean, and a standard deviation each way."""
+    shown = [one for one in METHODS if one in study.methods and one not in without]
+    for place, method in enumerate(shown):
+        numbers = curve(results, study, HEADLINE.name, shape, n, method, field)
         if np.isfinite(numbers).any():
-            _draw_line(panel, study.sizes, numbers, STYLES[contestant], place / max(1, len(shown) - 1) - 0.5)
+            _draw_line(
+                panel, study.sizes, numbers, METHODS[method].style, place / max(1, len(shown) - 1) - 0.5
+            )
     panel.set_xscale("log")
     if linear:
         panel.set_ylim(0, 1)
@@ -154,22 +134,24 @@ def _draw_line(panel: Any, sizes: tuple[int, ...], numbers: Any, style: Style, s
 def _draw_tests(panel: Any, results: Results, study: Study, n: int) -> None:
     """Draw bars of questions and, inside them, of distinct tables."""
     places = np.arange(len(study.sizes))
-    for side, (contestant, hatch) in enumerate(zip(CANONICAL, ("", "////"), strict=True)):
-        style = STYLES[contestant]
+    shown = [one for one in ASKING if one in study.methods]
+    width = 0.8 / len(shown)
+    for side, method in enumerate(shown):
+        style = METHODS[method].style
         for field, word, alpha in (
             ("n_tests", "questions", 0.35),
             ("n_distinct_tests", "distinct tables", 1.0),
         ):
-            numbers = curve(results, study, HEADLINE.name, "complete", n, contestant, field)
+            numbers = curve(results, study, HEADLINE.name, "complete", n, method, field)
             panel.bar(
-                places + (side - 0.5) * 0.4,
+                places + (side - (len(shown) - 1) / 2) * width,
                 numbers.mean(axis=1),
-                0.38,
+                0.95 * width,
                 yerr=numbers.std(axis=1, ddof=1) if numbers.shape[1] > 1 else None,
                 label=f"{style.label}, {word}",
                 facecolor=style.colour,
                 alpha=alpha,
-                hatch=hatch,
+                hatch=_HATCHES[side % len(_HATCHES)],
                 edgecolor="black",
                 linewidth=0.6,
                 error_kw={"elinewidth": 0.6, "capsize": 1.5},
@@ -177,6 +159,9 @@ def _draw_tests(panel: Any, results: Results, study: Study, n: int) -> None:
     panel.set_yscale("log")
     panel.set_xticks(places, [_short(size) for size in study.sizes], rotation=45)
     panel.set_title(f"n = {n}")
+
+
+_HATCHES = ("", "////", "....", "xxxx", "----")
 
 
 def _short(size: int) -> str:
@@ -201,7 +186,7 @@ def _drawing(path: Path, n_panels: int, x: str, y: str, n_wide: int = 2) -> Iter
         for panel in panels[:n_panels]:
             panel.set_xlabel(x)
             panel.set_ylabel(y)
-        # A contestant may be missing in one panel and drawn in another.
+        # A method may be missing in one panel and drawn in another.
         shown = [panel.get_legend_handles_labels() for panel in panels]
         by_label = {
             label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)

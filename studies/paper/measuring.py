@@ -1,24 +1,24 @@
-"""One cell: a contestant learns from a table, and what it learned is held against the truth."""
+"""One run: a method learns from a table, and what it learned is held against the truth."""
 
 import time
 from typing import Any
 
 import numpy as np
 
-from studies.paper.contestants import Learned, learn
-from studies.paper.plan import Cell
-from studies.paper.readings import Reading, reading_named
-from studies.paper.tables import Table, table_of
+from studies.paper.methods import METHODS, Learned, learn
+from studies.paper.plan import Run
+from studies.paper.samples import Sample, sample_of
+from studies.paper.variants import Variant, variant_named
 from unless.errors import TooLarge
 from unless.evaluation.comparison import StructureComparison, compare_structures
 from unless.evaluation.divergence import kl_divergence
 from unless.structures.canonical import CanonicalModel
-from unless.structures.structure import features_of, pair_nodes, unpack
+from unless.structures.structure import Indicators, features_of, pair_nodes, unpack
 from unless.weights.fit import fit_weights
 from unless.weights.priors import Gaussian
 
 Record = dict[str, Any]
-# More features than this are not weighed: at this many a cell takes minutes.
+# More features than this are not weighed: at this many a run takes minutes.
 MAX_FEATURES = 3_000
 # Up to this many variables structures are compared in all contexts, beyond in those of the table.
 MAX_VARIABLES_COMPARED = 16
@@ -26,31 +26,32 @@ MAX_VARIABLES_COMPARED = 16
 DIGITS = 6
 
 
-def measure(cell: Cell) -> tuple[Record, Record]:
+def measure(run: Run) -> tuple[Record, Record]:
     """Return what was found, which is the same in every run, and the seconds it took, which are not."""
-    reading = reading_named(cell.site.reading)
-    table = table_of(cell.site)
+    variant = variant_named(run.table.variant)
+    sample = sample_of(run.table)
     begin = time.process_time()
-    learned = learn(cell.contestant, table, reading)
+    learned = learn(run.method, sample, variant)
     learn_seconds = time.process_time() - begin
     begin = time.process_time()
-    weighed = _weighed(learned, table, reading)
+    weighed = _weighed(learned, sample, variant, METHODS[run.method].features or variant.features)
     weigh_seconds = time.process_time() - begin
     record = {
-        "n_contexts": table.data.n_distinct,
+        "n_contexts": sample.data.n_distinct,
         "n_tests": learned.n_tests,
         "n_distinct_tests": learned.n_distinct_tests,
         **_degree(learned.structure),
         **weighed,
-        **_compared(learned, table, cell.site.n_variables),
+        **_compared(learned, sample, run.table.n_variables),
     }
     return record, {"learn_seconds": learn_seconds, "weigh_seconds": weigh_seconds}
 
 
-def _weighed(learned: Learned, table: Table, reading: Reading) -> Record:
+def _weighed(learned: Learned, sample: Sample, variant: Variant, kind: Indicators) -> Record:
     """Give the structure weights and return its divergence from the truth, or why there is none."""
-    kind = reading.features if isinstance(learned.structure, CanonicalModel) else "cliques"
-    features = features_of(learned.structure, kind)
+    features = features_of(
+        learned.structure, kind if isinstance(learned.structure, CanonicalModel) else "cliques"
+    )
     found: Record = {
         "n_features": len(features),
         "kl": None,
@@ -63,13 +64,13 @@ def _weighed(learned: Learned, table: Table, reading: Reading) -> Record:
     net = fit_weights(
         features,
         learned.rows,
-        Gaussian(reading.sd),
-        relative_tolerance=reading.relative_tolerance,
+        Gaussian(variant.sd),
+        relative_tolerance=variant.relative_tolerance,
         n_jobs=1,
         show_progress=False,
     )
     try:
-        divergence = kl_divergence(table.truth, net, random_state=0, show_progress=False)
+        divergence = kl_divergence(sample.truth, net, random_state=0, show_progress=False)
     except TooLarge:
         return {**found, "why": "exact inference does not fit"}
     report = net.fit_report
@@ -85,9 +86,9 @@ def _rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
-def _compared(learned: Learned, table: Table, n_variables: int) -> Record:
+def _compared(learned: Learned, sample: Sample, n_variables: int) -> Record:
     """Count right and wrong interactions: by graphs in the contexts of the table, by features in all."""
-    truth, data, found = table.truth, table.data, learned.structure
+    truth, data, found = sample.truth, sample.data, learned.structure
     everywhere = None if n_variables <= MAX_VARIABLES_COMPARED else data
     by_graphs = compare_structures(truth, found, by="graphs", contexts=data, show_progress=False)
     by_features = compare_structures(truth, found, by="features", contexts=everywhere, show_progress=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 from studies.paper.figures import check_drawing, draw_figures
 from studies.paper.plan import Plan
 from studies.paper.results import Results, means_csv, networks_csv, times_csv
-from studies.paper.running import run_cells
+from studies.paper.running import measure_missing
 from studies.paper.store import Store
 from studies.paper.writing import claims_page, numbers_page
 from unless.runtime.files import replacing
@@ -15,7 +15,7 @@ def run_paper(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | 
     """Repeat the paper's experiments into a folder; one that was begun there is gone on with."""
     check_drawing()
     folder.mkdir(parents=True, exist_ok=True)
-    run_cells(plan, folder, n_jobs, show_progress)
+    measure_missing(plan, folder, n_jobs, show_progress)
     results = Results.of(plan, Store(folder))
     pages = {
         "networks.csv": networks_csv(results),

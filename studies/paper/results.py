@@ -1,4 +1,4 @@
-"""Finished cells, looked up by what they are: numbers over networks, means, and tables as CSV."""
+"""Finished runs, looked up by what they are: numbers over networks, means, and tables as CSV."""
 
 import csv
 import io
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from studies.paper.plan import Cell, Plan, Site, Study
-from studies.paper.readings import HEADLINE, reading_named
+from studies.paper.plan import Plan, Run, Study, Table
 from studies.paper.store import Store
+from studies.paper.variants import HEADLINE, variant_named
 
 Floats = npt.NDArray[np.float64]
-_KEYS = ("reading", "shape", "n_variables", "network", "size", "contestant")
+_KEYS = ("variant", "shape", "n_variables", "network", "size", "method")
 _FOUND = (
     "kl", "kl_error", "converged", "n_features", "n_contexts", "max_degree", "n_tests", "n_distinct_tests",
     "graphs_tp", "graphs_fp", "graphs_fn", "graphs_tn",
@@ -26,42 +26,42 @@ _AVERAGED = ("kl", "n_features", "n_tests", "n_distinct_tests", "graphs_f1", "fe
 
 @dataclass(frozen=True)
 class Results:
-    """What was found in the cells of a plan, and how long each took."""
+    """What was found in the runs of a plan, and how long each took."""
 
     plan: Plan
-    records: dict[Cell, dict[str, Any]]
-    times: dict[Cell, dict[str, Any]]
+    records: dict[Run, dict[str, Any]]
+    times: dict[Run, dict[str, Any]]
 
     @classmethod
     def of(cls, plan: Plan, store: Store) -> "Results":
         """Read the files of a finished run."""
-        cells = plan.cells()
+        runs = plan.runs()
         return cls(
             plan,
-            {cell: store.read(cell) or {} for cell in cells},
-            {cell: store.read_times(cell) or {} for cell in cells},
+            {run: store.read(run) or {} for run in runs},
+            {run: store.read_times(run) or {} for run in runs},
         )
 
-    def over_networks(self, site: Site, contestant: str, field: str, n_networks: int) -> Floats:
-        """Return a number for each network; a contestant that the reading leaves alone has the headline's."""
-        if contestant not in reading_named(site.reading).changes:
-            site = replace(site, reading=HEADLINE.name)
-        cells = (Cell(replace(site, network=number), contestant) for number in range(n_networks))
-        return np.array([_number(self._all[cell], field) for cell in cells], dtype=np.float64)
+    def over_networks(self, table: Table, method: str, field: str, n_networks: int) -> Floats:
+        """Return a number for each network; a method that the variant leaves alone has the headline's."""
+        if method not in variant_named(table.variant).changes:
+            table = replace(table, variant=HEADLINE.name)
+        runs = (Run(replace(table, network=number), method) for number in range(n_networks))
+        return np.array([_number(self._all[run], field) for run in runs], dtype=np.float64)
 
     @cached_property
-    def _all(self) -> dict[Cell, dict[str, Any]]:
-        return {cell: {**record, **self.times[cell]} for cell, record in self.records.items()}
+    def _all(self) -> dict[Run, dict[str, Any]]:
+        return {run: {**record, **self.times[run]} for run, record in self.records.items()}
 
 
 def curve(
-    results: Results, study: Study, reading: str, shape: Any, n_variables: int, contestant: str, field: str
+    results: Results, study: Study, variant: str, shape: Any, n_variables: int, method: str, field: str
 ) -> Floats:
     """Return a number for each size (rows) and network (columns)."""
     return np.array(
         [
             results.over_networks(
-                Site(reading, shape, n_variables, 0, size), contestant, field, study.n_networks
+                Table(variant, shape, n_variables, 0, size), method, field, study.n_networks
             )
             for size in study.sizes
         ]
@@ -69,28 +69,28 @@ def curve(
 
 
 def networks_csv(results: Results) -> str:
-    """Write every cell of the headline, one a line."""
+    """Write every run of the headline, one a line."""
     lines = (
-        [*_where(cell), *(_shown(record.get(name)) for name in _FOUND)]
-        for cell, record in results.records.items()
-        if cell.site.reading == HEADLINE.name
+        [*_where(run), *(_shown(record.get(name)) for name in _FOUND)]
+        for run, record in results.records.items()
+        if run.table.variant == HEADLINE.name
     )
     return _csv((*_KEYS, *_FOUND), lines)
 
 
 def times_csv(results: Results) -> str:
-    """Write the CPU seconds of every cell of the headline, one a line: the only table that no run repeats."""
+    """Write the CPU seconds of every run of the headline, one a line: the only table that no run repeats."""
     names = ("learn_seconds", "weigh_seconds")
     lines = (
-        [*_where(cell), *(f"{record.get(name, float('nan')):.4f}" for name in names)]
-        for cell, record in results.times.items()
-        if cell.site.reading == HEADLINE.name
+        [*_where(run), *(f"{record.get(name, float('nan')):.4f}" for name in names)]
+        for run, record in results.times.items()
+        if run.table.variant == HEADLINE.name
     )
     return _csv((*_KEYS, *names), lines)
 
 
 def means_csv(results: Results) -> str:
-    """Write means and standard deviations over networks, for every reading, size and contestant."""
+    """Write means and standard deviations over networks, for every variant, size and method."""
     head = (*(key for key in _KEYS if key != "network"), "n_networks")
     columns = [f"{name}_{what}" for name in _AVERAGED for what in ("mean", "sd")]
     return _csv((*head, *columns), _mean_lines(results))
@@ -99,13 +99,13 @@ def means_csv(results: Results) -> str:
 def _mean_lines(results: Results) -> Iterable[list[Any]]:
     studies = [results.plan.main, *([results.plan.large] if results.plan.large else [])]
     for study in studies:
-        for cell in study.cells():
-            if cell.site.network:
+        for run in study.runs():
+            if run.table.network:
                 continue
-            line = [text for key, text in zip(_KEYS, _where(cell), strict=True) if key != "network"]
+            line = [text for key, text in zip(_KEYS, _where(run), strict=True) if key != "network"]
             line.append(study.n_networks)
             for name in _AVERAGED:
-                numbers = results.over_networks(cell.site, cell.contestant, name, study.n_networks)
+                numbers = results.over_networks(run.table, run.method, name, study.n_networks)
                 line += [_shown(number) for number in mean_and_sd(numbers)]
             yield line
 
@@ -127,9 +127,9 @@ def _number(record: dict[str, Any], field: str) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _where(cell: Cell) -> list[Any]:
-    site = cell.site
-    return [site.reading, site.shape, site.n_variables, site.network, site.size, cell.contestant]
+def _where(run: Run) -> list[Any]:
+    table = run.table
+    return [table.variant, table.shape, table.n_variables, table.network, table.size, run.method]
 
 
 def _shown(value: Any) -> str:

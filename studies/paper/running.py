@@ -1,46 +1,46 @@
-"""Go through a plan: tables side by side, finished cells left alone."""
+"""Go through a plan: tables side by side, finished runs left alone."""
 
 from itertools import groupby
 from pathlib import Path
 
 from studies.paper.measuring import measure
-from studies.paper.plan import Cell, Plan
+from studies.paper.plan import Plan, Run
 from studies.paper.store import Store
 from unless.runtime.progress import progress
 
 
-def run_cells(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | None = None) -> int:
-    """Measure the cells that have no file yet and return how many there were.
+def measure_missing(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: bool | None = None) -> int:
+    """Measure the runs that have no file yet and return how many there were.
 
-    A run that was stopped, however, goes on where it was when it is started again.
+    A study that was stopped, however, goes on where it was when it is started again.
     """
     from joblib import Parallel, delayed
 
     store = Store(folder)
     store.clear_drafts()
-    missing = [cell for cell in plan.cells() if not store.has(cell)]
+    missing = [run for run in plan.runs() if not store.has(run)]
     if not missing:
         return 0
-    by_contestant = {cell.contestant: cell for cell in reversed(missing)}
-    tables = [list(cells) for _, cells in groupby(missing, key=lambda cell: cell.site)]
+    by_method = {run.method: run for run in reversed(missing)}
+    tables = [list(runs) for _, runs in groupby(missing, key=lambda run: run.table)]
     # The long ones last a while: begun first, they do not hold up the end.
-    tables.sort(key=lambda cells: -cells[0].site.size * cells[0].site.n_variables)
+    tables.sort(key=lambda runs: -runs[0].table.size * runs[0].table.n_variables)
     with progress("Measuring", show_progress) as step:
-        step.begin("first cells", len(by_contestant))
-        # Kernels are compiled once, by the first cells, before several processes would all compile them.
-        for cell in by_contestant.values():
-            measure_cells([cell], folder)
+        step.begin("first runs", len(by_method))
+        # Kernels are compiled once, by the first runs, before several processes would all compile them.
+        for run in by_method.values():
+            measure_runs([run], folder)
             step()
         step.begin("tables", len(tables))
-        run = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-        for _ in run(delayed(measure_cells)(cells, folder) for cells in tables):
+        side_by_side = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+        for _ in side_by_side(delayed(measure_runs)(runs, folder) for runs in tables):
             step()
     return len(missing)
 
 
-def measure_cells(cells: list[Cell], folder: Path) -> None:
-    """Measure those cells that are still missing, and keep each as soon as it is done."""
+def measure_runs(runs: list[Run], folder: Path) -> None:
+    """Measure those runs that are still missing, and keep each as soon as it is done."""
     store = Store(folder)
-    for cell in cells:
-        if not store.has(cell):
-            store.write(cell, *measure(cell))
+    for run in runs:
+        if not store.has(run):
+            store.write(run, *measure(run))

@@ -1,17 +1,17 @@
-"""Results of cells on disk: one small file each, whole or not there."""
+"""Results of runs on disk: one small file each, whole or not there."""
 
 import json
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from studies.paper.plan import Cell
+from studies.paper.plan import Run
 from unless import __version__
 from unless.runtime.files import replacing
 
 Record = dict[str, Any]
-# Raised whenever a cell would come out differently: files of another protocol are not taken up.
-PROTOCOL = 1
+# Raised whenever a run would come out differently: files of another protocol are not taken up.
+PROTOCOL = 2
 _STAMP = {"unless": __version__, "protocol": PROTOCOL}
 
 
@@ -20,33 +20,33 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.results = folder / "cells"
+        self.results = folder / "runs"
         self.times = folder / "times"
 
     def clear_drafts(self) -> None:
-        """Remove what a run that was killed had begun to write; a folder belongs to one run at a time."""
-        # Only where a run writes, and what it writes: the folder may hold other things, and other folders.
-        cells = (place.rglob(".*.json.*.part") for place in (self.results, self.times))
+        """Remove what was begun to be written and killed; a folder belongs to one process at a time."""
+        # Only where files are written, and such files: the folder may hold other things, and other folders.
+        runs = (place.rglob(".*.json.*.part") for place in (self.results, self.times))
         pages = (self.folder.glob(f".*.{kind}.*.part") for kind in ("csv", "md", "svg"))
-        for draft in chain(*cells, *pages):
+        for draft in chain(*runs, *pages):
             draft.unlink(missing_ok=True)
 
-    def has(self, cell: Cell) -> bool:
-        """Tell whether a cell was finished, by this protocol."""
-        return self.read(cell) is not None
+    def has(self, run: Run) -> bool:
+        """Tell whether a run was finished, by this protocol."""
+        return self.read(run) is not None
 
-    def read(self, cell: Cell) -> Record | None:
-        """Return the result of a cell, or None."""
-        return _read(self.results / f"{cell.name}.json")
+    def read(self, run: Run) -> Record | None:
+        """Return the result of a run, or None."""
+        return _read(self.results / f"{run.name}.json")
 
-    def read_times(self, cell: Cell) -> Record | None:
-        """Return the seconds a cell took, or None."""
-        return _read(self.times / f"{cell.name}.json")
+    def read_times(self, run: Run) -> Record | None:
+        """Return the seconds a run took, or None."""
+        return _read(self.times / f"{run.name}.json")
 
-    def write(self, cell: Cell, record: Record, times: Record) -> None:
-        """Keep a cell; its result comes last, so that a cell with a result has its times."""
+    def write(self, run: Run, record: Record, times: Record) -> None:
+        """Keep a run; its result comes last, so that a run with a result has its times."""
         for folder, content in ((self.times, times), (self.results, record)):
-            path = folder / f"{cell.name}.json"
+            path = folder / f"{run.name}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as stream:
                 stream.write(json.dumps({**_STAMP, **content}, sort_keys=True, indent=1).encode() + b"\n")

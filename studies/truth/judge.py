@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from studies.truth.laws import LEAST_BITS, Bools, Codes, Floats, Law, TrueGate, distinct_settings, named
-from unless.structures.labelled import Region
+from unless.data.domain import Region
 
 FINDINGS = ("linked", "gated", "differs", "partly", "determined")
 # Log odds ratios further apart than this are not the same.

@@ -12,8 +12,7 @@ from studies.truth import laws, run, writing
 from studies.truth.judge import exact_gates, function_recall, is_true, judge, link_recall, wilson
 from studies.truth.laws import Law
 from studies.truth.run import Cell
-from unless.data.domain import Domain, Variable
-from unless.structures.labelled import Region
+from unless.data.domain import Domain, Region, Variable
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -23,7 +23,7 @@ def written(tmp_path_factory):
 
 def test_the_claims_as_json(written):
     told = json.loads(written[1].stdout)
-    assert (told["format"], told["version"], told["n_cells"]) == ("unless-paper", 1, 2)
+    assert (told["format"], told["version"], told["n_cells"]) == ("unless-paper", 2, 2)
     assert {claim["key"] for claim in told["claims"]} >= {"similar", "CSGS-GSMN", "fewer", "growing"}
     described = run("--help").stdout.partition("The JSON document")[2]
     assert all(key in described for key in {**told, **told["claims"][0]})
@@ -32,7 +32,7 @@ def test_the_claims_as_json(written):
 def test_figures_and_tables_are_written(written):
     folder, _ = written
     names = {path.name for path in folder.iterdir()}
-    assert names == {"cells", "times", "claims.md", "numbers.md", "means.csv", "networks.csv", "times.csv",
+    assert names == {"runs", "times", "claims.md", "numbers.md", "means.csv", "networks.csv", "times.csv",
                      "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg"}  # fmt: skip
     for path in folder.glob("*.svg"):
         words = " ".join(ElementTree.parse(path).getroot().itertext())
@@ -42,9 +42,9 @@ def test_figures_and_tables_are_written(written):
 
 def test_run_again_it_says_the_same_at_once(written):
     folder, _ = written
-    before = {path: path.stat().st_mtime_ns for path in (folder / "cells").rglob("*.json")}
+    before = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*.json")}
     shown = run("--out", folder, *SMALL).stdout
-    assert before == {path: path.stat().st_mtime_ns for path in (folder / "cells").rglob("*.json")}
+    assert before == {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("*.json")}
     assert "questions of CSGS below CSPC" in shown
 
 

@@ -10,14 +10,14 @@ from unless.errors import SettingError
 def test_without_wishes_a_plan_is_whole():
     assert make_plan() is FULL
     assert make_plan(quick=True) is QUICK
-    assert set(QUICK.cells()) <= set(FULL.cells())
+    assert set(QUICK.runs()) <= set(FULL.runs())
 
 
 def test_a_narrowed_plan_is_the_study_alone_in_its_own_order():
-    plan = make_plan(sizes=[100, 20, 100], contestants=["generating", "csgs"], n_variables=[7, 6])
+    plan = make_plan(sizes=[100, 20, 100], methods=["generating", "csgs"], n_variables=[7, 6])
     assert plan.large is None
     assert (plan.main.sizes, plan.main.n_variables) == ((20, 100), (6, 7))
-    assert plan.main.contestants == ("CSGS", "generating")
+    assert plan.main.methods == ("CSGS", "generating")
     assert plan.main.n_networks == 10
     assert make_plan(quick=True, n_networks=5).main.sizes == QUICK.main.sizes
     assert make_plan(n_networks=5).main.sizes == SIZES
@@ -25,7 +25,7 @@ def test_a_narrowed_plan_is_the_study_alone_in_its_own_order():
 
 @pytest.mark.parametrize(
     "wish",
-    [{"sizes": [9]}, {"sizes": [100_001]}, {"n_variables": [2]}, {"n_networks": 0}, {"contestants": ["PC"]}],
+    [{"sizes": [9]}, {"sizes": [100_001]}, {"n_variables": [2]}, {"n_networks": 0}, {"methods": ["PC"]}],
 )
 def test_wishes_out_of_range_are_refused(wish):
     with pytest.raises(SettingError):

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from studies.paper.plan import Cell, Plan, Study
-from studies.paper.running import run_cells
+from studies.paper.plan import Plan, Run, Study
+from studies.paper.running import measure_missing
 from studies.paper.store import Store
 
-# Small, but of every kind: both references, a canonical model, a graph, features, two readings.
+# Small, but of every kind: both references, a canonical model, a graph, features, two variants.
 STUDY = Study(
-    readings=("headline", "w-first"),
+    variants=("headline", "w-first"),
     n_variables=(4,),
     sizes=(20, 60),
     n_networks=2,
-    contestants=("CSGS", "CSPC", "GSMN", "DTSL", "generating", "canonical"),
+    methods=("CSGS", "CSPC", "GSMN", "DTSL", "generating", "canonical"),
 )
 PLAN = Plan(STUDY, None)
 # Runs are forked from a process that has imported everything: only the work itself is killed, and each as
@@ -45,8 +45,8 @@ begin = time.monotonic()
 code = os.waitpid(start(undisturbed, 1), 0)[1]
 seconds = time.monotonic() - begin
 rng = random.Random(5)
-# From before the first cell to the last of the figures, which take most of the time; the early ones first, so
-# that there are cells left to measure.
+# From before the first run to the last of the figures, which take most of the time; the early ones first, so
+# that there are runs left to measure.
 for turn in range(10):
     child = start(killed, 2 if turn in (3, 6) else 1)
     time.sleep(seconds * ((turn + rng.random()) / 10) ** 2)
@@ -83,25 +83,25 @@ def undisturbed_and_killed(tmp_path_factory):
 
 def test_a_run_killed_ten_times_ends_with_the_same_files(undisturbed_and_killed):
     undisturbed, killed = map(files, undisturbed_and_killed)
-    assert len(undisturbed) == len(PLAN.cells()) + 7
+    assert len(undisturbed) == len(PLAN.runs()) + 7
     assert killed.keys() == undisturbed.keys()
     assert killed == undisturbed
 
 
 def test_finished_cells_are_left_alone(undisturbed_and_killed):
-    assert run_cells(PLAN, undisturbed_and_killed[1], 1, False) == 0
+    assert measure_missing(PLAN, undisturbed_and_killed[1], 1, False) == 0
 
 
 def test_another_version_or_a_torn_file_is_measured_again(tmp_path):
-    plan = Plan(Study(n_variables=(4,), sizes=(20,), n_networks=1, contestants=("GSMN",)), None)
-    (cell,) = plan.cells()
-    assert run_cells(plan, tmp_path, 1, False) == 1
-    path = tmp_path / "cells" / f"{cell.name}.json"
+    plan = Plan(Study(n_variables=(4,), sizes=(20,), n_networks=1, methods=("GSMN",)), None)
+    (run,) = plan.runs()
+    assert measure_missing(plan, tmp_path, 1, False) == 1
+    path = tmp_path / "runs" / f"{run.name}.json"
     whole = path.read_text()
-    for spoilt in (whole[:-10], whole.replace('"protocol": 1', '"protocol": 0'), "[]", ""):
+    for spoilt in (whole[:-10], whole.replace('"protocol": 2', '"protocol": 0'), "[]", ""):
         path.write_text(spoilt)
-        assert not Store(tmp_path).has(cell)
-        run_cells(plan, tmp_path, 1, False)
+        assert not Store(tmp_path).has(run)
+        measure_missing(plan, tmp_path, 1, False)
         assert path.read_text() == whole
 
 
@@ -123,8 +123,8 @@ def test_only_drafts_of_runs_are_cleared(tmp_path):
 
 
 def test_a_cell_has_one_file_of_its_own():
-    cells = PLAN.cells()
-    assert len({cell.name for cell in cells}) == len(cells) == len(set(cells))
-    assert all(isinstance(cell, Cell) for cell in cells)
-    # A reading runs those it changes, and no others.
-    assert {cell.contestant for cell in cells if cell.site.reading == "w-first"} == {"CSGS", "CSPC"}
+    runs = PLAN.runs()
+    assert len({run.name for run in runs}) == len(runs) == len(set(runs))
+    assert all(isinstance(run, Run) for run in runs)
+    # A variant runs those it changes, and no others.
+    assert {run.method for run in runs if run.table.variant == "w-first"} == {"CSGS", "CSPC"}

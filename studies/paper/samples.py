@@ -5,34 +5,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from studies.paper.plan import SAMPLE, Site
-from studies.paper.readings import reading_named
+from studies.paper.plan import SAMPLE, Table
+from studies.paper.variants import variant_named
 from unless.data.dataset import Dataset, Rows
 from unless.datasets.synthetic import GatedDomain, make_csi
 from unless.inference.model import sample_codes
 
-# Networks and samples have seeds of their own; a reading that changes neither sees the same tables.
+# Networks and samples have seeds of their own; a variant that changes neither sees the same tables.
 _SHAPE_SEEDS = {"complete": 0, "chain": 1, "grid": 2}
 
 
-class Table(NamedTuple):
-    """A table and the law it was drawn from."""
+class Sample(NamedTuple):
+    """The rows of a table and the law they were drawn from."""
 
     truth: GatedDomain
     data: Dataset
 
 
-def table_of(site: Site) -> Table:
-    """Return the first rows of the sample of a network, with the columns that the reading wants first."""
-    reading = reading_named(site.reading)
-    truth, rows = _sampled(site.shape, site.n_variables, site.network, tuple(sorted(reading.domain.items())))
-    data = Dataset.from_codes(truth.domain, rows[: site.size])
-    if reading.first is not None:
-        data = data.select(sorted(data.names, key=lambda name: name != reading.first))
-    return Table(truth, data)
+def sample_of(table: Table) -> Sample:
+    """Return the first rows of the sample of a network, with the columns that the variant wants first."""
+    variant = variant_named(table.variant)
+    truth, rows = _sampled(
+        table.shape, table.n_variables, table.network, tuple(sorted(variant.domain.items()))
+    )
+    data = Dataset.from_codes(truth.domain, rows[: table.size])
+    if variant.first is not None:
+        data = data.select(sorted(data.names, key=lambda name: name != variant.first))
+    return Sample(truth, data)
 
 
-# The contestants of a table follow each other, and all learn from the same sample.
+# The methods of a table follow each other, and all learn from the same sample.
 @lru_cache(maxsize=2)
 def _sampled(
     shape: Any, n_variables: int, network: int, settings: tuple[tuple[str, Any], ...]
