@@ -55,6 +55,22 @@ def datasets(draw, **settings):
 
 
 @st.composite
+def tables_with_limits(draw, **settings):
+    """Draw a Dataset and limits of a climb over its graphs; `settings` are those of `coded_tables`."""
+    data = draw(datasets(**settings))
+    pairs = st.tuples(st.sampled_from(data.names), st.sampled_from(data.names)).filter(
+        lambda pair: pair[0] < pair[1]
+    )
+    required = draw(st.lists(pairs, max_size=2, unique=True))
+    return data, {
+        "max_blanket": draw(st.sampled_from([None, None, None, 0, 1, 2])),
+        "required_edges": required or None,
+        "forbidden_edges": [pair for pair in draw(st.lists(pairs, max_size=2)) if pair not in required]
+        or None,
+    }
+
+
+@st.composite
 def contingency_tables(draw, *, max_side=5, min_side=1):
     """Draw a table of counts, often with empty rows, empty columns, a single cell or enormous cells."""
     shape = (draw(st.integers(min_side, max_side)), draw(st.integers(min_side, max_side)))

@@ -48,7 +48,7 @@ def main() -> None:
         )
         for name, (est, title) in reports(sys.argv[1]).items():
             path = Path(folder) / f"{name}.html"
-            est.report(path, title=title)
+            est.report(path, title=title, network=name != "alarm")
             height = {"berkeley": 1010, "titanic": 1400, "alarm": 860}[name]
             page = browser.new_page(viewport={"width": WIDTH, "height": height})
             page.goto(path.as_uri())

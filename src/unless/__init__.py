@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset as Dataset
     from unless.data.domain import Context as Context
     from unless.data.domain import Domain as Domain
+    from unless.data.domain import Region as Region
     from unless.data.domain import Variable as Variable
     from unless.data.plan import Plan as Plan
     from unless.data.prepare import prepare as prepare
@@ -35,15 +36,18 @@ if TYPE_CHECKING:
     from unless.learners.chow_liu import ChowLiu as ChowLiu
     from unless.learners.classifier import UnlessClassifier as UnlessClassifier
     from unless.learners.csgs import CSGS as CSGS
+    from unless.learners.csibmap import CSIBMAP as CSIBMAP
+    from unless.learners.csmpl import CSMPL as CSMPL
     from unless.learners.cspc import CSPC as CSPC
     from unless.learners.dtsl import DTSL as DTSL
     from unless.learners.files import load as load
     from unless.learners.files import save as save
     from unless.learners.ggs import GGS as GGS
     from unless.learners.gsmn import GSMN as GSMN
+    from unless.learners.gssl import CSGSSL as CSGSSL
     from unless.learners.gssl import GSSL as GSSL
     from unless.learners.ibmap import IBMAPHC as IBMAPHC
-    from unless.learners.learning import learn as learn
+    from unless.learners.registry import learn as learn
     from unless.report.plotting import plot_contexts as plot_contexts
     from unless.report.plotting import plot_evidence as plot_evidence
     from unless.report.plotting import plot_links as plot_links
@@ -56,7 +60,6 @@ if TYPE_CHECKING:
     from unless.structures.graph import Graph as Graph
     from unless.structures.labelled import LabelledGraph as LabelledGraph
     from unless.structures.labelled import Link as Link
-    from unless.structures.labelled import Region as Region
     from unless.weights.fit import fit_weights as fit_weights
     from unless.weights.intervals import weight_intervals as weight_intervals
     from unless.weights.priors import Gaussian as Gaussian
@@ -69,6 +72,9 @@ _HOMES = {
     "BayesianTest": "unless.independence.tests",
     "CSGS": "unless.learners.csgs",
     "ChowLiu": "unless.learners.chow_liu",
+    "CSGSSL": "unless.learners.gssl",
+    "CSIBMAP": "unless.learners.csibmap",
+    "CSMPL": "unless.learners.csmpl",
     "CSPC": "unless.learners.cspc",
     "CanonicalModel": "unless.structures.canonical",
     "Condition": "unless.structures.graph",
@@ -92,7 +98,7 @@ _HOMES = {
     "LogLinearModel": "unless.inference.model",
     "PearsonTest": "unless.independence.tests",
     "Plan": "unless.data.plan",
-    "Region": "unless.structures.labelled",
+    "Region": "unless.data.domain",
     "UnlessClassifier": "unless.learners.classifier",
     "Variable": "unless.data.domain",
     "Verdict": "unless.independence.tests",
@@ -108,7 +114,7 @@ _HOMES = {
     "from_pgmpy": "unless.formats.peers",
     "from_pyagrum": "unless.formats.peers",
     "kl_divergence": "unless.evaluation.divergence",
-    "learn": "unless.learners.learning",
+    "learn": "unless.learners.registry",
     "load": "unless.learners.files",
     "plot_contexts": "unless.report.plotting",
     "plot_evidence": "unless.report.plotting",

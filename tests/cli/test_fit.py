@@ -35,18 +35,21 @@ def test_the_file_is_what_python_would_save(berkeley, berkeley_csv, fitted, tmp_
         ("--sd inf --l1 5", Laplace(5)),
         ("--no-prior", None),
         ("--features pairs", Gaussian(1)),
+        ("--features subcliques", Gaussian(1)),
+        ("--tolerance 1e-9", Gaussian(1)),
     ],
 )
 def test_priors_and_features_are_as_asked(unless, contexts, berkeley_csv, tmp_path, words, prior):
     result = unless("fit", contexts, berkeley_csv, "-o", tmp_path / "m.json", *words.split(), "--json")
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
-    kind = "pairs" if "pairs" in words else "cliques"
+    kind = words.split()[-1] if "--features" in words else "cliques"
     net = fit_weights(library.load(contexts).structure_.features(kind), berkeley_csv, prior)
     np.testing.assert_allclose(read_model(tmp_path / "m.json").weights, net.weights, rtol=1e-9, atol=1e-12)
     sd = net.fit_report.prior.sd
     assert told["prior"] == {"sd": None if np.isinf(sd) else sd, "l1": net.fit_report.prior.l1}
     assert told["n_features"] == len(net.features)
+    assert told["tolerance"] == (1e-9 if "tolerance" in words else 1e-6)
     assert told["n_nonzero"] == np.count_nonzero(net.weights)
 
 
@@ -187,6 +190,7 @@ def test_a_prior_chosen_by_validation(unless, berkeley, berkeley_csv, tmp_path, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ("--tolerance 0", "'0' is no tolerance; give a number above 0, such as 1e-6"),
         ("--validate --sd 1", "--validate and --sd exclude each other"),
         ("--validate --no-prior", "--validate and --no-prior exclude each other"),
         ("--validation 5", "--validation is only for --validate"),
@@ -195,7 +199,7 @@ def test_a_prior_chosen_by_validation(unless, berkeley, berkeley_csv, tmp_path, 
         ("--validate --validation missing.csv", "missing.csv"),
     ],
 )
-def test_odd_ways_to_validate(unless, berkeley, berkeley_csv, tmp_path, words, said):
+def test_odd_options(unless, berkeley, berkeley_csv, tmp_path, words, said):
     result = unless("fit", berkeley, berkeley_csv, "-o", tmp_path / "m.unless", *words.split())
     assert result.exit_code == 2
     assert said in result.stderr

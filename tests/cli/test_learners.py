@@ -68,7 +68,7 @@ def test_settings_are_judged_by_another_table(unless, berkeley_csv, tmp_path):
     [
         ("--learner pc", "There is no learner 'pc'"),
         ("--learner gsmn --blankets shared", "--blankets is no setting of GSMN; add --learner CSGS"),
-        ("--test bayesian", "--test is no setting of GGS; add --learner CSGS, CSPC or GSMN"),
+        ("--test bayesian", "--test is no setting of GGS; add --learner CSGS, CSPC, CSGSSL or GSMN"),
         ("--set blankets=shared", "GGS has no setting 'blankets'"),
         ("--fdr 0", "--fdr 0"),
         ("--learner csgs --no-rows", "which --no-rows would leave out"),

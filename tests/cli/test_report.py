@@ -34,6 +34,19 @@ def test_a_network_brings_its_probabilities(unless, fitted, berkeley_csv, tmp_pa
     assert "name the table as well" in refused.stderr
 
 
+def test_probabilities_are_fitted_on_request(unless, berkeley, fitted, tmp_path):
+    page = tmp_path / "r.html"
+    assert unless("report", berkeley, "-o", page).exit_code == 0
+    assert (
+        "Write it with est.report(path, network=True), or with unless report --what-if." in page.read_text()
+    )
+    assert unless("report", berkeley, "-o", page, "--what-if").exit_code == 0
+    assert "Exact: the page holds the probabilities of all 24 combinations" in page.read_text()
+    refused = unless("report", berkeley, "-o", page, "--what-if", "--network", fitted)
+    assert refused.exit_code == 2
+    assert "give one of them" in refused.stderr
+
+
 def test_a_page_never_replaces_its_model(unless, berkeley):
     before = berkeley.read_bytes()
     refused = unless("report", berkeley, "-o", berkeley)

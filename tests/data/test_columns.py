@@ -10,8 +10,15 @@ import pytest
 
 import unless
 from data.tables import write
-from unless.data.columns.numbers import find_numerals, limit_of, parse_number, snapped
-from unless.data.columns.texts import find_choices, find_order, formats_of
+from unless.data.columns.texts import (
+    find_choices,
+    find_numerals,
+    find_order,
+    formats_of,
+    limit_of,
+    parse_number,
+    snapped,
+)
 from unless.errors import DataError, FileFormatError, SettingError, UnknownName
 
 N = 240

@@ -374,6 +374,8 @@ def test_a_plan_is_kept_and_followed_again(tmp_path):
     data.plan.save(tmp_path / "plan.json")
     kept = unless.Plan.load(tmp_path / "plan.json")
     assert kept == data.plan == unless.Plan.from_dict(json.loads((tmp_path / "plan.json").read_text()))
+    older = (tmp_path / "plan.json").read_text().replace('"included"', '"kept"')
+    assert unless.Plan.from_dict(json.loads(older)) == kept
     assert unless.read(frame, plan=kept) == data
     assert unless.read(frame, plan=tmp_path / "plan.json").plan == kept
     part = unless.read(frame.head(60), plan=kept)

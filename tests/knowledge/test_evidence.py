@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import twins.naive_statements as naive
 import unless
 from structures.models import steady
+from unless.data.domain import Region
 from unless.independence.statistics import Statistic
 from unless.knowledge.evidence import EvidenceBuilder, standardised_shares
 from unless.referee.regressions import LinkEstimate
-from unless.structures.labelled import Region
 
 BERKELEY = unless.datasets.load_ucb_admissions().select(["Admit", "Dept", "Gender"])
 ADMIT, DEPT, GENDER = range(3)

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import unless
-from unless.data.domain import Domain, Variable
+from unless.data.domain import Domain, Region, Variable
 from unless.errors import UnknownLevel, UnknownName
 from unless.knowledge.evidence import PairEvidence
 from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import FINDINGS, KINDS, InContext, Statement, Statements
-from unless.structures.labelled import Region
 
 DOMAIN = Domain(
     (

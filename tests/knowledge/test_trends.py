@@ -8,10 +8,9 @@ from scipy.stats import kendalltau
 
 import unless
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain, Variable
+from unless.data.domain import Domain, Region, Variable
 from unless.knowledge.evidence import Trend, pooled_tau
 from unless.knowledge.sentences import regions_text
-from unless.structures.labelled import Region
 
 AGE = Variable("age", ("under 30", "30 to 44", "45 to 59", "60 or more"), "category", cuts=(30.0, 45.0, 60.0))
 WITH_HOLES = Variable("age", (*AGE.levels, "missing"), "category", cuts=AGE.cuts)

@@ -80,7 +80,7 @@ def kinds_file(kinds, tmp_path_factory):
 @pytest.fixture(scope="session")
 def titanic_file(titanic, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "titanic.html"
-    titanic.report(path, title="Titanic")
+    titanic.report(path, title="Titanic", network=True)
     return path
 
 

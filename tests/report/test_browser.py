@@ -422,7 +422,7 @@ def test_an_unseen_context_says_so(visit, titanic_file):
 
 
 def test_a_page_without_links_or_statements_opens(visit, tmp_path):
-    unless.CSGS().fit({"a": ["x", "y"], "b": ["x", "y"]}).report(tmp_path / "two.html")
+    unless.CSGS().fit({"a": ["x", "y"], "b": ["x", "y"]}).report(tmp_path / "two.html", network=True)
     page = visit(tmp_path / "two.html")
     assert "There are no findings" in page.inner_text("main")
     assert page.inner_text("#what-if-context") == "Nothing is given."

@@ -202,11 +202,11 @@ def test_notes_tell_no_small_counts():
     ],
 )
 def test_the_page_says_in_one_line_at_its_end_what_it_reveals(titanic, tmp_path, settings, line):
-    titanic.report(tmp_path / "x.html", **settings)
+    kept = not settings
+    titanic.report(tmp_path / "x.html", network=kept, **settings)
     data, shown = parsed((tmp_path / "x.html").read_text())
     assert line in data["reveals"]
     assert shown.rindex(line) > shown.rindex("it needs no network")
-    kept = not settings
     assert (data["contexts"]["n"] == 24) is kept
     assert (data["what_if"]["kind"] == "joint") is kept
     assert any(data["charts"]) is settings.get("rows", True)
@@ -235,8 +235,9 @@ def test_what_cannot_be_is_refused(titanic, tmp_path, settings, trouble):
 
 
 def test_probabilities_and_hidden_counts_do_not_go_together(titanic, tmp_path):
-    network = titanic.network(titanic.data_)
-    for settings in ({"min_cell": 5}, {"rows": False}):
+    for network, settings in product(
+        (titanic.network(titanic.data_), True), ({"min_cell": 5}, {"rows": False})
+    ):
         with pytest.raises(SettingError, match="computed from the probabilities of network="):
             titanic.report(tmp_path / "x.html", network=network, **settings)
 
@@ -254,6 +255,9 @@ def test_the_command_line_has_the_same_options(titanic, tmp_path):
     refused = CliRunner().invoke(main, [*command, "--no-rows", "--network", str(tmp_path / "m.unless")])
     assert refused.exit_code == 2
     assert "probabilities of --network; leave it out with --no-rows" in refused.stderr
+    refused = CliRunner().invoke(main, [*command, "--min-cell", "5", "--what-if"])
+    assert refused.exit_code == 2
+    assert "probabilities of --what-if; leave it out with --min-cell" in refused.stderr
 
 
 def test_a_browser_shows_it(titanic, tmp_path, visit):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import unless
+from unless.data.domain import Region
 from unless.knowledge.evidence import standardised_shares
 from unless.knowledge.statements import FINDINGS
 from unless.report import html
@@ -17,7 +18,6 @@ from unless.report.disclosure import Disclosure
 from unless.report.html import render, to_json
 from unless.report.page import Page
 from unless.report.writing import charts_of, gather, pack_rows, what_if, wilson
-from unless.structures.labelled import Region
 
 
 def n_rows(page, context):
@@ -225,7 +225,7 @@ def test_a_network_of_another_table_is_refused(titanic, berkeley, tmp_path):
     assert not (tmp_path / "r.html").exists()
 
 
-@pytest.mark.parametrize("setting", [{"network": True}, {"title": 5}])
+@pytest.mark.parametrize("setting", [{"network": 5}, {"title": 5}])
 def test_a_wrong_setting_is_named(setting, titanic, tmp_path):
     with pytest.raises(unless.errors.SettingError, match=f"{next(iter(setting))}="):
         titanic.report(tmp_path / "r.html", **setting)
@@ -248,8 +248,18 @@ def test_what_reading_did_is_said_of_the_table_shown(titanic, tmp_path, read_pag
         assert read_page(tmp_path / name).notes[0] == "Read another way."
 
 
-def test_a_page_without_network_says_so(titanic):
-    assert what_if(None, titanic.data_.domain, []).kind == "none"
+def test_probabilities_are_worked_out_where_they_are_asked_for(titanic, tmp_path, read_page):
+    for network in (None, False):
+        titanic.report(tmp_path / "without.html", network=network)
+        answer = read_page(tmp_path / "without.html").what_if
+        assert (answer.kind, answer.joint) == ("none", "")
+        assert "est.report(path, network=True)" in answer.how
+        assert "unless report --what-if" in answer.how
+    titanic.report(tmp_path / "given.html", network=titanic.network(titanic.data_))
+    titanic.report(tmp_path / "asked.html", network=True)
+    assert (tmp_path / "asked.html").read_bytes() == (tmp_path / "given.html").read_bytes()
+    unless.write_report(titanic.structure_, titanic.data_, tmp_path / "structure.html", network=True)
+    assert read_page(tmp_path / "structure.html").what_if == read_page(tmp_path / "asked.html").what_if
 
 
 def test_the_same_page_gives_the_same_bytes(titanic, tmp_path):
@@ -262,7 +272,7 @@ def test_the_same_page_gives_the_same_bytes(titanic, tmp_path):
 
 def test_a_saved_model_gives_the_same_page(titanic, titanic_file, tmp_path):
     unless.save(titanic, tmp_path / "m.unless")
-    unless.load(tmp_path / "m.unless").report(tmp_path / "m.html", title="Titanic")
+    unless.load(tmp_path / "m.unless").report(tmp_path / "m.html", title="Titanic", network=True)
     assert (tmp_path / "m.html").read_bytes() == titanic_file.read_bytes()
 
 

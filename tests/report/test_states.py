@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import unless
+from unless.data.domain import Region
 from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import KINDS, Statement
 from unless.report.html import to_json
 from unless.report.writing import gather
-from unless.structures.labelled import Region
 
 SCRIPT = Path(unless.__file__).parent / "report" / "assets" / "js" / "03_states.js"
 ASK = """

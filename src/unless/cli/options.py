@@ -14,9 +14,10 @@ QUOTING = (
 )
 
 
-def epilog_of(documentation: str | None) -> str:
-    """Return what the help of a command ends with: the docstring of its file, without the first line."""
-    return (documentation or "").partition("\n")[2].replace("\\b", "\b").replace("{QUOTING}", QUOTING)
+def make_command(name: str, summary: str, documentation: str | None) -> Callable[[Any], click.Command]:
+    """Make a command whose help ends with the docstring of its file, without the first line."""
+    end = (documentation or "").partition("\n")[2].replace("\\b", "\b").replace("{QUOTING}", QUOTING)
+    return click.command(name, short_help=summary, epilog=end)
 
 
 # Generic only in newer versions of click.

@@ -1,7 +1,8 @@
 """Tables of two variables in one context: from packed bitmaps, or from the dense cube of a small domain.
 
 A slice is the set of rows that agree with a context. `PackedTable` finds it by bitmaps, one for each level;
-the cube has the count of every partial assignment, where these are few.
+the cube has the count of every partial assignment, where these are few. They stand in the place of the ADTree
+of the paper's implementation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from unless.data.dataset import Counts, Dataset, Rows
 from unless.kernels.bits import STRIDE, packed_words
 from unless.kernels.cube import Cube, fill
 from unless.kernels.slices import CrosstabBuffers, Slices, Table, association_sums, count_slice
+from unless.typing import Bools, Integers
 
 Words = npt.NDArray[np.uint64]
 # The time of one popcounted word in units of one listed row: flat around its optimum.
@@ -47,7 +49,7 @@ class PackedTable:
         return cls(table, columns, row_order)
 
     @property
-    def n_levels(self) -> npt.NDArray[np.int64]:
+    def n_levels(self) -> Integers:
         """The number of levels of each variable."""
         return np.asarray(np.diff(self.table.offsets), dtype=np.int64)
 
@@ -85,13 +87,13 @@ class PackedTable:
         return np.array(cells, dtype=np.int64).reshape(self.n_levels[a], self.n_levels[b])
 
 
-def longest_list(n_levels: npt.NDArray[np.int64], n_words: int, n_rows: int) -> int:
+def longest_list(n_levels: Integers, n_words: int, n_rows: int) -> int:
     """Return how long lists of rows get beside bitmaps of so many words."""
     passes = float(n_levels.mean() * (n_levels.mean() - 1))
     return min(int(_WORD_COST * n_words * passes) + 8, n_rows)
 
 
-def pack(rows: Rows, counts: Counts, n_levels: npt.NDArray[np.int64]) -> Table:
+def pack(rows: Rows, counts: Counts, n_levels: Integers) -> Table:
     """Pack distinct rows that are sorted by falling count."""
     codes, offsets, layout = (
         np.ascontiguousarray(rows.T),
@@ -153,7 +155,7 @@ def whole_words(n_words: int) -> int:
     return -(-n_words // STRIDE) * STRIDE
 
 
-def pack_bits(bits: npt.NDArray[np.bool_], n_words: int) -> Words:
+def pack_bits(bits: Bools, n_words: int) -> Words:
     """Pack booleans along the last axis, the first one the lowest bit of the first word."""
     packed = np.zeros((*bits.shape[:-1], n_words * 8), dtype=np.uint8)
     packed[..., : (bits.shape[-1] + 7) // 8] = np.packbits(bits, axis=-1, bitorder="little")
@@ -170,7 +172,7 @@ def association_order(data: Dataset) -> list[int]:
     return [by_name[position] for position in ranked]
 
 
-def fits_cube(n_levels: npt.NDArray[np.int64]) -> bool:
+def fits_cube(n_levels: Integers) -> bool:
     """Tell whether the cube, and an answer for every pair in each of its cells, stay small."""
     cells = 1
     for size in n_levels.tolist():

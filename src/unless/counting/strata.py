@@ -12,7 +12,6 @@ from struct import Struct
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from unless.counting.slices import pack_bits, whole_words
 from unless.data.dataset import Dataset
@@ -28,9 +27,8 @@ from unless.kernels.strata import (
     refine,
 )
 from unless.runtime.interrupts import interruptible_kernel
+from unless.typing import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # Statistic, degrees of freedom, rows used.
 Counted = tuple[float, int, int]
 # Logarithms of factorials beyond this are computed one by one.
@@ -198,7 +196,7 @@ class StrataTable:
         codes, n_used = used_codes(data, range(data.n_variables))
         n_levels = np.asarray(data.domain.n_levels, dtype=np.int64)
         largest = min(data.n_rows + _largest_table(n_levels), _MOST_FACTORIALS)
-        factorials = special.gammaln(np.arange(1.0, largest + 2))
+        factorials = np.array([math.lgamma(n) for n in range(1, largest + 2)])
         return cls(StrataColumns(codes, np.array(data.counts), n_used, n_levels, factorials))
 
     @property

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from unless.data.domain import MISSING_LABELS, Code, Domain, level_rows
 from unless.data.showing import html_table
 from unless.errors import DataError, SettingError, UnknownName
+from unless.kernels.compiling import plain_if_small
+from unless.typing import Bools, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Matrix = npt.NDArray[Any]
 Positions = npt.NDArray[np.intp]
 Bytes = npt.NDArray[np.uint8]
@@ -37,8 +36,8 @@ class Design:
     weights: Floats
     squares: Floats
     fourths: Floats
-    clusters: Ints | None = None
-    strata: Ints | None = None
+    clusters: Integers | None = None
+    strata: Integers | None = None
     columns: tuple[str, ...] = ()
 
     @property
@@ -57,17 +56,17 @@ class Design:
             rows.append(("clusters", f"{self.n_clusters:,}"))
         return html_table("Design of a survey", ("", ""), rows, [f"From {', '.join(self.columns)}."])
 
-    def keys(self) -> list[Ints]:
+    def keys(self) -> list[Integers]:
         """Return what tells rows apart beside their levels."""
         return [one for one in (self.strata, self.clusters) if one is not None]
 
-    def taken(self, rows: Bools | Ints) -> "Design":
+    def taken(self, rows: Bools | Integers) -> "Design":
         """Keep some rows, or put them into another order."""
         clusters, strata = (None if one is None else one[rows] for one in (self.clusters, self.strata))
         sums = self.weights[rows], self.squares[rows], self.fourths[rows]
         return Design(*sums, clusters, strata, self.columns)
 
-    def joined(self, order: Ints, starts: Ints) -> "Design":
+    def joined(self, order: Integers, starts: Integers) -> "Design":
         """Sort the rows and add up those between two starts, which are of one cluster and stratum."""
         clusters, strata = (
             None if one is None else one[order][starts] for one in (self.clusters, self.strata)
@@ -89,7 +88,7 @@ def effective_size(weights: Floats, squares: Floats) -> float:
     return total * total / fsum(squares.tolist()) if total else 0.0
 
 
-def whole_numbers(weights: Sequence[float] | Floats) -> Ints:
+def whole_numbers(weights: Sequence[float] | Floats) -> Integers:
     """Round weights to whole numbers that add up to their sum, in proportion in every run of rows.
 
     This is systematic sampling with probability proportional to the weight, from half a step on: rows that
@@ -106,7 +105,7 @@ if TYPE_CHECKING:
     from unless.data.plan import Plan
 
 Rows = npt.NDArray[np.uint16]
-Counts = npt.NDArray[np.int64]
+Counts = Integers
 # Beyond this a share of the rows is no longer exact.
 MOST_ROWS = 2**53
 
@@ -126,7 +125,7 @@ class Detail:
     rows: Rows
     counts: Counts
     finer: Mapping[str, Rows] = field(default_factory=dict)
-    missing: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    missing: Mapping[str, Bools] = field(default_factory=dict)
     design: Design | None = None
 
     @classmethod
@@ -135,7 +134,7 @@ class Detail:
         rows: Rows,
         counts: Counts,
         finer: Mapping[str, Rows] | None = None,
-        missing: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+        missing: Mapping[str, Bools] | None = None,
         design: Design | None = None,
     ) -> "Detail":
         """Collapse rows that are alike in all of these."""
@@ -340,7 +339,7 @@ def unknown_levels(data: Dataset) -> dict[str, int]:
     """
     found = {}
     for line in () if data.plan is None else data.plan.lines:
-        if line.kept and line.missing and line.name in data.domain:
+        if line.included and line.missing and line.name in data.domain:
             levels = data.domain[line.name].levels
             codes = [code for code, level in enumerate(levels) if level in MISSING_LABELS]
             if len(codes) == 1 and len(levels) > 2:
@@ -403,16 +402,22 @@ def check_seed(seed: object) -> None:
         raise SettingError(f"random_state={seed!r} must be a whole number of 0 or more, or None.")
 
 
-def _draw(rng: np.random.Generator, counts: npt.NDArray[np.int64], n_aside: int) -> npt.NDArray[np.int64]:
+def _draw(rng: np.random.Generator, counts: Integers, n_aside: int) -> Integers:
     total = int(counts.sum())
     if total < _MOST_ROWS:
         return rng.multivariate_hypergeometric(counts, n_aside, method="marginals")
     return rng.binomial(counts, n_aside / total)
 
 
-def _take(data: Dataset, counts: npt.NDArray[np.int64]) -> Dataset:
+def _take(data: Dataset, counts: Integers) -> Dataset:
     present = counts > 0
     return Dataset.from_codes(data.domain, data.rows[present], counts[present], data.notes)
+
+
+def regression_steps(data: Dataset) -> float:
+    """Return about how many scalar steps it takes to regress every column on the others."""
+    n_rows = data.n_distinct if data.detail is None else max(data.n_distinct, len(data.detail.rows))
+    return 30.0 * n_rows * float(np.maximum(1, data.domain.n_levels - 1).sum()) ** 2
 
 
 def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
@@ -428,7 +433,8 @@ def distinct_bytes(matrix: Bytes) -> tuple[Bytes, Positions]:
 
     first, numbers = np.empty((2, len(matrix)), dtype=np.intp)
     slots = np.full(1 << (2 * len(matrix)).bit_length(), -1, dtype=np.int32)
-    n_distinct = number_rows(_as_words(matrix), slots, first, numbers)
+    with plain_if_small(10.0 * matrix.size):
+        n_distinct = number_rows(_as_words(matrix), slots, first, numbers)
     return matrix[first[:n_distinct]], numbers
 
 

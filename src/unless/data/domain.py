@@ -1,4 +1,4 @@
-"""Variables with their ordered levels, assignments of labels to some of them, and what a value is called.
+"""Variables with their ordered levels, contexts and regions of them, and what a value is called.
 
 `to_label` is the one rule that turns scalars into labels, `sort_labels` the order of labels, and `date_of`
 reads from a name which date a column is a part of.
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from unless.data.showing import html_table, to_label, visible
 from unless.errors import DataError, SettingError, UnknownLevel, UnknownName
+from unless.typing import Bools, Integers
 
 Kind = Literal["text", "integer", "float", "boolean", "category"]
 Code = np.uint16
@@ -69,7 +70,7 @@ class Variable:
 
     def code(self, value: object) -> int:
         """Return the position of a level, given by its label or by the scalar it came from."""
-        label = to_label(value)
+        label = value if type(value) is str else to_label(value)
         # Nearly always so, and asked for in every query.
         if label in self.levels:
             return self.levels.index(label)
@@ -151,7 +152,7 @@ class Domain:
         return tuple(variable.name for variable in self.variables)
 
     @cached_property
-    def n_levels(self) -> npt.NDArray[np.int64]:
+    def n_levels(self) -> Integers:
         """The number of levels of each variable."""
         return np.array([len(variable.levels) for variable in self.variables], dtype=np.int64)
 
@@ -202,6 +203,71 @@ class Domain:
 
     def _repr_html_(self) -> str:
         return html_table(f"Domain: {len(self)} variables", ("variable", "levels", ""), level_rows(self))
+
+
+# What would be read as a part of the sentence that a name or level stands in, or not be seen at all.
+_MISLEADING = re.compile(r"^$|^\s|\s$|[,{}\n]| (?:and|or) | = ")
+
+
+def quote_label(text: str) -> str:
+    """Write a name or level as it is, in quotes where it would be misread: 'a, b' and ''."""
+    if not _MISLEADING.search(text):
+        return text
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"
+
+
+@dataclass(frozen=True)
+class Region:
+    """All contexts in which each of some variables has one of some levels; without conditions, all there are.
+
+    Conditions are in the order of names, their levels in the order of the domain: equal regions are equal.
+    """
+
+    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, domain: Domain, conditions: Mapping[str, Iterable[object]]) -> "Region":
+        """Name the levels that variables may have; one that may have all says nothing and is left out."""
+        kept = []
+        for name in sorted(conditions):
+            codes = sorted({domain[name].code(label) for label in conditions[name]})
+            if not codes:
+                raise SettingError(f"{name!r} is left no level; give at least one.")
+            if len(codes) < len(domain[name].levels):
+                kept.append((name, tuple(domain[name].levels[code] for code in codes)))
+        return cls(tuple(kept))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables with a condition."""
+        return tuple(name for name, _ in self.conditions)
+
+    def holds(self, domain: Domain, rows: npt.NDArray[np.uint16]) -> Bools:
+        """Tell, for each row of codes, whether it is in here."""
+        inside = np.ones(len(rows), dtype=np.bool_)
+        for name, labels in self.conditions:
+            variable = domain[name]
+            allowed = np.zeros(len(variable.levels), dtype=np.bool_)
+            allowed[[variable.levels.index(label) for label in labels]] = True
+            inside &= allowed[rows[:, domain.index(name)]]
+        return inside
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """Return plain values: the levels of each variable with a condition."""
+        return {name: list(labels) for name, labels in self.conditions}
+
+    def __str__(self) -> str:
+        return " and ".join(
+            f"{quote_label(name)} = {quote_label(labels[0])}"
+            if len(labels) == 1
+            else f"{quote_label(name)} in {{{', '.join(map(quote_label, labels))}}}"
+            for name, labels in self.conditions
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(name, ", ".join(map(quote_label, labels))) for name, labels in self.conditions]
+        return html_table("Region" if rows else "Region: everywhere", ("variable", "levels"), rows)
 
 
 def level_rows(domain: Domain) -> list[tuple[str, int, str]]:

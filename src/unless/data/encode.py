@@ -23,27 +23,22 @@ from unless.data.columns.levels import (
     text_or_null,
     text_sql,
 )
-from unless.data.columns.numbers import (
-    Numbers,
-    find_cuts,
-    find_cutting,
-    find_numerals,
-    group_sql,
-    number_in_sql,
-    parse_number,
-)
+from unless.data.columns.numbers import Numbers, find_cuts, find_cutting, group_sql
 from unless.data.columns.texts import (
     NONE,
     SEPARATORS,
     TICKED,
     answers,
     columns_of_levels,
+    find_numerals,
     formats_of,
     is_ticked,
     label_in_sql,
     means_none,
     moment_sql,
+    number_in_sql,
     parse_moment,
+    parse_number,
     part_label,
     part_of,
     part_sql,

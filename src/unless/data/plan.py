@@ -78,7 +78,7 @@ class PlanLine:
     ----------
     name, role
         The column, and what it was taken for.
-    kept
+    included
         Whether it is learned from.
     why
         The reason, where there is one to tell.
@@ -106,7 +106,7 @@ class PlanLine:
 
     name: str
     role: Role
-    kept: bool = True
+    included: bool = True
     why: str = ""
     levels: tuple[str, ...] = ()
     cuts: tuple[float, ...] = ()
@@ -129,7 +129,7 @@ class PlanLine:
     @property
     def is_plain(self) -> bool:
         """Whether the column is read as it stands, as a category."""
-        if self.role in DONE or not self.kept:
+        if self.role in DONE or not self.included:
             return self.role in DONE and self.why == AS_ASKED
         shaped = self.cuts or self.rare or self.parts or self.missing or self.columns or self.no_answers
         return not shaped and self.why not in KNOWN_ORDERS and self.role in ("category", "ordered", "number")
@@ -141,9 +141,9 @@ class PlanLine:
             return DONE[self.role]
         if self.role == "joined":
             return f"joined into {self.source}"
-        if not self.kept and self.source is not None:
+        if not self.included and self.source is not None:
             return f"{self.role} of {self.source}, left out"
-        if not self.kept:
+        if not self.included:
             return "left out" if self.role == "excluded" else f"{self.role}, left out"
         if self.choices:
             listed = ", ".join(self.choices)
@@ -278,7 +278,7 @@ class Plan:
         columns = []
         for one in self.lines:
             given = {name: value for name, value in asdict(one).items() if value not in ((), "", 0, None)}
-            columns.append({**_plain(given), "kept": one.kept, "done": one.done})
+            columns.append({**_plain(given), "included": one.included, "done": one.done})
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -327,7 +327,7 @@ class Plan:
         return "\n".join([*lines, *map(visible, [*self.notes, self.missing] if self.missing else self.notes)])
 
     def __repr__(self) -> str:
-        kept = sum(one.kept and one.role not in DONE for one in self.lines)
+        kept = sum(one.included and one.role not in DONE for one in self.lines)
         return f"<Plan: {self.n_columns:,} columns, {kept:,} of them learned from>"
 
     def _repr_html_(self) -> str:
@@ -401,33 +401,24 @@ def _flag(value: object) -> bool:
 def _line(wire: object) -> PlanLine:
     _check(isinstance(wire, Mapping), "a column is no object")
     given = {str(name): value for name, value in wire.items() if name != "done"}  # type: ignore[attr-defined]
+    if "kept" in given:
+        # So it was called in plans that were saved before.
+        given["included"] = given.pop("kept")
     unknown = sorted(given.keys() - PlanLine.__dataclass_fields__.keys())
     _check(not unknown, f"a column has the unknown key {unknown[:1]}")
     name, role = _text(given.get("name")), _text(given.get("role"))
     _check(role in ROLES, f"{name!r} has the unknown role {role!r}")
     parts = tuple(_date_part(one, name) for one in _listed(given.get("parts", [])))
     levels, cuts = _levels_and_cuts(given, name)
-    choices, columns = _texts(given.get("choices", [])), _texts(given.get("columns", []))
-    separator = _text(given.get("separator", ""))
-    _check(not choices or separator in SEPARATORS, f"the choices of {name!r} have no known separator")
-    _check(
-        not columns or len(levels) - (NONE in levels) == len(columns),
-        f"the levels of {name!r} are not its columns",
-    )
     if given.get("source") is None:
         given.pop("source", None)
     rest = {key: read(given[key]) for key, read in _READERS.items() if key in given}
-    return PlanLine(
-        name=name,
-        role=role,  # type: ignore[arg-type]
-        levels=levels,
-        cuts=cuts,
-        parts=parts,
-        choices=choices,
-        separator=separator,
-        columns=columns,
-        **rest,
-    )
+    line = PlanLine(name=name, role=role, levels=levels, cuts=cuts, parts=parts, **rest)  # type: ignore[arg-type]
+    has_separator = not line.choices or line.separator in SEPARATORS
+    _check(has_separator, f"the choices of {name!r} have no known separator")
+    is_joined = not line.columns or len(levels) - (NONE in levels) == len(line.columns)
+    _check(is_joined, f"the levels of {name!r} are not its columns")
+    return line
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -436,8 +427,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 # How the other entries of a line are read.
 _READERS: dict[str, Callable[[object], Any]] = {
-    "kept": _flag, "why": _text, "rare": _whole, "written": _text, "source": _text, "missing": _flag,
-    "no_answers": _texts,
+    "included": _flag, "why": _text, "rare": _whole, "written": _text, "source": _text, "missing": _flag,
+    "choices": _texts, "separator": _text, "columns": _texts, "no_answers": _texts,
 }  # fmt: skip
 
 
@@ -472,13 +463,13 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
 
     A plan that `is_new` was made of this very table: its categories need no levels, and its numbers no check.
     """
-    kept = [name for one in plan.lines if one.kept and one.role not in DONE for name in one.made]
+    kept = [name for one in plan.lines if one.included and one.role not in DONE for name in one.made]
     shapes: dict[str, Shape] = {}
     levels = dict(how.levels)
     ordered = dict(how.ordered)
     rare: dict[str, int] = {}
     for one in plan.lines:
-        if not one.kept or one.name in how.bins or one.name in how.levels:
+        if not one.included or one.name in how.bins or one.name in how.levels:
             continue
         shapes |= _shapes_of(one, is_new)
         merged = one.name in shapes and bool(shapes[one.name].others)
@@ -490,7 +481,7 @@ def follow(plan: Plan, how: Settings, *, is_new: bool) -> Settings:
         ordered |= {part.name_of(one.name): None for part in one.parts if part.ordered}
         if one.role == "ordered" and not one.cuts and _is_in_order(one, is_new):
             ordered.setdefault(one.name, None)
-    left_out = [one for one in plan.lines if not one.kept and one.role not in DONE]
+    left_out = [one for one in plan.lines if not one.included and one.role not in DONE]
     same = not any(one.made != (one.name,) or one.columns for one in plan.lines) and all(
         one.why in (ROW_NUMBERS, BLANK) for one in left_out
     )
@@ -543,7 +534,7 @@ def _in_order(columns: Sequence[str], plan: Plan) -> tuple[str, ...]:
     for name in columns:
         if name not in plan:
             wanted.append(name)
-        elif plan[name].kept:
+        elif plan[name].included:
             wanted += plan[name].made
         elif plan[name].role == "joined":
             wanted.append(str(plan[name].source))
@@ -557,7 +548,7 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
         other = next((one for one in domain if one.name == line.name), None)
         if other is not None and other.cuts and line.role in ("number", "ordered", "category", "function"):
             groups = other.levels[: len(other.cuts) + 1]
-            line = replace(line, role="number", kept=True, cuts=other.cuts, levels=groups)
+            line = replace(line, role="number", included=True, cuts=other.cuts, levels=groups)
         elif other is not None and line.rare and other.levels[-1].strip("()") == "other":
             line = replace(line, levels=other.levels)
         elif other is not None and line.cuts:
@@ -569,7 +560,7 @@ def cut_alike(plan: Plan, domain: Domain) -> Plan:
 
 def check_plan(plan: Plan, source: Source) -> None:
     """Refuse a table that lacks columns of a plan."""
-    used = [one for one in plan.lines if one.kept or one.role in DONE]
+    used = [one for one in plan.lines if one.included or one.role in DONE]
     needed = [name for one in used for name in (one.columns or (one.name,))]
     gone = [name for name in needed if name not in source.names]
     if gone:

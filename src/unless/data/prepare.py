@@ -231,7 +231,7 @@ class _Planner:
         # That there are none is said where the rows are read.
         lines = {one.name: PlanLine(name=one.name, role="category") for one in fields}
         if self.count is not None:
-            lines[self.count] = PlanLine(name=self.count, role="count", kept=False, why=AS_ASKED)
+            lines[self.count] = PlanLine(name=self.count, role="count", included=False, why=AS_ASKED)
         return Plan(tuple(lines.values()))
 
     def _read_numerals(self) -> None:
@@ -263,7 +263,7 @@ class _Planner:
                 continue
             others = [other for other in self.profiles.values() if other.name != name]
             lines = {other.name: decide_role(other, self.how) for other in others}
-            used = [other for other in others if lines[other.name].kept]
+            used = [other for other in others if lines[other.name].included]
             plain = all(lines[other.name].is_plain and other.n_values <= MANY_LEVELS for other in used)
             if len(used) < 2 or not plain or one.n_rows < 4:
                 continue
@@ -284,20 +284,20 @@ class _Planner:
         for name in weights:
             if name != chosen:
                 why = f"it looks like weights of rows, and {chosen} has them"
-                self.lines[name] = PlanLine(name=name, role="excluded", kept=False, why=why)
+                self.lines[name] = PlanLine(name=name, role="excluded", included=False, why=why)
         if (name := self.how.count_column) is not None:  # type: ignore[assignment]
-            self.lines[name] = PlanLine(name=name, role="count", kept=False, why=AS_ASKED)
+            self.lines[name] = PlanLine(name=name, role="count", included=False, why=AS_ASKED)
 
     def _line(self, name: str) -> PlanLine:
         if name in self.how.exclude:
-            return PlanLine(name=name, role="excluded", kept=False, why=AS_ASKED)
+            return PlanLine(name=name, role="excluded", included=False, why=AS_ASKED)
         if name not in self.profiles:
-            return PlanLine(name=name, role="identifier", kept=False, why=ROW_NUMBERS)
+            return PlanLine(name=name, role="identifier", included=False, why=ROW_NUMBERS)
         if name == self.count:
-            return PlanLine(name=name, role="count", kept=False)
+            return PlanLine(name=name, role="count", included=False)
         for says, column in self.how.design.items():
             if name == column and not (says == "strata" and name in (self.how.columns or ())):
-                return PlanLine(name=name, role=says, kept=False, why=AS_ASKED)  # type: ignore[arg-type]
+                return PlanLine(name=name, role=says, included=False, why=AS_ASKED)  # type: ignore[arg-type]
         return decide_role(self.profiles[name], self.how)
 
     def _drop_no_answers(self) -> None:
@@ -329,7 +329,7 @@ class _Planner:
                 name=name, role="category", levels=levels, columns=tuple(columns), why=why
             )
             for column in columns:
-                self.lines[column] = PlanLine(name=column, role="joined", kept=False, source=name)
+                self.lines[column] = PlanLine(name=column, role="joined", included=False, source=name)
 
     def _boxes(self) -> list[Profile]:
         asked = {**self.how.roles, **self.how.levels, **self.how.ordered}
@@ -346,7 +346,7 @@ class _Planner:
 
     def _kept_profiles(self) -> list[tuple[str, Profile]]:
         known = self.profiles
-        return [(name, known[name]) for name, line in self.lines.items() if line.kept and name in known]
+        return [(name, known[name]) for name, line in self.lines.items() if line.included and name in known]
 
     def _one_hot(self, boxes: Sequence[Profile]) -> list[tuple[str, tuple[str, ...]]]:
         """Find sets of columns of yes and no, called alike, of which exactly one is yes in every row."""
@@ -394,7 +394,7 @@ class _Planner:
                     if relation.is_copy
                     else f"each value of {by} has one value of it"
                 )
-                lines[name] = PlanLine(name=name, role=role, kept=False, source=by, why=why)
+                lines[name] = PlanLine(name=name, role=role, included=False, source=by, why=why)
                 continue
             cuts = thresholds(relation, self.profiles[by].is_whole, lines[by].cuts)
             lines[by] = _cut_at(lines[by], self.profiles[by], cuts)
@@ -402,10 +402,10 @@ class _Planner:
 
     def _check_two_left(self) -> None:
         """Say in one sentence why nothing can be related where fewer than two columns are left."""
-        kept = [one for one in self.lines.values() if one.kept]
+        kept = [one for one in self.lines.values() if one.included]
         if sum(len(one.made) for one in kept) >= 2 or len(self.lines) < 2:
             return
-        gone = [f"{name!r} ({one.role})" for name, one in self.lines.items() if not one.kept]
+        gone = [f"{name!r} ({one.role})" for name, one in self.lines.items() if not one.included]
         have = f"only {kept[0].name!r} is" if kept else "no column is"
         raise DataError(
             f"There is nothing to relate, as {have} left to look at without {listed(gone, 8)}; exclude fewer "
@@ -566,7 +566,7 @@ def _format_steps(relation: Relation, at: Sequence[float]) -> str:
 def _no_answer_notes(lines: Mapping[str, PlanLine], profiles: Mapping[str, Profile]) -> Iterator[str]:
     """Name what may stand for no answer, and is read as any other level."""
     way = "name all that stands for missing with missing_values=."
-    scales = [name for name, line in lines.items() if line.kept and line.why.startswith(BUT_FOR)]
+    scales = [name for name, line in lines.items() if line.included and line.why.startswith(BUT_FOR)]
     if scales:
         labels = list(dict.fromkeys(lines[name].why.removeprefix(BUT_FOR) for name in scales))
         have = f"{shorten(scales, MOST_NAMED)} {'has' if len(scales) == 1 else 'have'}"
@@ -574,7 +574,7 @@ def _no_answer_notes(lines: Mapping[str, PlanLine], profiles: Mapping[str, Profi
     codes = {
         name: codes
         for name, line in lines.items()
-        if line.kept and AS_ASKED not in line.why and (codes := _no_answer_codes(profiles.get(name)))
+        if line.included and AS_ASKED not in line.why and (codes := _no_answer_codes(profiles.get(name)))
     }
     if codes:
         texts = [f"{', '.join(map(str, some))} in {name!r}" for name, some in codes.items()]

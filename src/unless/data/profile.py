@@ -22,26 +22,24 @@ from unless.data.columns.levels import (
     text_or_null,
     text_sql,
 )
-from unless.data.columns.numbers import (
-    MOST_CELLS,
-    Numbers,
-    Numerals,
-    find_numerals,
-    might_be_number_sql,
-    number_in_sql,
-    signature_sql,
-)
+from unless.data.columns.numbers import Numbers
 from unless.data.columns.texts import (
     FORMATS,
     LEAST_SEVERAL,
+    MOST_CELLS,
     SEPARATORS,
     Choices,
+    Numerals,
     find_choices,
+    find_numerals,
     formats_of,
+    might_be_number_sql,
     moment_sql,
+    number_in_sql,
     parse_moment,
     part_of,
     part_sql,
+    signature_sql,
 )
 from unless.data.domain import Kind
 from unless.data.settings import DAY_FIRST, Settings

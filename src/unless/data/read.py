@@ -19,7 +19,7 @@ from unless.data.columns.levels import (
     number_sql,
     order_levels,
 )
-from unless.data.dataset import Bools, Counts, Dataset, Design, Detail, Rows
+from unless.data.dataset import Counts, Dataset, Design, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.encode import (
     check_counts,
@@ -42,6 +42,7 @@ from unless.data.survey import design_sql, fetch_design
 from unless.errors import DataError, SettingError, UnknownLevel
 from unless.runtime.memory import memory_errors_explained
 from unless.runtime.progress import BAR_DELAY, Bar, progress
+from unless.typing import Bools
 
 
 def read(  # noqa: PLR0913 (every argument is one answer about the table; they are independent)

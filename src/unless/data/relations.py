@@ -9,7 +9,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.columns.levels import number_or_null, text_or_null
 from unless.data.columns.numbers import roundest
@@ -17,8 +16,8 @@ from unless.data.domain import sort_labels
 from unless.data.profile import Profile
 from unless.data.settings import Settings
 from unless.data.sources.session import DuckDBSession, Source
+from unless.typing import Floats
 
-Floats = npt.NDArray[np.float64]
 # Rows that refute most pairs, and those that refute nearly all; what is left is checked on every row.
 FIRST_ROWS, MORE_ROWS = 500, 5_000
 # A function of a number with more steps than this is told by the statements about it.

@@ -8,28 +8,21 @@ from math import ceil, isclose
 import numpy as np
 
 from unless.data.columns.levels import free_name
-from unless.data.columns.numbers import (
-    LEAST_ROWS,
-    MOST_CELLS,
-    Numbers,
-    Numerals,
-    cuts_between,
-    find_cuts,
-    group_labels,
-    limit_of,
-    merge_thin,
-    snapped,
-)
+from unless.data.columns.numbers import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels, merge_thin
 from unless.data.columns.texts import (
     BUT_FOR,
     LEAST_ORDERED,
+    MOST_CELLS,
     Choices,
+    Numerals,
     Order,
     find_order,
     is_ambiguous,
     is_time_of_day,
+    limit_of,
     means_none,
     part_label,
+    snapped,
 )
 from unless.data.domain import listed, shorten, sort_labels
 from unless.data.plan import AS_ASKED, BLANK, PARTS, DatePart, Part, PlanLine, Role
@@ -121,7 +114,7 @@ def decide_role(one: Profile, how: Settings) -> PlanLine:
 
 
 def _without(one: Profile, role: Role, why: str) -> PlanLine:
-    return PlanLine(name=one.name, role=role, kept=False, why=why)
+    return PlanLine(name=one.name, role=role, included=False, why=why)
 
 
 def _said(one: Profile, how: Settings) -> PlanLine | None:
@@ -170,7 +163,7 @@ def _choices(one: Profile, choices: Choices, how: Settings, why: str = "") -> Pl
 def _empty(one: Profile, how: Settings) -> PlanLine:
     why = BLANK if re.fullmatch(r"column \d+", one.name) else "no row has a value"
     is_small = how.missing == "level" and one.n_rows < FEW_ROWS and why != BLANK
-    return PlanLine(name=one.name, role="empty", kept=is_small, why=why)
+    return PlanLine(name=one.name, role="empty", included=is_small, why=why)
 
 
 def levels_of(one: Profile) -> tuple[str, ...]:
@@ -202,7 +195,7 @@ def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
     if role in ("date", DAY_FIRST) or set(role.split("+")) <= set(PARTS):
         asked = () if role in ("date", DAY_FIRST) else tuple(dict.fromkeys(role.split("+")))
         line = None if one.dates is None else _date(one, one.dates, asked)
-        if line is None or not line.kept or any(len(part.levels) > MOST_LEVELS for part in line.parts):
+        if line is None or not line.included or any(len(part.levels) > MOST_LEVELS for part in line.parts):
             raise DataError(
                 f"Column {name!r} holds no dates with parts that repeat, or too many parts; give it another "
                 "role."

@@ -8,11 +8,12 @@ from math import fsum
 import numpy as np
 
 from unless.data.columns.levels import missing_sql, number_sql, text_sql
-from unless.data.dataset import Bools, Counts, Design, Ints
+from unless.data.dataset import Counts, Design
 from unless.data.encode import first_row
 from unless.data.settings import Settings
 from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.errors import DataError, SettingError
+from unless.typing import Bools, Integers
 
 # Weights are added up as whole numbers of this many bits at most: the same in any order of the rows.
 _BITS = 40
@@ -92,7 +93,7 @@ def fetch_design(
     return design, there, _notes(design, columns, counts, state)
 
 
-def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: Ints) -> list[str]:
+def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: Integers) -> list[str]:
     n_rows, notes = int(counts[state == 0].sum()), []
     if n_lacking := int(counts[state == _LACKS].sum()):
         listed = " or ".join(map(repr, columns.values()))
@@ -122,5 +123,5 @@ def _rows(n_rows: int) -> str:
     return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
-def _n_strata(strata: Ints | None) -> int:
+def _n_strata(strata: Integers | None) -> int:
     return 0 if strata is None else len(np.unique(strata)) - 1

@@ -11,6 +11,7 @@ from unless.data.dataset import Dataset
 from unless.data.read import read
 from unless.data.sources.frames import as_array
 from unless.errors import DataError
+from unless.typing import Integers
 
 
 def read_weighted(table: Any, weights: npt.ArrayLike, show_progress: bool | None = None) -> Dataset:
@@ -64,7 +65,7 @@ def with_columns(
     return frame.drop(*left_out).with_columns(*made).to_native()
 
 
-def whole_weights(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def whole_weights(weights: npt.ArrayLike) -> Integers:
     """Return weights as whole numbers, or refuse them, naming the first row whose weight is none."""
     try:
         numbers = np.asarray(weights, dtype=np.float64)

@@ -11,7 +11,6 @@ from itertools import combinations, pairwise
 from typing import Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
@@ -22,11 +21,11 @@ from unless.runtime.memory import Memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import Edge, FeatureArrays, pack_edges, packed_width
+from unless.typing import Floats
 
 Shape = Literal["complete", "chain", "grid"]
 Law = Literal["normal", "uniform"]
 _Position = Literal["last", "first"]
-Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
 # A table of all states is made up to this many.
 MAX_STATES = 2**24

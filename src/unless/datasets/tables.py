@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.errors import UnknownName
+from unless.typing import Integers
 
 # Applicants by department, gender (male, female) and decision (admitted, rejected).
 _UCB_ADMISSIONS = np.array(
@@ -63,7 +63,7 @@ def load_titanic() -> Dataset:
     return _from_counts(levels, _TITANIC)
 
 
-def _from_counts(levels: Mapping[str, tuple[str, ...]], counts: npt.NDArray[np.int64]) -> Dataset:
+def _from_counts(levels: Mapping[str, tuple[str, ...]], counts: Integers) -> Dataset:
     """Turn counts with one axis per variable into a Dataset; cells without a count are no rows."""
     domain = Domain(tuple(Variable(name, labels, "category") for name, labels in levels.items()))
     return Dataset.from_codes(domain, np.argwhere(counts > 0), counts[counts > 0])

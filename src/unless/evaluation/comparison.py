@@ -12,7 +12,6 @@ from math import isnan, log10, nan, prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.data.domain import Code, Domain, shorten
@@ -20,7 +19,6 @@ from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError, TooLarge
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.structure import (
-    Bools,
     Box,
     By,
     Edge,
@@ -32,6 +30,7 @@ from unless.structures.structure import (
     pair_names,
     row_keys,
 )
+from unless.typing import Bools, Integers
 
 Contexts = Dataset | Iterable[Mapping[str, object]] | None
 # Up to so many contexts are gone through one by one; beyond, the partial contexts of features are counted.
@@ -356,7 +355,7 @@ def _in_rows(blocks: Iterable[_Block], sides: _Sides, bar: Bar, n_rows: int) -> 
     return [(one, two, both) for one, two, both in total.tolist()]
 
 
-def _total(links: Bools, counts: Counts | None) -> npt.NDArray[np.int64]:
+def _total(links: Bools, counts: Counts | None) -> Integers:
     if counts is None:
         return np.asarray(np.count_nonzero(links, axis=1))
     # A product makes eight bytes of each answer.

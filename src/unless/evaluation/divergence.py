@@ -5,7 +5,6 @@ from itertools import islice, product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Rows
 from unless.data.domain import Code, Domain
@@ -17,10 +16,8 @@ from unless.inference.results import impossible
 from unless.runtime.memory import Memory
 from unless.runtime.progress import Look, showing_share, within
 from unless.structures.structure import FeatureArrays
+from unless.typing import Bools, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 # Domains of at most this many states are summed over state by state.
 MAX_STATES = 2**20
 # Above about this many steps expectations take longer than a sample is worth.

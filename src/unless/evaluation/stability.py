@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, check_seed, check_share, resample
+from unless.data.domain import Region
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import DataError, SettingError
 from unless.knowledge.statements import Statement, Statements
 from unless.runtime.progress import progress
-from unless.structures.labelled import Region
+from unless.typing import Bools, Floats
 
-Floats = npt.NDArray[np.float64]
 # A resample calls a side of a gate linked if it says so of at least this share of the side's rows.
 MAJORITY = 0.5
 
@@ -231,7 +230,7 @@ def _shares_linked(
     return shares
 
 
-def _inside(regions: _Regions, data: Dataset) -> npt.NDArray[np.bool_]:
+def _inside(regions: _Regions, data: Dataset) -> Bools:
     """Tell which rows are in one of the regions; none where there are no regions."""
     inside = np.zeros(len(data.rows), dtype=np.bool_)
     for region in regions or ():

@@ -21,7 +21,7 @@ import numpy as np
 
 from unless.data.domain import MAX_LEVELS, Domain, Kind, Variable
 from unless.errors import SettingError, TooLarge
-from unless.formats.gather import MOST_CELLS, Floats, Scope, model_of_tables
+from unless.formats.gather import MOST_CELLS, Scope, model_of_tables
 from unless.formats.text import (
     PathLike,
     Tokens,
@@ -39,8 +39,10 @@ from unless.formats.text import (
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import LEAST, by_scope, log_table
 from unless.inference.results import impossible
+from unless.kernels.compiling import plain_if_small
 from unless.runtime.memory import show_memory
 from unless.structures.graph import Graph
+from unless.typing import Floats
 
 # Published tables are rounded, some to three digits.
 TOLERANCE = 2e-3
@@ -478,7 +480,8 @@ def _steps(model: LogLinearModel, scopes: Iterable[Scope]) -> list[tuple[int, Sc
     for scope in scopes:
         for variable in scope:
             near[variable].update(scope)
-    order = eliminate(*Conjunctions.of(model.plain[0]), np.log(levels))[0]
+    with plain_if_small(float(len(levels)) ** 3 + model.n_steps):
+        order = eliminate(*Conjunctions.of(model.plain[0]), np.log(levels))[0]
     steps: list[tuple[int, Scope]] = []
     for variable in order.tolist():
         left = near[variable] - {variable}

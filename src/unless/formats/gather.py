@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from math import inf, isfinite, prod
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.domain import Domain
 from unless.errors import SettingError, TooLarge
@@ -16,8 +15,8 @@ from unless.inference.model import LogLinearModel
 from unless.inference.potentials import by_scope, log_table
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import CodedCondition, FeatureArrays, tidy
+from unless.typing import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
 # Positions of variables, ascending.
 Scope = tuple[int, ...]
 # conditions, weight, and where it was found: a line, or what a function turns into one
@@ -73,9 +72,7 @@ def _indicators(scope: Scope, shape: tuple[int, ...]) -> FeatureArrays:
     return FeatureArrays.of_equals(np.broadcast_to(np.array(scope, dtype=np.int32), levels.shape), levels)
 
 
-def _normal(
-    literals: tuple[CodedCondition, ...], n_levels: npt.NDArray[np.int64]
-) -> tuple[CodedCondition, ...] | None:
+def _normal(literals: tuple[CodedCondition, ...], n_levels: Integers) -> tuple[CodedCondition, ...] | None:
     if all(equal for _, _, equal in literals) and len({variable for variable, _, _ in literals}) == len(
         literals
     ):

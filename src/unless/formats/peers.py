@@ -11,9 +11,10 @@ import numpy.typing as npt
 from unless.data.domain import Domain, Kind, Variable
 from unless.data.showing import to_label
 from unless.errors import MissingExtra, SettingError, TooLarge
-from unless.formats.gather import MOST_CELLS, Floats, Scope, factors_of, model_of_tables
+from unless.formats.gather import MOST_CELLS, Scope, factors_of, model_of_tables
 from unless.formats.uai import potentials
 from unless.inference.model import LogLinearModel
+from unless.typing import Floats
 
 # Conditional probabilities of other packages are rounded as files are.
 TOLERANCE = 1e-2

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from unless.data.dataset import MOST_ROWS, Dataset, are_distinct, come_in_order, rows_increase
-from unless.data.domain import Domain
+from unless.data.domain import Domain, Region
 from unless.errors import FileFormatError, SettingError
 from unless.formats.wire import (
     WireCandidate,
@@ -34,7 +34,7 @@ from unless.formats.wire import (
 from unless.inference.model import LogLinearModel
 from unless.structures.canonical import CanonicalModel
 from unless.structures.graph import FeatureSet, Graph
-from unless.structures.labelled import LabelledGraph, Link, Region
+from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.structure import FeatureArrays, Structure, is_padded_with_zeros, packed_width
 from unless.weights.priors import parse_prior
 from unless.weights.report import Candidate, Completed, FitReport

@@ -15,9 +15,8 @@ from pathlib import Path, PurePath
 
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessError
-from unless.runtime.files import replacing_all
+from unless.runtime.files import blocks_of, is_stream, replacing_all, stream_title
 from unless.runtime.memory import parse_memory, show_memory
-from unless.runtime.streams import blocks_of, is_stream, stream_title
 
 PathLike = str | os.PathLike[str]
 

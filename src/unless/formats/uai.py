@@ -7,7 +7,7 @@ import numpy as np
 
 from unless.data.domain import MAX_LEVELS
 from unless.errors import SettingError
-from unless.formats.gather import MOST_CELLS, Floats, Scope, factors_of, model_of_tables
+from unless.formats.gather import MOST_CELLS, Scope, factors_of, model_of_tables
 from unless.formats.json_model import domain_beside, write_with_names
 from unless.formats.text import (
     MOST_NAMELESS_LEVELS,
@@ -21,6 +21,7 @@ from unless.formats.text import (
 )
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import FAR, LEAST
+from unless.typing import Floats
 
 TOKEN = re.compile(r"[ \t\n]+|([^ \t\n]+)")
 

@@ -3,23 +3,22 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Context, Domain
+from unless.data.domain import Context, Domain, quote_label
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.power import rows_needed
-from unless.independence.statistics import check_effect, check_rate
+from unless.independence.statistics import check_effect, check_rate, gamma_below, noncentrality_of
 from unless.independence.tests import Answer, PearsonTest
 from unless.inference.tables import read_rows
 from unless.knowledge.evidence import (
     MOST_ROWS_ASKED,
-    Integers,
     StrataCounter,
     StratifiedTables,
     information,
@@ -29,8 +28,8 @@ from unless.knowledge.evidence import (
 )
 from unless.knowledge.sentences import chance, decimal, more_rows_text, rows_text
 from unless.structures.graph import Graph
-from unless.structures.labelled import quote_label
 from unless.structures.structure import as_structure, link_shares, observed, pair_names, pair_numbers
+from unless.typing import Integers
 
 # Limits and intervals hold with this confidence.
 CONFIDENCE = 0.95
@@ -387,7 +386,8 @@ def odds_ratio(tables: Integers) -> tuple[float, float | None, float | None] | N
         + float((across * discordant).sum()) / (2 * bottom**2)
     )
     ratio = top / bottom
-    factor = math.exp(min(float(special.ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(variance), 700.0))
+    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    factor = math.exp(min(reach * math.sqrt(variance), 700.0))
     return ratio, ratio / factor, ratio * factor
 
 
@@ -397,8 +397,8 @@ def largest_noncentrality(statistic: float, df: int) -> float:
     Less likely than without any dependence: a statistic that is smaller than chance alone makes most of them
     rules no more out than chance can, so that the limit is never zero.
     """
-    by_chance = float(special.chdtr(df, statistic))
+    by_chance = gamma_below(df / 2, statistic / 2)
     if by_chance < 1e-250:
         # What the limit comes to as the statistic goes to zero, whatever the degrees of freedom.
         return -2 * math.log(1 - CONFIDENCE)
-    return float(special.chndtrinc(statistic, df, (1 - CONFIDENCE) * by_chance))
+    return noncentrality_of(df, statistic, (1 - CONFIDENCE) * by_chance)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain, Variable
+from unless.data.domain import Domain, Region, Variable, quote_label
 from unless.data.showing import MOST_ROWS, html_table
 from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
@@ -15,7 +15,6 @@ from unless.knowledge import sentences as say
 from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect, plain_fields
 from unless.referee.differences import Change, Difference, find_differences
 from unless.referee.regressions import LinkEstimate
-from unless.structures.labelled import Region, quote_label
 from unless.structures.structure import Edge
 
 CORRECTION = "Benjamini-Yekutieli"

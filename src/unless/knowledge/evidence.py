@@ -13,19 +13,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri
 
 from unless.counting.reference import MAX_BYTES
 from unless.data.dataset import Counts, Dataset, unknown_levels
-from unless.data.domain import MISSING_LABELS, Domain, Variable
+from unless.data.domain import MISSING_LABELS, Domain, Region, Variable
 from unless.data.showing import MOST_LETTERS, html_table, visible
 from unless.errors import SettingError, TooLarge
-from unless.independence.statistics import check_effect, likelihood_ratio_statistic
+from unless.independence.statistics import check_effect, critical_value, likelihood_ratio_statistic
 from unless.referee.regressions import LinkEstimate
-from unless.structures.labelled import Region
+from unless.typing import Bools, Floats, Integers
 
-Bools = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 # Fewer rows with a level are too few to say a percentage of.
 LEAST_ROWS = 10
 # Levels that are compared, the most frequent; and the least difference of shares that is mentioned.
@@ -289,7 +286,7 @@ class EvidenceBuilder:
         if not link.statistic.df:
             return None
         if link.largest_v <= self.effect:
-            wanted = float(chdtri(link.statistic.df, SETTLED))
+            wanted = critical_value(link.statistic.df, SETTLED)
             missing = n_rows * (wanted / max(link.statistic.value, 1.0) - 1)
             return int(min(max(ceil(missing), 1), MOST_ROWS_ASKED)) if link.statistic.p < UNCLEAR else None
         missing = n_rows * ((link.largest_v / self.effect) ** 2 - 1)
@@ -376,7 +373,7 @@ def pooled_tau(tables: Integers) -> float | None:
     return float(2 * (agree - differ) / sqrt(untied[0] * untied[1]))
 
 
-def _compared(tables: Integers) -> npt.NDArray[np.float64] | None:
+def _compared(tables: Integers) -> Floats | None:
     """Return shares at two levels of the second column, for the same mix of the strata that show both.
 
     None where fewer rows than a percentage needs are left of either.
@@ -388,7 +385,7 @@ def _compared(tables: Integers) -> npt.NDArray[np.float64] | None:
     return standardised_shares(tables)
 
 
-def standardised_shares(tables: Integers) -> npt.NDArray[np.float64] | None:
+def standardised_shares(tables: Integers) -> Floats | None:
     """Return shares of levels of the first column at each level of the second, for the same mix of strata.
 
     The mix is that of the strata in which at least two levels of the second column are seen; a level that
@@ -520,7 +517,7 @@ class _Rows:
     pair: tuple[int, int]
     # Which rows, all of them if None.
     chosen: npt.NDArray[np.intp] | None
-    counts: Counts | npt.NDArray[np.float64]
+    counts: Counts | Floats
     stratum: Integers
     n_strata: int
 

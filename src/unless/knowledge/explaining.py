@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.dataset import Dataset, unknown_levels
+from unless.data.dataset import Dataset, regression_steps, unknown_levels
 from unless.data.domain import MISSING_LABELS, Domain, Variable, date_of, shorten
 from unless.errors import SettingError
 from unless.inference.tables import read_rows
+from unless.kernels.compiling import plain_if_small
 from unless.knowledge import sentences as say
 from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_and_effect
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.counted import Determined, determined_pairs, find_determined
 from unless.referee.regressions import LinkEstimate
 from unless.referee.verdicts import LOCAL, Kind, PairVerdict, Referee, listed, marginal_test
+from unless.runtime.compilation import compile_ahead
 from unless.runtime.memory import parse_memory
 from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.structure import as_structure, link_shares, pair_numbers
@@ -77,11 +79,24 @@ def explain(
     # Sorted, as files keep them.
     settings = {"effect": float(effect), "fdr": float(fdr)}
     domain = as_structure(structure).domain
+    if not isinstance(data, Dataset) or data.domain != domain:
+        data = read_rows(domain, data, show_progress)
     # By name: the order of the columns decides nothing, not even the rounding.
-    table = read_rows(domain, data, show_progress).select(sorted(domain.names))
+    table = data.select(sorted(domain.names))
     may_gate = _gate_mask(table.domain, gates, forbidden_gates, target)
     if note := _nothing_to_say(table):
         return Statements(note=note, settings=settings, domain=table.domain)
+    with plain_if_small(regression_steps(table), "statements") as is_first:
+        if is_first:
+            compile_ahead("statements", show_progress)
+        made = _explained(structure, table, may_gate, settings, show_progress)
+    return made if target is None else made.about_column(target)
+
+
+def _explained(
+    structure: Any, table: Dataset, may_gate: Any, settings: dict[str, float], show_progress: bool | None
+) -> Statements:
+    fdr, effect = settings["fdr"], settings["effect"]
     proposed = _proposed(structure, table)
     with progress("Explaining", show_progress, after=BAR_DELAY) as bar:
         bar.begin("columns and pairs", table.n_variables + int(proposed.sum()) // 2)
@@ -98,8 +113,7 @@ def explain(
     writer = _StatementWriter(table, referee, EvidenceBuilder(table, effect), fdr, effect)
     news = [one for one in determined if (one.source, one.column) not in calendar]
     said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(news)]
-    made = Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
-    return made if target is None else made.about_column(target)
+    return Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
 
 
 def explain_as_learned(
@@ -303,7 +317,7 @@ def _missing_code(variable: Variable) -> int | None:
     return next((variable.levels.index(label) for label in MISSING_LABELS if label in variable.levels), None)
 
 
-# A function is said only where chance cannot make it (referee/determined.py).
+# A function is said only where chance cannot make it (referee/counted.py).
 DETERMINED_CONFIDENCE = 0.999
 
 

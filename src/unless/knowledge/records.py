@@ -28,8 +28,8 @@ from unless.formats.wire import (
 from unless.knowledge.evidence import Contrast, PairEvidence, Trend, cut_names
 from unless.knowledge.sentences import Gate
 from unless.knowledge.statements import KINDS, Statement, Statements
+from unless.typing import Floats, Integers
 
-Integers = npt.NDArray[np.int64]
 # The columns of statements_figures.npy and of statements_numbers.npy, one row for each test.
 FIGURES = ("statistic", "p", "q", "information", "cramers_v", "cramers_v_limit")
 NUMBERS = ("n_rows", "df", "more_rows")
@@ -123,7 +123,7 @@ class _StatementReader:
     """Reads evidence one after the other: where it is in the arrays follows from what came before."""
 
     domain: Domain
-    figures: npt.NDArray[np.float64]
+    figures: Floats
     numbers: Integers
     cells: Integers
     counts: Integers

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unless.data.domain import Domain, Variable
+from unless.data.domain import Domain, Region, Variable, quote_label
 from unless.data.showing import html_table, to_label
 from unless.knowledge.evidence import Contrast, PairEvidence, Trend, rank_ends
-from unless.structures.labelled import Region, quote_label
 from unless.structures.structure import Edge
 
 # More columns than this that evidence is given are counted, not named.

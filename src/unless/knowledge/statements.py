@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from unless.data.domain import Domain
+from unless.data.domain import Domain, Region, quote_label
 from unless.data.showing import MOST_ROWS, html_table
 from unless.knowledge.evidence import Contrast, PairEvidence, furthest_apart, plain_fields, rounded
 from unless.knowledge.sentences import (
@@ -19,7 +19,6 @@ from unless.knowledge.sentences import (
     regions_text,
 )
 from unless.referee.verdicts import Kind
-from unless.structures.labelled import Region, quote_label
 from unless.structures.structure import Edge
 
 # The kinds that claim something of a pair, in the order of lists; those of `determined` stand apart.

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from math import exp, lgamma
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from unless.data.dataset import Dataset, unknown_levels, whole_numbers
 from unless.independence.sparse import SparseTest, independence_within_strata
-from unless.independence.statistics import Statistic, expected_counts, pearson_statistic
+from unless.independence.statistics import Statistic, critical_value, expected_counts, pearson_statistic
 from unless.referee.regressions import Bools, Codes, Ints, LinkEstimate, RegressionTable, estimate_link
 
 # A column and some of its levels.
@@ -102,7 +101,7 @@ def find_determined(data: Dataset) -> tuple[Determined, ...]:
     and the most frequent level wrong. Constant columns neither determine nor are determined; columns that
     need two others are not looked for.
     """
-    from unless.kernels.determined import count_broken
+    from unless.kernels.regression import count_broken
 
     n_columns, n_rows = data.n_variables, data.n_rows
     totals = [_totals(data, column) for column in range(n_columns)]
@@ -173,7 +172,7 @@ def most_broken(n_rows: int, n_wrong: int) -> int:
 
 def _upper_limit(n_broken: int) -> float:
     """Return the expected number of which so few, or fewer, would be seen with 1 % chance."""
-    return float(gammaincinv(n_broken + 1, CONFIDENCE))
+    return critical_value(2 * (n_broken + 1), 1 - CONFIDENCE) / 2
 
 
 def _totals(data: Dataset, column: int, keep: Bools | slice = slice(None)) -> Ints:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from unless.data.dataset import Dataset
+from unless.data.dataset import Dataset, regression_steps
 from unless.data.domain import Domain, Variable
 from unless.independence.statistics import (
     NOTHING,
@@ -22,6 +22,7 @@ from unless.independence.statistics import (
     largest_shift,
     p_values_of,
 )
+from unless.kernels.compiling import plain_if_small
 from unless.referee.counted import determined_pairs, find_determined
 from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem
 from unless.referee.models import MOST_NEIGHBOURS, Models, find_blanket
@@ -131,7 +132,8 @@ def find_differences(data: Dataset, group: str, *, fdr: float = 0.05, effect: fl
     n_rows = tuple(int(data.counts[data.rows[:, at] == data.domain[group].code(one)].sum()) for one in groups)
     if len(groups) < 2 or table.n_variables < 3:
         return Differences((), groups, n_rows, notes)
-    pairs = _Comparison(table, group, groups, effect).all_pairs(fdr)
+    with plain_if_small(regression_steps(table)):
+        pairs = _Comparison(table, group, groups, effect).all_pairs(fdr)
     return Differences(tuple(sorted(pairs, key=_importance)), groups, n_rows, notes)
 
 

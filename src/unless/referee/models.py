@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-from scipy.special import chdtrc
 
-from unless.independence.statistics import NOTHING, Statistic, p_values_of
+from unless.independence.statistics import NOTHING, Statistic, chi_square_tails, p_values_of
 from unless.referee.regressions import Bools, RegressionTable, Term, TermFit, mean_of, p_with_trends
 
 Triple = tuple[int, int, int]
@@ -248,7 +247,7 @@ def screen(
             statistics[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
     df = free[target] * np.outer([free[c] for c in seconds], [free[c] for c in thirds])
-    p_values = chdtrc(np.maximum(df, 1), statistics)
+    p_values = chi_square_tails(np.maximum(df, 1), statistics)
     return {
         (second, third): float(p_values[s, t]) if df[s, t] else 1.0
         for s, second in enumerate(seconds)

@@ -14,7 +14,6 @@ from math import ceil, floor, isfinite, log10
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
@@ -22,8 +21,8 @@ from unless.knowledge.evidence import PairEvidence
 from unless.knowledge.sentences import contrast_text, more_rows_text, rows_text
 from unless.knowledge.statements import Statement
 from unless.report.html import count
+from unless.typing import Integers
 
-Integers = npt.NDArray[np.int64]
 # Multiples of 2 are too fine: a hidden cell could be found from a rounded line.
 LEAST = 3
 _V = re.compile(r"\bV (=|at most|up to) (\.\d\d|1)(?!\d)")

@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from unless.typing import Floats
+
 # The height of a box, the room kept free around it, and the width of a letter, in the units of the plane.
 HEIGHT, GAP, LETTER = 34.0, 22.0, 8.4
 # Names are cut in the picture, never in the lists.

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
@@ -17,6 +16,7 @@ from unless.knowledge.explaining import explain
 from unless.knowledge.statements import State, Statement, Statements
 from unless.report import layout
 from unless.structures.structure import agreeing, as_structure
+from unless.typing import Floats
 
 # More tests than these, or more levels, are too many for one figure.
 MOST_STATEMENTS = 20
@@ -41,7 +41,7 @@ class Picture:
     """Names, where they stand, how strong each link is (0 to 1), its kind, and which variables switch it."""
 
     labels: list[str]
-    middles: npt.NDArray[np.float64]
+    middles: Floats
     widths: dict[Pair, float]
     gates: dict[Pair, list[int]] = field(default_factory=dict)
     kinds: dict[Pair, str] = field(default_factory=dict)

@@ -14,15 +14,15 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from unless.data.dataset import Dataset
-from unless.data.domain import Domain, shorten
+from unless.data.domain import Domain, Region, shorten
 from unless.data.showing import visible
 from unless.data.survey import SURVEY
 from unless.errors import ImpossibleEvidence, SettingError
@@ -36,15 +36,13 @@ from unless.report.disclosure import Disclosure
 from unless.report.html import KINDS, count, render
 from unless.report.page import Bars, Box, Chart, Contexts, Given, Line, Page, WhatIf
 from unless.runtime.files import replacing
-from unless.structures.labelled import Region
-from unless.structures.structure import as_structure
+from unless.structures.structure import as_structure, features_of
+from unless.typing import Floats, Integers
 
 if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 # Nobody reads more on one page; it says what it left out.
 MOST_STATEMENTS = 2_000
 # Bytes of contexts a page may hold, before they are written as text.
@@ -66,8 +64,8 @@ MOST_STATES = 2**15
 MOST_LEVELS = 250
 
 NO_NETWORK = (
-    "There are no probabilities on this page: it was written without a network. "
-    "Fit one with est.network(data) and give it to report(network=...)."
+    "There are no probabilities on this page: they are worked out where they are asked for. "
+    "Write it with est.report(path, network=True), or with unless report --what-if."
 )
 
 LEFT_OUT = "There are no probabilities on this page: small counts could be computed from them."
@@ -92,7 +90,7 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
     path: str | os.PathLike[str],
     *,
     statements: Statements | None = None,
-    network: "LogLinearModel | None" = None,
+    network: "LogLinearModel | bool | None" = None,
     source: Provenance | None = None,
     target: str | None = None,
     title: str | None = None,
@@ -111,8 +109,8 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
     statements
         What is said, if it is not to be made here by `unless.explain`.
     network
-        A model with weights, for the part of the page that gives probabilities; a structure that is one
-        serves as well.
+        A model with weights, for the part of the page that gives probabilities, or True to fit one here; a
+        structure that is one serves as well. Without it, and with False, the page says how to have them.
     source
         How the structure was learned; without it only what reading did to the table is known.
     target
@@ -127,14 +125,19 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
     if title is not None and not isinstance(title, str):
         raise SettingError(f"title={title!r} is no text; give a string.")
     disclosure = Disclosure.of(rows, min_cell)
-    if network is not None and not disclosure.keeps_rows:
+    if network and not disclosure.keeps_rows:
         raise SettingError(
             "Small counts could be computed from the probabilities of network=; leave it out where min_cell= "
             "or rows=False is given."
         )
-    table = read_rows(as_structure(structure).domain, data)
-    if network is None and structure.kind == "model":
-        network = structure
+    domain = as_structure(structure).domain
+    table = data if isinstance(data, Dataset) and data.domain == domain else read_rows(domain, data)
+    if structure.kind == "model":
+        network = structure if network is None or network is True else network
+    elif network is True:
+        from unless.weights.fit import fit_weights
+
+        network = fit_weights(features_of(structure), table)
     source = source or Provenance(notes=table.notes)
     said = explain(structure, table) if statements is None else statements
     if target is not None:
@@ -142,7 +145,7 @@ def write_report(  # noqa: PLR0913 (each says one thing about the page; they are
     if title is None:
         title = TITLE if said.target is None else f"What matters for {said.target}"
     try:
-        page = gather(table, said, network=network, source=source, title=title, disclosure=disclosure)
+        page = gather(table, said, network=network or None, source=source, title=title, disclosure=disclosure)
         text = render(page).encode()
     except UnicodeEncodeError:
         raise SettingError("A name or label is not valid Unicode text; rename it before reporting.") from None
@@ -333,24 +336,20 @@ def pack_rows(data: Dataset, most_bytes: int = MOST_BYTES) -> Contexts:
     return Contexts(len(chosen), codes, widths, data.counts[chosen].tolist(), note)
 
 
-def n_states(domain: Domain) -> float:
-    """Count the states of a domain, as a float because there may be very many."""
-    return float(np.prod(domain.n_levels, dtype=np.float64))
-
-
 def what_if(network: "LogLinearModel | None", domain: Domain, gates: Sequence[int]) -> WhatIf:
     """Ask a network all that the page may be asked: all states, or single levels of the columns of gates."""
     if network is None:
         return WhatIf("none", NO_NETWORK)
     if getattr(network, "kind", None) != "model":
         raise SettingError(
-            f"network={network!r} is no model with weights; give what est.network(data) returns, or False."
+            f"network={network!r} is no model with weights; give what est.network(data) returns, or True."
         )
     if {one.name: one.levels for one in network.domain} != {one.name: one.levels for one in domain}:
         raise SettingError(
             "The network has other variables or levels than the structure; fit it to the same table."
         )
-    if n_states(domain) <= MOST_STATES:
+    # As a float, because there may be very many.
+    if np.prod(domain.n_levels, dtype=np.float64) <= MOST_STATES:
         joint = network.query(domain.names, method="exact").probabilities
         return WhatIf(
             "joint",
@@ -532,7 +531,7 @@ def wilson(counts: Integers | Floats, totals: Integers | Floats) -> tuple[Floats
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.237], [0.278, 0.763])
     """
-    z = float(special.ndtri(0.975))
+    z = NormalDist().inv_cdf(0.975)
     n = np.where(totals > 0, totals, 1).astype(np.float64)
     share = counts / n
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)

@@ -145,8 +145,8 @@ def test_types_are_kept(connection):
 def test_every_column_of_a_table_has_a_role(connection):
     plan = prepare("select * from answers", connection=connection)
     assert plan.n_rows == 3_000
-    assert not plan["id"].kept
-    assert [plan[name].kept for name in "kbmx"] == [True] * 4
+    assert not plan["id"].included
+    assert [plan[name].included for name in "kbmx"] == [True] * 4
 
 
 def test_sums_count_rows(connection):

@@ -17,7 +17,7 @@ import pytest
 from data.tables import write
 from unless import read
 from unless.errors import DataError, TooLarge
-from unless.runtime import streams
+from unless.runtime import files
 
 TEXT = b"a,b\n" + b"x,1\ny,2\nx,3\n" * 2000
 
@@ -157,7 +157,7 @@ def test_a_terminal_is_no_table(monkeypatch):
 
 
 def test_a_stream_that_fills_the_disk_is_said_as_such(monkeypatch):
-    monkeypatch.setattr(streams, "room_in", lambda _: 10)
+    monkeypatch.setattr(files, "room_in", lambda _: 10)
     with pytest.raises(TooLarge, match=r"There is no space for the open file .*; set TMPDIR"):
         read(io.BytesIO(TEXT))
 

@@ -38,15 +38,13 @@ from typing import Any
 import click
 
 from unless.cli.files import open_record, table_of, with_database
-from unless.cli.options import context_option, epilog_of, gathered, matching_options
+from unless.cli.options import context_option, gathered, make_command, matching_options
 from unless.cli.output import say, say_json, say_notes
 from unless.data.showing import visible
 
 
-@click.command(
-    "ask",
-    short_help="Ask the rows of a saved model about two columns, given others or in a context.",
-    epilog=epilog_of(__doc__),
+@make_command(
+    "ask", "Ask the rows of a saved model about two columns, given others or in a context.", __doc__
 )
 @click.argument("model", type=click.Path())
 @click.argument("a", metavar="A")

@@ -18,7 +18,7 @@ Examples:
 The JSON document, keys sorted:
   format, version   "unless-plan", 1
   n_rows            how many rows the table has
-  columns           for each: name, role, kept, done (in words), and where
+  columns           for each: name, role, included, done (in words), and where
                     they apply why, levels, cuts, rare, parts, written,
                     source, missing, choices and separator (of several
                     answers in a cell), columns (that are joined),
@@ -33,15 +33,13 @@ import click
 
 from unless.cli.failures import in_options
 from unless.cli.files import check_output, found_files, source_of, with_database
-from unless.cli.options import epilog_of, preparing_options, settings_of
+from unless.cli.options import make_command, preparing_options, settings_of
 from unless.cli.output import busy, count, note, say, say_json
 from unless.data.showing import visible
 
 
-@click.command(
-    "check",
-    short_help="Show what would be done with each column of a table, before it is learned from.",
-    epilog=epilog_of(__doc__),
+@make_command(
+    "check", "Show what would be done with each column of a table, before it is learned from.", __doc__
 )
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @preparing_options
@@ -62,7 +60,7 @@ def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: 
         say_json(plan.to_dict())
     else:
         say(in_options(str(plan)))
-        kept = sum(one.kept for one in plan.lines)
+        kept = sum(one.included for one in plan.lines)
         size = f"{count(plan.n_rows, 'row')}, {count(plan.n_columns, 'column')}"
         say(f"\n{size}, {kept:,} of them learned from.")
     if save is not None:

@@ -45,7 +45,7 @@ import click
 from click.core import ParameterSource
 
 from unless.cli.files import open_record, read_files, read_like, with_database
-from unless.cli.options import MATCHING, epilog_of, reading_options
+from unless.cli.options import MATCHING, make_command, reading_options
 from unless.cli.output import busy, count, say, say_json
 from unless.data.showing import visible
 from unless.errors import SettingError
@@ -57,11 +57,7 @@ if TYPE_CHECKING:
     from unless.knowledge.comparing import Comparison
 
 
-@click.command(
-    "compare",
-    short_help="Say which links differ between two tables, or between the groups of one.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("compare", "Say which links differ between two tables, or between the groups of one.", __doc__)
 @click.argument("files", metavar="A B | TABLE", nargs=-1, type=click.Path())
 @click.option("--by", metavar="NAME", help="Compare the groups that this column of a table makes.")
 @click.option(

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import GRAPHS, MODELS, NAMELESS, check_model_output, open_record
-from unless.cli.options import epilog_of
+from unless.cli.options import make_command
 from unless.cli.output import note, say, say_json, size_of, size_text
 from unless.data.showing import visible
 from unless.errors import SettingError
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from unless.structures.structure import Structure
 
 
-@click.command(
-    "convert",
-    short_help="Write a model or a graph in another format.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("convert", "Write a model or a graph in another format.", __doc__)
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import epilog_of
+from unless.cli.options import make_command
 from unless.cli.output import count, say, say_json
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ MADE_ABOUT = (
 MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.make_csi"
 
 
-@click.command(
-    "datasets",
-    short_help="List the bundled tables, or write one as CSV.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("datasets", "List the bundled tables, or write one as CSV.", __doc__)
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here and not to stdout.")
 @click.option("--counts", is_flag=True, help="Write distinct rows, with a column `count`.")

@@ -13,17 +13,13 @@ from typing import Any
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import epilog_of
+from unless.cli.options import make_command
 from unless.cli.output import LEGEND, busy, count, document, note, say, say_json, say_statements
 
 TABLES = ("ucb_admissions", "titanic")
 
 
-@click.command(
-    "demo",
-    short_help="Learn from two small tables and say what is linked, and when.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("demo", "Learn from two small tables and say what is linked, and when.", __doc__)
 @click.option("--data", type=click.Choice(TABLES), help="Only this table.")
 @click.option(
     "--json",
@@ -57,7 +53,7 @@ def command(data: str | None, as_json: bool, report: str | None) -> None:
 
 def _learn(name: str) -> tuple[Any, Any, dict[str, Any]]:
     from unless.datasets.tables import catalogue
-    from unless.learners.learning import learn
+    from unless.learners.registry import learn
 
     described = catalogue()[name]
     learner = learn(described.load(), show_progress=False)

@@ -30,7 +30,7 @@ The JSON document, keys sorted:
   candidates        null, or the priors that were tried: sd, l1 and
                     per_row, the score of rows they had not seen
   converged, message   whether the optimum was reached, in words
-  stopped_by        "tolerance", "max_iterations" or "rounding"
+  stopped_by        "tolerance", "gain", "max_iterations" or "rounding"
   n_iterations, n_evaluations   what it took
   measure           "pseudo_log_likelihood" or "log_likelihood"
   objective         minus the measure, penalised and summed over rows
@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import MODELS, check_model_output, found_files, open_record, read_like, with_database
-from unless.cli.options import Written, epilog_of, jobs_option, matching_options, quiet_option, seed_option
+from unless.cli.options import Written, jobs_option, make_command, matching_options, quiet_option, seed_option
 from unless.cli.output import MEASURES, busy, count, note, number, say, say_json, say_notes
 from unless.data.showing import visible
 from unless.errors import SettingError, TooLarge
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from unless.data.dataset import Dataset
     from unless.inference.model import LogLinearModel
     from unless.structures.graph import FeatureSet
-    from unless.structures.structure import Structure
+    from unless.structures.structure import Indicators, Structure
     from unless.weights.priors import Prior
 
 
@@ -75,6 +75,13 @@ def _cost(text: str) -> float:
     return l1
 
 
+def _tolerance(text: str) -> float:
+    tolerance = float(text)
+    if not 0 < tolerance < math.inf:
+        raise ValueError(f"{text!r} is no tolerance; give a number above 0, such as 1e-6.")
+    return tolerance
+
+
 def _judge(text: str) -> int | float | str:
     for kind in (int, float):
         try:
@@ -84,11 +91,7 @@ def _judge(text: str) -> int | float | str:
     return text
 
 
-@click.command(
-    "fit",
-    short_help="Fit weights to a structure, so that it can be asked, sampled and scored.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("fit", "Fit weights to a structure, so that it can be asked, sampled and scored.", __doc__)
 @click.argument("structure", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(
@@ -117,9 +120,15 @@ def _judge(text: str) -> int | float | str:
     help="What weights maximise; likelihood uses rows better, and is refused where it is not cheap (pseudo).",
 )
 @click.option(
+    "--tolerance",
+    type=Written("NUMBER", _tolerance),
+    help="Go on until no component of the gradient exceeds this; by default (1e-6), weights of thousands of "
+    "features stop where little is left to gain.",
+)
+@click.option(
     "--features",
     "kind",
-    type=click.Choice(["cliques", "pairs"]),
+    type=click.Choice(["cliques", "pairs", "subcliques"]),
     help="Which indicators of the graphs get a weight (cliques).",
 )
 @matching_options
@@ -136,7 +145,7 @@ def command(
     structure: str,
     files: tuple[str, ...],
     output: str,
-    kind: str | None,
+    kind: "Indicators | None",
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -173,14 +182,14 @@ def command(
         note(f"\nSaved. Ask it with: unless query {visible(quote(output))} {visible(quote(data.names[0]))}")
 
 
-def _features(structure: "Structure", kind: str | None) -> "FeatureSet":
+def _features(structure: "Structure", kind: "Indicators | None") -> "FeatureSet":
     """Return the features of a structure; only a graph for each context leaves a choice of `kind`."""
-    suits = {"pairs": ("contexts",), "cliques": ("contexts", "graph")}
-    if kind and structure.kind not in suits[kind]:
+    suits = ("contexts", "graph") if kind == "cliques" else ("contexts",)
+    if kind and structure.kind not in suits:
         raise SettingError(
             f"--features {kind} is for a structure with a graph for each context, as --learner CSGS learns."
         )
-    return structure.indicators("pairs" if kind == "pairs" else "cliques")
+    return structure.indicators(kind or "cliques")
 
 
 def _prior(options: dict[str, Any]) -> "Prior | str":
@@ -205,7 +214,8 @@ def _fit(
 ) -> "LogLinearModel":
     from unless.weights.fit import fit_weights
 
-    how = {name: options[name] for name in ("n_jobs", "max_memory", "objective", "validation", "incomplete")}
+    names = ("n_jobs", "max_memory", "objective", "tolerance", "validation", "incomplete")
+    how = {name: options[name] for name in names}
     how |= {"random_state": options["seed"], "show_progress": False if quiet else None}
     try:
         return fit_weights(features, data, prior=prior, **how)
@@ -267,5 +277,5 @@ def _say_fit(net: "LogLinearModel", document: dict[str, Any]) -> None:
     say(f"{'Converged' if document['converged'] else 'Not converged'} after {steps}.")
     say(f"Objective: {document['objective']:,.4f}")
     say(f"{MEASURES[document['measure']]} per row: {document['per_row']:.6f}")
-    if not document["converged"]:
+    if document["stopped_by"] != "tolerance":
         note(document["message"])

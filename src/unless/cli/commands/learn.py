@@ -37,9 +37,9 @@ from unless.cli.files import check_output, found_files, read_files, read_like, w
 from unless.cli.options import (
     Written,
     assignment,
-    epilog_of,
     gathered,
     jobs_option,
+    make_command,
     names,
     pair,
     quiet_option,
@@ -61,7 +61,7 @@ from unless.cli.output import (
     summary,
 )
 from unless.data.showing import visible
-from unless.learners.learning import DEFAULT_LEARNER
+from unless.learners import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -81,7 +81,7 @@ learning_options = stacked(
         "--learner",
         default=DEFAULT_LEARNER,
         show_default=True,
-        help="How to learn: GGS, CSGS, CSPC, GSMN, IBMAPHC, GSSL, DTSL or ChowLiu.",
+        help="How to learn: GGS, CSGS, CSPC, CSIBMAP, CSGSSL, CSMPL, GSMN, IBMAPHC, GSSL, DTSL or ChowLiu.",
     ),
     click.option("--alpha", type=float, help="The level of a single test (0.05)."),
     click.option("--fdr", type=float, help="The share of findings that may be false; 1 lists all (0.05)."),
@@ -180,11 +180,7 @@ def _value(text: str) -> Any:
         return text
 
 
-@click.command(
-    "learn",
-    short_help="Learn from a table and keep what was learned in a file.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("learn", "Learn from a table and keep what was learned in a file.", __doc__)
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option(
     "-o",

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.options import epilog_of, gathered, given_option, memory_option, seed_option
+from unless.cli.options import gathered, given_option, make_command, memory_option, seed_option
 from unless.cli.output import context_text, number, probability_text, say, say_json, say_table
 from unless.data.showing import visible
 
@@ -44,11 +44,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 50
 
 
-@click.command(
-    "query",
-    short_help="Ask a model how probable something is, or what is most probable.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("query", "Ask a model how probable something is, or what is most probable.", __doc__)
 @click.argument("model", type=click.Path())
 @click.argument("variables", metavar="[VARIABLE]...", nargs=-1)
 @given_option

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import epilog_of, gathered, given_option, memory_option, seed_option
+from unless.cli.options import gathered, given_option, make_command, memory_option, seed_option
 from unless.cli.output import note, say_json
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 BLOCK = 10_000
 
 
-@click.command(
-    "sample",
-    short_help="Draw rows from a model, as CSV.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("sample", "Draw rows from a model, as CSV.", __doc__)
 @click.argument("model", type=click.Path())
 @click.option(
     "-n",

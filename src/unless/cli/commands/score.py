@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import read_like, with_database
-from unless.cli.options import Written, epilog_of, matching_options, names
+from unless.cli.options import Written, make_command, matching_options, names
 from unless.cli.output import MEASURES, count, note, number, say, say_json, say_notes, say_table
 from unless.data.showing import visible
 
@@ -36,11 +36,7 @@ if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
 
-@click.command(
-    "score",
-    short_help="Say how probable a table is under a model.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("score", "Say how probable a table is under a model.", __doc__)
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @click.option("--pll", is_flag=True, help="The pseudo-log-likelihood: each column given all others.")

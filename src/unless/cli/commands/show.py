@@ -74,7 +74,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import open_record, table_of, with_database
-from unless.cli.options import context_option, epilog_of, gathered, matching_options, target_option
+from unless.cli.options import context_option, gathered, make_command, matching_options, target_option
 from unless.cli.output import (
     LEGEND,
     context_text,
@@ -102,11 +102,7 @@ if TYPE_CHECKING:
     from unless.structures.structure import Edge
 
 
-@click.command(
-    "show",
-    short_help="Say what is linked in a saved model, and when, everywhere or in a context.",
-    epilog=epilog_of(__doc__),
-)
+@make_command("show", "Say what is linked in a saved model, and when, everywhere or in a context.", __doc__)
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
 @context_option("Read the findings where NAME is LABEL; repeat it to narrow the context.")

@@ -29,9 +29,9 @@ from unless.data.sources.session import (
 )
 from unless.errors import DataError
 from unless.runtime.memory import check_rows
+from unless.typing import Integers
 
 Array = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
 # Partitions that are joined by one task: a tree of joins keeps every task small.
 _FAN_IN = 8
 

@@ -41,7 +41,7 @@ from unless.data.sources.sql import (
 from unless.data.sources.structured import open_json, open_parquet
 from unless.data.sources.unpacking import PACKED
 from unless.errors import DataError, SettingError
-from unless.runtime.streams import STANDARD_INPUT, is_stream, spool, stream_title
+from unless.runtime.files import STANDARD_INPUT, is_stream, spool, stream_title
 
 
 @dataclass(frozen=True)

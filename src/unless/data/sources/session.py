@@ -26,11 +26,10 @@ from unless.data.domain import Kind, shorten
 from unless.data.settings import Settings
 from unless.errors import DataError, TooLarge, UnlessError
 from unless.runtime.child import ChildFailed, run_in_child
-from unless.runtime.files import TemporaryFolder
+from unless.runtime.files import TemporaryFolder, room_in, too_large, writing_temporary
 from unless.runtime.interrupts import interruptible
 from unless.runtime.memory import check_columns, show_memory, threads_that_fit
 from unless.runtime.progress import Bar
-from unless.runtime.streams import room_in, too_large, writing_temporary
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
