@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import unless
-from building.record import described, fit_all_ways, gated_table, recording, use
+from building.record import described, fit_all_ways, gated_table, recording, tables, use
 from unless.datasets import load_titanic, load_ucb_admissions
 from unless.kernels import compiling, extension
 from unless.kernels.algebra import add_product, dot
@@ -123,6 +123,18 @@ def test_the_list_of_signatures_has_what_users_ask_for(tmp_path):
     assert {name for some in json.loads(extension.WORK.read_text()).values() for name in some} <= set(listed)
 
 
+@pytest.mark.skipif(not compiling.HAS_EXTENSION, reason="there is no extension; make test-wheel has one")
+def test_the_extension_runs_all_that_users_ask_for(monkeypatch, tmp_path):
+    asked = []
+    found = compiling.Kernel.machine_code.fget
+    monkeypatch.setattr(
+        compiling.Kernel, "machine_code", property(lambda self: asked.append(self.name) or found(self))
+    )
+    for name, data in tables():
+        use(name, data, tmp_path, feature_searches=False)
+    assert asked == []
+
+
 def test_types_are_described_alike_by_the_recorder_and_at_a_call():
     rules = Rules(*(np.zeros(1) for _ in Rules._fields))
     arguments = (rules, np.zeros((2, 3), dtype=np.uint16).T, True, 3, 2.5, np.uint64(1), (np.arange(2),))
@@ -151,5 +163,6 @@ assert all(is_cached(compiling.dispatcher(compiling.kernel_named(name).function)
 
 
 def test_kernels_are_compiled_ahead_by_several_processes(tmp_path):
+    pytest.importorskip("numba")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", AHEAD], check=True, env=environment)
