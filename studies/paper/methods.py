@@ -4,6 +4,7 @@ A new method is one entry of METHODS; its name in ASKING counts its questions, t
 speak of CSGS, CSPC and RIVALS; CSPCS are the ways to read CSPC.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unless.data.dataset import Dataset, hold_out
 from unless.learners.base import Estimator
 from unless.learners.csgs import CSGS
+from unless.learners.csibmap import CSIBMAP
+from unless.learners.csmpl import CSMPL
 from unless.learners.cspc import CSPC
 from unless.learners.dtsl import DTSL
 from unless.learners.ggs import GGS
 from unless.learners.gsmn import GSMN
-from unless.learners.gssl import GSSL
+from unless.learners.gssl import CSGSSL, GSSL
 from unless.learners.ibmap import IBMAPHC
 from unless.structures.structure import Indicators
 from unless.weights.priors import Gaussian, Laplace
@@ -58,6 +61,8 @@ class Method:
     make: Make | None = None
     # Of a canonical model, whatever the variant says.
     features: Indicators | None = None
+    # The largest n^3 N that it learns from.
+    most_work: float = math.inf
 
 
 def _canonical(learner: type[Estimator], **settings: Any) -> Make:
@@ -96,12 +101,20 @@ METHODS = {
     ),
     "CSPC-association": Method(
         Style("CSPC, shared, by association", "#E69F00", "s", (0, (1, 1))),
-        _canonical(CSPC, order="association"),
+        _canonical(CSPC, adjacency="shared", order="association"),
     ),
     "GSMN": Method(Style("GSMN", "#009E73", "^", "--"), lambda _: GSMN(**_ALONE)),
     "IBMAPHC": Method(Style("IBMAP-HC", "#CC79A7", "v", "--"), lambda _: IBMAPHC(**_ALONE)),
     "GSSL": Method(Style("GSSL", "#7F7F7F", "D", "-."), _gssl),
     "DTSL": Method(Style("DTSL", "#8C6D1F", "X", "-."), _dtsl),
+    "CSIBMAP": Method(
+        Style("CSIBMAP", "#AA4499", "<", (0, (3, 1, 1, 1))),
+        lambda _: CSIBMAP(**_ALONE),
+        # Beyond, one table takes more than ten minutes.
+        most_work=1e8,
+    ),
+    "CSGSSL": Method(Style("CSGSSL", "#999933", ">", (0, (3, 1, 1, 1))), lambda _: CSGSSL(**_ALONE)),
+    "CSMPL": Method(Style("CSMPL", "#117733", "d", (0, (3, 1, 1, 1))), lambda _: CSMPL(**_ALONE)),
     "GGS": Method(Style("GGS", "#332288", "h", "-"), lambda _: GGS(**_ALONE)),
     "generating": Method(Style("generating features", "#000000", "", ":")),
     "canonical": Method(Style("true graphs, cliques", "#000000", "", (0, (5, 1, 1, 1, 1, 1)))),

@@ -58,10 +58,11 @@ class Study:
         """List the runs, table by table."""
         numbers = range(self.n_networks)
         for place in product(self.variants, self.shapes, self.n_variables, numbers, self.sizes):
-            changes = variant_named(place[0]).changes
+            changes, table = variant_named(place[0]).changes, Table(*place)
+            work = table.n_variables**3 * table.size
             for method in self.methods:
-                if method in changes:
-                    yield Run(Table(*place), method)
+                if method in changes and work <= METHODS[method].most_work:
+                    yield Run(table, method)
 
 
 @dataclass(frozen=True)

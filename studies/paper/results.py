@@ -47,7 +47,7 @@ class Results:
         if method not in variant_named(table.variant).changes:
             table = replace(table, variant=HEADLINE.name)
         runs = (Run(replace(table, network=number), method) for number in range(n_networks))
-        return np.array([_number(self._all[run], field) for run in runs], dtype=np.float64)
+        return np.array([_number(self._all.get(run, {}), field) for run in runs], dtype=np.float64)
 
     @cached_property
     def _all(self) -> dict[Run, dict[str, Any]]:
