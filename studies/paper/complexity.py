@@ -1,11 +1,10 @@
 """Questions of the methods that ask context by context, and the paper's bound on those of CSGS."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from studies.paper.methods import ASKING
 from studies.paper.plan import Study
 from studies.paper.results import Floats, Results, curve
 from studies.paper.variants import HEADLINE
@@ -29,10 +28,10 @@ class Cost(NamedTuple):
     worst: float
 
 
-def costs(results: Results, study: Study) -> Iterator[list[Cost]]:
-    """Compare the methods with CSGS: a list for each number of variables and size."""
+def costs(results: Results, study: Study, methods: Sequence[str]) -> Iterator[list[Cost]]:
+    """Compare methods with CSGS: a list for each number of variables and size."""
     for n in study.n_variables:
-        by_method = [_costs_of(one, results, study, n) for one in ASKING if one in study.methods]
+        by_method = [_costs_of(one, results, study, n) for one in methods]
         yield from map(list, zip(*by_method, strict=True))
 
 

@@ -1,13 +1,13 @@
 """The figures as SVG; lines differ in markers and dashes too, so that they survive black and white."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from studies.paper.methods import ASKING, METHODS, REFERENCES, Style
+from studies.paper.methods import ASKING, GROUPS, METHODS, REFERENCES, Style
 from studies.paper.plan import Shape, Study
 from studies.paper.results import Results, curve
 from studies.paper.variants import HEADLINE
@@ -38,70 +38,58 @@ def draw_figures(results: Results, folder: Path) -> None:
     """Draw all figures that the run has numbers for, and remove those that a wider plan drew here before."""
     study, large = results.plan.main, results.plan.large
     n_panels = len(study.n_variables)
-    with _drawing(folder / "figure1.svg", n_panels, "number of rows N", "KL(truth || learned), nats") as axes:
-        for panel, n in zip(axes, study.n_variables, strict=True):
-            _draw_curves(panel, results, study, "complete", n, "kl")
+    for drawn in folder.glob("figure[1-5]*.svg"):
+        drawn.unlink()
     if {"CSGS", "CSPC"} <= set(study.methods):
-        with _drawing(folder / "figure2.svg", n_panels, "number of rows N", "number of tests") as axes:
+        with _drawing(folder / "figure2.svg", n_panels, "number of tests") as axes:
             for panel, n in zip(axes, study.n_variables, strict=True):
                 _draw_tests(panel, results, study, n)
-    else:
-        (folder / "figure2.svg").unlink(missing_ok=True)
-    # References learn nothing: they have no error of structure and no time of their own.
-    with _drawing(
-        folder / "figure3.svg", n_panels, "number of rows N", "F1 of (pair, context), by graphs"
-    ) as axes:
-        for panel, n in zip(axes, study.n_variables, strict=True):
-            _draw_curves(panel, results, study, "complete", n, "graphs_f1", linear=True, without=REFERENCES)
-    with _drawing(
-        folder / "figure4.svg", n_panels, "number of rows N", "CPU seconds, structure and weights"
-    ) as axes:
-        for panel, n in zip(axes, study.n_variables, strict=True):
-            _draw_curves(panel, results, study, "complete", n, "seconds", without=REFERENCES)
-    if large is not None:
-        _draw_large(results, large, folder)
-    else:
-        for name in _LARGE_FIGURES:
-            (folder / name).unlink(missing_ok=True)
+    for group, methods in GROUPS.items():
+        shown = [one for one in METHODS if one in methods and one in study.methods]
+        if set(shown) <= set.intersection(*map(set, GROUPS.values())) and group:
+            continue  # It has nothing of its own.
+        # References learn nothing: they have no error of structure and no time of their own.
+        learners = [one for one in shown if one not in REFERENCES]
+        figures = [
+            (1, "KL(truth || learned), nats", "kl", shown),
+            (3, "F1 of (pair, context), by graphs", "graphs_f1", learners),
+            (4, "CPU seconds, structure and weights", "seconds", learners),
+        ]
+        for number, y, field, drawn_methods in figures:
+            if drawn_methods:
+                with _drawing(folder / f"figure{number}{group}.svg", n_panels, y) as axes:
+                    for panel, n in zip(axes, study.n_variables, strict=True):
+                        _draw_curves(panel, results, study, "complete", n, field, drawn_methods)
+        if large is not None:
+            _draw_large(results, large, folder, group, [one for one in shown if one in large.methods])
 
 
-_LARGE_FIGURES = ("figure5.svg", "figure5-f1.svg")
-
-
-def _draw_large(results: Results, large: Study, folder: Path) -> None:
+def _draw_large(results: Results, large: Study, folder: Path, group: str, methods: Sequence[str]) -> None:
     places = [(shape, n) for shape in large.shapes for n in large.n_variables]
     wide = len(large.n_variables)
-    by_kl, by_f1 = (folder / name for name in _LARGE_FIGURES)
-    with _drawing(by_kl, len(places), "number of rows N", "KL, nats", wide) as axes:
+    learners = [one for one in methods if one not in REFERENCES]
+    with _drawing(folder / f"figure5{group}.svg", len(places), "KL, nats", wide) as axes:
         for panel, (shape, n) in zip(axes, places, strict=True):
-            _draw_curves(panel, results, large, shape, n, "kl")
+            _draw_curves(panel, results, large, shape, n, "kl", methods)
             panel.set_title(f"{shape}, n = {n}")
-    with _drawing(by_f1, len(places), "number of rows N", "F1 by graphs", wide) as axes:
+    with _drawing(folder / f"figure5-f1{group}.svg", len(places), "F1 by graphs", wide) as axes:
         for panel, (shape, n) in zip(axes, places, strict=True):
-            _draw_curves(panel, results, large, shape, n, "graphs_f1", linear=True, without=REFERENCES)
+            _draw_curves(panel, results, large, shape, n, "graphs_f1", learners)
             panel.set_title(f"{shape}, n = {n}")
 
 
 def _draw_curves(
-    panel: Any,
-    results: Results,
-    study: Study,
-    shape: Shape,
-    n: int,
-    field: str,
-    linear: bool = False,
-    without: Iterable[str] = (),
+    panel: Any, results: Results, study: Study, shape: Shape, n: int, field: str, methods: Sequence[str]
 ) -> None:
     """Draw a line for each method: mean, and a standard deviation each way."""
-    shown = [one for one in METHODS if one in study.methods and one not in without]
-    for place, method in enumerate(shown):
+    for place, method in enumerate(methods):
         numbers = curve(results, study, HEADLINE.name, shape, n, method, field)
         if np.isfinite(numbers).any():
             _draw_line(
-                panel, study.sizes, numbers, METHODS[method].style, place / max(1, len(shown) - 1) - 0.5
+                panel, study.sizes, numbers, METHODS[method].style, place / max(1, len(methods) - 1) - 0.5
             )
     panel.set_xscale("log")
-    if linear:
+    if field == "graphs_f1":
         panel.set_ylim(0, 1)
     else:
         panel.set_yscale("log")
@@ -169,7 +157,7 @@ def _short(size: int) -> str:
 
 
 @contextmanager
-def _drawing(path: Path, n_panels: int, x: str, y: str, n_wide: int = 2) -> Iterator[list[Any]]:
+def _drawing(path: Path, n_panels: int, y: str, n_wide: int = 2) -> Iterator[list[Any]]:
     """Give panels to draw in, and write the file when they are drawn."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -184,15 +172,15 @@ def _drawing(path: Path, n_panels: int, x: str, y: str, n_wide: int = 2) -> Iter
         for unused in panels[n_panels:]:
             unused.set_visible(False)
         for panel in panels[:n_panels]:
-            panel.set_xlabel(x)
+            panel.set_xlabel("number of rows N")
             panel.set_ylabel(y)
         # A method may be missing in one panel and drawn in another.
         shown = [panel.get_legend_handles_labels() for panel in panels]
         by_label = {
             label: handle for handles, labels in shown for handle, label in zip(handles, labels, strict=True)
         }
-        figure.legend(
-            by_label.values(), by_label, loc="outside lower center", ncols=min(5, 2 * n_wide + 1), fontsize=8
-        )
+        # As many columns as the longest label leaves room for, at this size of letters.
+        n_columns = min(5, 75 * n_wide // (max(map(len, by_label)) + 9))
+        figure.legend(by_label.values(), by_label, loc="outside lower center", ncols=n_columns, fontsize=8)
         with replacing(path) as stream:
             figure.savefig(stream, format="svg", metadata={"Date": None})

@@ -1,7 +1,7 @@
 """The methods that are compared: how each learns, which features get weights, and how it is drawn.
 
-A new method is one entry of METHODS; its name in ASKING counts its questions, too. The claims of the paper
-speak of CSGS, CSPC and RIVALS; CSPCS are the ways to read CSPC.
+A new method is one entry of METHODS and one of GROUPS; its name in ASKING counts its questions, too. The
+claims of the paper speak of CSGS, CSPC and RIVALS; CSPCS are the ways to read CSPC.
 """
 
 import math
@@ -33,6 +33,17 @@ RIVALS = ("GSMN", "IBMAPHC", "GSSL", "DTSL")
 REFERENCES = ("generating", "canonical")
 # Those that ask questions context by context; sub-cliques change the weights alone.
 ASKING = ("CSGS", "CSPC", "CSPC-independent")
+# The searches that the paper announces: what they ask stands beside it, in a table of its own.
+SEARCHES = ("CSIBMAP", "CSGSSL", "CSMPL")
+# Each has figures of its own, after its name: what the paper compares, and what came later. CSGS and the
+# generating features are in both.
+GROUPS = {
+    "": ("CSGS", "CSPC", "CSPC-independent", *RIVALS, *REFERENCES),
+    "-later": (
+        "CSGS", "CSGS-association", "CSPC-association", "CSPC-subcliques",
+        *SEARCHES, "GGS", "generating",
+    ),
+}  # fmt: skip
 # The share that GSSL and DTSL judge their settings by, and the seed of its draw.
 VALIDATION, SPLIT_SEED = 0.3, 0
 # Settings tried: six of GSSL, five of DTSL.

@@ -9,7 +9,7 @@ import numpy as np
 from studies.paper.claims import REFERENCE_WORDS, Finding, find, headline_findings
 from studies.paper.complexity import costs
 from studies.paper.interpretations import RULE, Interpretation, holding_nowhere, interpretations
-from studies.paper.methods import METHODS, REFERENCES
+from studies.paper.methods import ASKING, METHODS, REFERENCES, SEARCHES
 from studies.paper.plan import Study, Table
 from studies.paper.results import Results, mean_and_sd
 from studies.paper.variants import HEADLINE, variant_named
@@ -28,7 +28,7 @@ def claims_page(results: Results) -> str:
         parts += ["\n## Under other variants\n", _variants_table(failed, results, study)]
     if every := interpretations(results):
         parts += ["\n## Which interpretation fits best\n", _interpretations_text(every)]
-    parts += ["\n## Questions, and the bound\n", _cost_table(results, study)]
+    parts += ["\n## Questions, and the bound\n", _cost_tables(results, study)]
     return "\n".join(parts)
 
 
@@ -106,10 +106,22 @@ def _interpretations_text(every: list[Interpretation]) -> str:
     )
 
 
-def _cost_table(results: Results, study: Study) -> str:
+def _cost_tables(results: Results, study: Study) -> str:
     if not {"CSGS", "CSPC"} <= set(study.methods):
         return "CSGS and CSPC were not both in the study.\n"
-    rows = list(costs(results, study))
+    asking, searches = ([one for one in some if one in study.methods] for some in (ASKING, SEARCHES))
+    parts = [_cost_table(results, study, asking)]
+    if searches:
+        text = (
+            "The searches that the paper announces. A question of CSIBMAP is an assertion to test, those "
+            "of CSGSSL are the tests of CSGS, and CSMPL looks at scores, for all contexts at once."
+        )
+        parts += [f"{text}\n", _cost_table(results, study, ["CSGS", *searches])]
+    return "\n".join(parts)
+
+
+def _cost_table(results: Results, study: Study, methods: Sequence[str]) -> str:
+    rows = list(costs(results, study, methods))
     lines = []
     for ours, *others in rows:
         line = [
@@ -119,12 +131,13 @@ def _cost_table(results: Results, study: Study) -> str:
             f"{ours.worst:.2f}",
         ]
         for one in others:
-            line += [f"{one.questions:.2f}", f"{one.distinct:.2f}", f"{one.worst:.2f}"]
+            worst = f"{one.worst:.2f}" if np.isfinite(one.worst) else ""
+            line += [f"{one.questions:.2f}", f"{one.distinct:.2f}", worst]
         lines.append(line)
     head = ["n", "N", "CSGS: networks within m(n(n-1) + nk)", "CSGS: largest share used"]
     for one in rows[0][1:]:
         label = METHODS[one.method].style.label
-        head += [f"{label}: questions / CSGS", f"{label}: distinct tables / CSGS", f"{label}: largest share"]
+        head += [f"{label}: questions / CSGS", f"{label}: distinct / CSGS", f"{label}: largest share"]
     return _markdown(head, lines)
 
 
