@@ -4,17 +4,18 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 
 import unless
 from building.record import described, fit_all_ways, gated_table, recording, tables, use
-from unless.datasets import load_titanic, load_ucb_admissions
+from unless.datasets import load_titanic, load_ucb_admissions, make_csi
 from unless.kernels import compiling, extension
 from unless.kernels.algebra import add_product, dot
 from unless.kernels.answers import Rules
+from unless.weights.fit import fit_weights
 
 
 @contextmanager
@@ -88,6 +89,20 @@ def test_small_work_loads_no_compiler(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "UNLESS_KERNELS"}
     command = [sys.executable, "-c", SMALL, str(tmp_path / "page.html"), str(tmp_path / "net.unless")]
     subprocess.run(command, check=True, env=environment)
+
+
+def test_weights_of_many_features_are_no_small_work(monkeypatch):
+    asked = []
+
+    def record(n_steps, work=""):
+        asked.append(n_steps)
+        return nullcontext(False)
+
+    monkeypatch.setattr("unless.weights.fit.plain_if_small", record)
+    few, many = load_titanic(), make_csi(8, random_state=0).sample(1_000, random_state=1)
+    for data in (few, many):
+        fit_weights(unless.CSGS().fit(data).structure_.features(), data, show_progress=False)
+    assert asked[0] < compiling.SMALL < asked[1]
 
 
 @pytest.mark.skipif(compiling.HAS_EXTENSION, reason="the extension runs everything")

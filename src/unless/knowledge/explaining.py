@@ -86,7 +86,8 @@ def explain(
     may_gate = _gate_mask(table.domain, gates, forbidden_gates, target)
     if note := _nothing_to_say(table):
         return Statements(note=note, settings=settings, domain=table.domain)
-    with plain_if_small(regression_steps(table), "statements") as is_first:
+    # Each pair is looked at given several sets of columns.
+    with plain_if_small(20.0 * regression_steps(table), "statements") as is_first:
         if is_first:
             compile_ahead("statements", show_progress)
         made = _explained(structure, table, may_gate, settings, show_progress)

@@ -108,7 +108,7 @@ class UnlessClassifier(Estimator):
             pairs = joined_pairs(estimator.structure_, target)
             network = self._law(estimator, data)
             bar_shown = progress("UnlessClassifier", self.show_progress, after=BAR_DELAY)
-            with plain_if_small(5.0 * regression_steps(data)), bar_shown as bar:
+            with plain_if_small(20.0 * regression_steps(data)), bar_shown as bar:
                 completed = None if network is None else self._completed(network, data)
                 bar.begin("fits", None)
                 found = fit_conditional(

@@ -109,6 +109,7 @@ class CSIBMAP(Learner):
 
     kept_structure = CanonicalModel
     _work = "{m:,} graphs over {n:,} variables"
+    _relative_cost = 20.0
 
     n_restarts: int = setting(default=0, check=at_least(0, optional=False))
     random_state: int | None = setting(default=0, check=at_least(0))

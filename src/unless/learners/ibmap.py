@@ -89,6 +89,7 @@ class IBMAPHC(Learner):
 
     kept_structure = Graph
     _work = "Climbing over graphs of {n:,} variables and {m:,} distinct rows"
+    _relative_cost = 10.0
     saves_answer = True
     n_restarts: int = setting(default=0, check=at_least(0, optional=False))
     random_state: int | None = setting(default=0, check=at_least(0))

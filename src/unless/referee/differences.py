@@ -132,7 +132,8 @@ def find_differences(data: Dataset, group: str, *, fdr: float = 0.05, effect: fl
     n_rows = tuple(int(data.counts[data.rows[:, at] == data.domain[group].code(one)].sum()) for one in groups)
     if len(groups) < 2 or table.n_variables < 3:
         return Differences((), groups, n_rows, notes)
-    with plain_if_small(regression_steps(table)):
+    # As for statements, and every pair in each group.
+    with plain_if_small(40.0 * regression_steps(table)):
         pairs = _Comparison(table, group, groups, effect).all_pairs(fdr)
     return Differences(tuple(sorted(pairs, key=_importance)), groups, n_rows, notes)
 

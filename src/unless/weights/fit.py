@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.dataset import Dataset, distinct_rows, regression_steps
+from unless.data.dataset import Dataset, distinct_rows
 from unless.errors import DataError, SettingError, TooLarge
 from unless.inference.completing import MOST_ROWS, Completions
 from unless.inference.model import LogLinearModel
@@ -346,7 +346,8 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     table, holes = _rows(features, data, incomplete, show_progress)
     begin = _start(features, start)
     layout: Settings = {"objective": objective, "n_jobs": _checked_jobs(n_jobs), "max_memory": max_memory}
-    n_steps = regression_steps(table) + 1e3 * len(features)
+    # Some sixty times each conditional of each row is computed, from all features.
+    n_steps = 60.0 * table.n_distinct * table.n_variables * len(features)
     with (
         plain_if_small(n_steps, "weights") as is_first,
         progress("fit_weights", show_progress, after=BAR_DELAY) as bar,

@@ -88,6 +88,7 @@ class GGS(Learner):
 
     kept_structure = LabelledGraph
     _work = "Regressions among {n:,} variables in {m:,} distinct rows"
+    _relative_cost = 20.0
     saves_answer = True
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     # 1 proposes every candidate.
