@@ -506,6 +506,7 @@ def noncentral_tail(df: float, value: float, noncentrality: float) -> float:
     return float(np.minimum(1.0, (weights * np.minimum(tails, 1.0)).sum()))
 
 
+@lru_cache(maxsize=4096)
 def noncentrality_of(df: float, value: float, below: float) -> float:
     """Return the noncentrality at which a chi-square up to a value has this chance; 0 where none is so large.
 
