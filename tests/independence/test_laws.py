@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from unless.independence import statistics
 from unless.independence.statistics import (
     Statistic,
     chi_square_critical,
@@ -114,3 +115,17 @@ def test_noncentral_laws():
     shown = [noncentrality_of(*one) for one in zip(df, values, chances, strict=True)]
     np.testing.assert_allclose(shown, special.chndtrinc(values, df, chances), rtol=1e-10)
     assert noncentrality_of(3, 5.0, 0.99) == noncentrality_of(3, 0.0, 0.05) == 0.0
+
+
+def test_a_far_law_needs_no_sum(monkeypatch):
+    df, shifts = rng.integers(1, 300, 200), np.exp(rng.uniform(3, 9, 200))
+    values = (df + shifts) * rng.uniform(0.0, 1.2, 200)
+    asked = list(zip(df.tolist(), values.tolist(), shifts.tolist(), strict=True))
+    summed = [noncentral_tail(*one) for one in asked]
+    monkeypatch.setattr(statistics, "_MANY_TERMS", 0.0)
+    found = [noncentral_tail(*one) for one in asked]
+    np.testing.assert_allclose(found, summed, rtol=1e-12)
+    assert 20 < sum(one == 1.0 for one in found) < 150
+    monkeypatch.undo()
+    # Its sum would have 24 times the root of 5e14 terms.
+    assert noncentral_tail(1, 3.84, 1e15) == 1.0

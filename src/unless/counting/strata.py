@@ -33,6 +33,7 @@ from unless.typing import Floats, Integers
 Counted = tuple[float, int, int]
 # Logarithms of factorials beyond this are computed one by one.
 _MOST_FACTORIALS = 2**20
+_log_factorials: Floats = np.empty(0)
 # Rows read by one call of a kernel: a few tenths of a second, so that Ctrl-C is noticed.
 _ROWS_A_CALL = 25_000_000
 # What cutting a stratum does with a row, which may be anywhere in memory.
@@ -196,8 +197,7 @@ class StrataTable:
         codes, n_used = used_codes(data, range(data.n_variables))
         n_levels = np.asarray(data.domain.n_levels, dtype=np.int64)
         largest = min(data.n_rows + _largest_table(n_levels), _MOST_FACTORIALS)
-        factorials = np.array([math.lgamma(n) for n in range(1, largest + 2)])
-        return cls(StrataColumns(codes, np.array(data.counts), n_used, n_levels, factorials))
+        return cls(StrataColumns(codes, np.array(data.counts), n_used, n_levels, _factorials(largest)))
 
     @property
     def n_variables(self) -> int:
@@ -340,6 +340,16 @@ def bytes_to_count(data: Dataset, n_workers: int) -> int:
     work = 80 * m + 8 * cells
     # A few groupings are held while another is made: one for each halving of a blanket.
     return table + n_workers * (work + (2 + n.bit_length()) * 16 * m)
+
+
+def _factorials(largest: int) -> Floats:
+    """Return the logarithms of the factorials of 0 to a number; they are worked out once in a process."""
+    global _log_factorials
+    known = _log_factorials
+    if len(known) <= largest:
+        more = np.array([math.lgamma(n + 1) for n in range(len(known), largest + 1)])
+        _log_factorials = known = np.concatenate([known, more])
+    return known[: largest + 1]
 
 
 def _largest_table(n_levels: Integers) -> int:

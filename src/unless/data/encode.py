@@ -47,7 +47,7 @@ from unless.data.dataset import MOST_ROWS, Counts, Rows
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Kind, listed
 from unless.data.profile import HEAD
 from unless.data.settings import NO, YES, Settings, Shape, bases_of
-from unless.data.sources.session import DuckDBSession, Field, Source, nested, quoted
+from unless.data.sources.session import SHORT, DuckDBSession, Field, Source, nested, quoted
 from unless.errors import DataError, TooLarge, TooManyLevels
 from unless.runtime.memory import check_rows
 
@@ -596,7 +596,7 @@ def fetch_codes(
     session.stage("fetching columns", len(encodings))
     for start in range(0, len(encodings), width):
         block = encodings[start : start + width]
-        values += _values(start, block, session)
+        values += _values(start, block, session, is_short=n_distinct <= SHORT)
         wanted = [_code_sql(start + i, one, values[start + i]) for i, one in enumerate(block)]
         found = session.arrays(f"select {', '.join(wanted if start else [*wanted, 'n'])} from collapsed")
         if not start:
@@ -607,11 +607,14 @@ def fetch_codes(
     return values, table, counts
 
 
-def _values(start: int, block: Sequence[Encoding], session: DuckDBSession) -> list[list[str]]:
+def _values(
+    start: int, block: Sequence[Encoding], session: DuckDBSession, *, is_short: bool
+) -> list[list[str]]:
     unknown = [position for position, one in enumerate(block, start) if not _is_direct(one)]
     distinct: dict[int, list[str | None] | None] = {}
     if unknown:
-        wanted = ", ".join(f"list_sort(list(distinct v{position}::VARCHAR))" for position in unknown)
+        listed = "list_distinct(list({}))" if is_short else "list(distinct {})"
+        wanted = ", ".join(f"list_sort({listed.format(f'v{position}::VARCHAR')})" for position in unknown)
         distinct = dict(zip(unknown, session.row(f"select {wanted} from collapsed"), strict=True))
     return [
         _checked(one, distinct[position])

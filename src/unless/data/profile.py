@@ -43,7 +43,7 @@ from unless.data.columns.texts import (
 )
 from unless.data.domain import Kind
 from unless.data.settings import DAY_FIRST, Settings
-from unless.data.sources.session import DuckDBSession, Field, Source, quoted
+from unless.data.sources.session import SHORT, DuckDBSession, Field, Source, quoted
 
 # Values of a column are listed with their counts where they are about this many or fewer.
 LISTED = 1000
@@ -164,7 +164,7 @@ class _Profiler:
         for start in range(0, len(stored), _BLOCK):
             block = [profiles[one.name] for one in stored[start : start + _BLOCK]]
             few = [each for each in block if about[each.name] <= LISTED]
-            for each, counts in zip(few, self._histograms(few), strict=True):
+            for each, counts in zip(few, self._histograms(few, is_short=n_rows <= SHORT), strict=True):
                 _take_labels(each, counts, self.how)
             many = [each for each in block if about[each.name] > LISTED]
             for each in many:
@@ -174,20 +174,24 @@ class _Profiler:
         return profiles
 
     def _code_counts(self, one: Field) -> dict[str, int]:
+        array = self._array(one) if self.weight == "1" else None
+        if array is not None:
+            return _count_array(array[array >= 0])
         rows = self.session.rows(
             f"select {one.column}, sum({self.weight})::BIGINT from {self.source.relation} "
             f"where {one.column} >= 0 group by 1"
         )
         return {str(code): int(n) for code, n in sorted(rows)}
 
-    def _histograms(self, few: Sequence[Profile]) -> list[Mapping[str, int]]:
+    def _histograms(self, few: Sequence[Profile], *, is_short: bool) -> list[Mapping[str, int]]:
         """Count the values of columns that have few, as the database writes them."""
         if not few:
             return []
         if self.weight == "1":
             arrays = {one.name: array for one in few if (array := self._array(one.field)) is not None}
             asked = [one for one in few if one.name not in arrays]
-            wanted = ", ".join(f"histogram({one.field.column}::VARCHAR)" for one in asked)
+            counts = "list_aggregate(list({}), 'histogram')" if is_short else "histogram({})"
+            wanted = ", ".join(counts.format(f"{one.field.column}::VARCHAR") for one in asked)
             counted = iter(self.session.row(f"select {wanted} from {self.source.relation}") if asked else ())
             return [
                 _count_array(arrays[one.name]) if one.name in arrays else _as_dict(next(counted))

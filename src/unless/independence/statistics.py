@@ -40,6 +40,8 @@ _NEARLY_ONE = 0.9
 _FAR = 2_000.0
 # Nodes of quadrature; what is left out beyond them is smaller by this many nats.
 _NODES, _DROP = 48, 40.0
+# Beyond half a noncentrality like this the sum has some 100,000 terms, and takes gigabytes in the end.
+_MANY_TERMS = 1e7
 _MOST_STEPS = 10_000
 _TINY = 1e-300
 
@@ -497,6 +499,9 @@ def noncentral_tail(df: float, value: float, noncentrality: float) -> float:
     half, x = noncentrality / 2, value / 2
     if half <= 0 or not 0 < x < math.inf:
         return chi_square_tail(df, value)
+    if half > _MANY_TERMS and value < df + noncentrality - 2 * math.sqrt(50 * (df + 2 * noncentrality)):
+        # So far below the mean is a value with a chance of less than exp(-50) (Birge's bound).
+        return 1.0
     first, last = _some_below(half), half + 12 * math.sqrt(half) + 50
     if chi_square_tail(df, value) < 1e-12:
         last = x + half + 12 * math.sqrt(value + half) + 50
@@ -506,6 +511,7 @@ def noncentral_tail(df: float, value: float, noncentrality: float) -> float:
     return float(np.minimum(1.0, (weights * np.minimum(tails, 1.0)).sum()))
 
 
+@lru_cache(maxsize=4096)
 def noncentrality_of(df: float, value: float, below: float) -> float:
     """Return the noncentrality at which a chi-square up to a value has this chance; 0 where none is so large.
 

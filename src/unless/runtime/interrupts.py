@@ -5,11 +5,15 @@ database. Work that calls kernels for some milliseconds at a time therefore chec
 calls; a query or a long kernel runs in another thread (`interruptible`).
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from threading import Event, Lock, Thread, current_thread, main_thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -20,6 +24,8 @@ _LOOK, _CALL = 0.2, 0.05
 _GRACE = 0.3
 # Steps that take about a tenth of a second.
 _LONG = 2e7
+# The thread that waits for the next work of the main thread, if there is one.
+_idle: list["ThreadPoolExecutor"] = []
 
 
 class Cancelled(Exception):
@@ -70,10 +76,11 @@ def interruptible(
     grace: float,
     daemon: bool = False,
 ) -> Made:
-    """Call a function in a thread of its own and wait for it, calling `look` now and then.
+    """Call a function in another thread and wait for it, calling `look` now and then.
 
     After Ctrl-C `stop` is called and the work has `grace` seconds to end; a `daemon` thread is left behind
-    when the program ends.
+    when the program ends. All other work shares one thread as long as it is not interrupted: the database
+    gives memory back when a thread ends, and to ask for it again takes longer than most queries.
     """
     if current_thread() is not main_thread():
         return work()
@@ -90,8 +97,13 @@ def interruptible(
         finally:
             ended.set()
 
+    context = copy_context()
+    kept = None if daemon else _kept_thread()
     try:
-        Thread(target=copy_context().run, args=(run,), daemon=daemon).start()
+        if kept is None:
+            Thread(target=context.run, args=(run,), daemon=True).start()
+        else:
+            kept.submit(context.run, run)
         while not ended.wait(_LOOK):
             look()
     except BaseException:
@@ -100,10 +112,21 @@ def interruptible(
             stop()
             if ended.wait(_CALL):
                 break
+        if kept is not None:
+            kept.shutdown(wait=False)
         raise
+    if kept is not None:
+        _idle.append(kept)
     if failed:
         raise failed[0]
     return made[0]
+
+
+def _kept_thread() -> "ThreadPoolExecutor":
+    # Here, because it brings the package for logs.
+    from concurrent.futures import ThreadPoolExecutor
+
+    return _idle.pop() if _idle else ThreadPoolExecutor(1)
 
 
 def interruptible_kernel(kernel: Callable[[], Made], n_steps: float) -> Made:
@@ -152,3 +175,8 @@ def cancellable_map(
     finally:
         # Threads that are still at work after Ctrl-C would go on to the end.
         token.cancel()
+
+
+# Of all threads only the one that forks is there in the child.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)

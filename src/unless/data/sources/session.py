@@ -176,6 +176,9 @@ def table_names(
 Made = TypeVar("Made")
 # The rest is for what is pulled out while the database still holds it: a fifth of what `check_rows` allows.
 DATABASE_SHARE = 0.8
+# Of so many rows the database lists all values and looks at the list faster than it makes a table of the
+# different ones, for which it clears 2 MiB.
+SHORT = 10_000
 # Seconds a query is given to end after Ctrl-C; nearly all take some milliseconds.
 _GRACE = 0.5
 # DuckDB fetches extensions from the network unless a setting forbids it.
