@@ -7,7 +7,7 @@ from architecture import size
 MEASURED = size.measure()
 # What was reached; lower it when a change makes it lower.
 LIMITS = {
-    "modules with one importer": 36,
+    "modules with one importer": 34,
     "class names used twice": 0,
     "files with isinstance on structures": 2,
     "import cycles": 0,
@@ -18,7 +18,7 @@ LIMITS = {
 def test_files_are_chapters() -> None:
     n_files = MEASURED[".py files"]
     assert isinstance(n_files, int)
-    assert n_files <= 200
+    assert n_files <= 199
 
 
 @pytest.mark.parametrize("what", LIMITS)

@@ -350,9 +350,11 @@ class Run:
         n_parts = min(n, MOST_PARTS if self.is_kept else n_parts)
         return [range(begin, n, n_parts) for begin in range(n_parts)]
 
-    def share(self, data: Dataset, make: Callable[..., Made], *given: Any) -> InMemory[Made] | OnDisk[Made]:
-        """Make what all parts of the work read (see `share_input`)."""
-        return share_input(data, self.store, make, *given)
+    def share(
+        self, made: Made, make: Callable[..., Made], data: Dataset, *given: Any
+    ) -> InMemory[Made] | OnDisk[Made]:
+        """Pass on what all parts of the work read, which is `make(data, *given)` (see `share_input`)."""
+        return share_input(made, self.store, make, data, *given)
 
     def shards(
         self, work: Callable[..., Arrays], tasks: Sequence[Sequence[Any]], **settings: Any

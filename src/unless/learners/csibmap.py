@@ -135,8 +135,8 @@ class CSIBMAP(Learner):
         shuffled = shuffled_pairs(limits, self.n_restarts, settled_seed(run.store, self.random_state))
         rules = FlipRules(pack_sets(must), pack_sets(limits.flippable), limits.max_blanket, shuffled)
         n, m = data.n_variables, data.n_distinct
-        source = run.share(data, PackedTable.of, tuple(order))
-        packed = source.load()
+        packed = PackedTable.of(data, tuple(order))
+        source = run.share(packed, PackedTable.of, data, tuple(order))
         # Cut by the table alone, so that the memo of a part stays within bounds whatever the machine.
         chunks = cut_contexts(packed, max(1, n_shards(n, n * m)), in_turn=True)
         each = run.bytes_left // min(run.n_sharing_memory, len(chunks))

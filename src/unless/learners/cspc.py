@@ -170,8 +170,8 @@ def learn_by_pc(
     """Learn the graph of every row with the memory that is left for answers."""
     n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m)
-    source = run.share(data, PackedTable.of, tuple(order))
-    packed = source.load()
+    packed = PackedTable.of(data, tuple(order))
+    source = run.share(packed, PackedTable.of, data, tuple(order))
     chunks = cut_contexts(packed, n_shards(n, m) if run.is_kept else workers, in_turn=run.is_kept)
     # Threads without a folder to fill work on one part together, and ask nothing twice.
     work = [chunks] if not run.is_kept and shares_memory() else [[contexts] for contexts in chunks]

@@ -88,9 +88,9 @@ class GSMN(Learner):
         named = _by_name(data)
         keeps = self.undecided == "keep"
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        source = run.share(data, _make_oracle, *settings)
+        oracle = _make_oracle(data, *settings)
         rules = self._rules(data, named)
-        learned = learn_graph(source.load(), rules, run, source)
+        learned = learn_graph(oracle, rules, run, run.share(oracle, _make_oracle, data, *settings))
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests

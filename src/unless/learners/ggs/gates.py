@@ -267,12 +267,12 @@ def grow_gate_trees(
 
     `settings` are those of a GateProblem.
     """
-    shared = run.share(data, GateProblem, *settings)
-    problem = shared.load()
+    problem = GateProblem(data, *settings)
     n = len(problem.domain)
     searches = [problem.search(target) for target in range(n)]
     token = _watched(searches, run.steps(n, "gates of each"))
     if run.is_kept:
+        shared = run.share(problem, GateProblem, data, *settings)
         alone = _grow_in_parts(shared, searches, run, token)
     else:
         shares = even_shares(n)
