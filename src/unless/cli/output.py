@@ -64,7 +64,7 @@ def note(text: str) -> None:
 
 
 def say_json(document: object) -> None:
-    """Print one JSON document in UTF-8, whatever the terminal speaks, keys sorted.
+    """Print one JSON document in UTF-8, whatever the terminal's encoding, keys sorted.
 
     Characters that a terminal obeys or does not show (controls, marks that turn the direction of text) are
     written as escapes: the document means the same, and no label can move the cursor.

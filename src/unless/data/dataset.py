@@ -477,7 +477,7 @@ def row_order(matrix: Matrix) -> Positions:
 
 
 def code_order(rows: npt.NDArray[np.uint16]) -> npt.NDArray[np.intp]:
-    """Return the order of `np.lexsort`, by the first column first, in calls short enough to hear Ctrl-C."""
+    """Return the order of `np.lexsort`, by the first column first, in calls that Ctrl-C can interrupt."""
     widths = rows.max(axis=0, initial=0).astype(np.int64) + 1
     order = None
     end = rows.shape[1]

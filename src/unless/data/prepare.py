@@ -413,7 +413,7 @@ class _Planner:
         )
 
     def _decide_missing(self) -> str:
-        """Decide what is done with missing values, unless somebody said; return it in a sentence."""
+        """Decide what is done with missing values, unless the user did; return it in a sentence."""
         lines = self.lines
         lacking = [
             one
@@ -600,7 +600,7 @@ def _holds_several(one: Profile) -> bool:
     return False
 
 
-# What is done with missing values when nobody said: rows left out where they are needed, or a level.
+# What is done with missing values by default: rows left out where they are needed, or a level.
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def levels_of(one: Profile) -> tuple[str, ...]:
 
 
 def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
-    """Follow what somebody said of a column, or say why that cannot be."""
+    """Follow what the user said of a column, or say why that cannot be."""
     name, why = one.name, AS_ASKED
     if role == "choices":
         if one.choices is None:

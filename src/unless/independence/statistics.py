@@ -458,7 +458,7 @@ def _gauss_legendre(n: int) -> tuple[Floats, Floats]:
 
 
 def chi_square_critical(df: npt.ArrayLike, tail: npt.ArrayLike) -> Floats:
-    """Return the values beyond which chi-squares have these chances.
+    """Return the values beyond which chi-squares have these probabilities.
 
     The log of a tail is concave, so that Newton's method comes to the root from above without a turn. It
     starts at the bound of Laurent and Massart.

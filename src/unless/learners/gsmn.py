@@ -238,7 +238,7 @@ class CountingOracle:
         return {"n_asked": np.array(self.n_asked), "asked": names}
 
     def restore(self, saved: Arrays) -> None:
-        """Remember what was asked before the work was stopped."""
+        """Restore what was asked before the work was stopped."""
         self.n_asked = int(saved["n_asked"])
         self.asked.update(row.tobytes() for row in saved["asked"])
 

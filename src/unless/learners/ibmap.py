@@ -369,7 +369,7 @@ def ascend(
 def n_joins(links: Links, gaining: Links) -> int:
     """Return how many flips it takes at least to connect all that edges which gain would connect.
 
-    How many flips there will be in all nobody knows; of those that gain now, most will not once a few of
+    How many flips there will be in all is not known; of those that gain now, most will not once a few of
     them have been made. Graphs grow like trees, so these are most of them.
     """
     from scipy.sparse.csgraph import connected_components

@@ -19,7 +19,7 @@ from unless.knowledge.sentences import decimal, sure
 from unless.knowledge.statements import FINDINGS
 from unless.report.page import Page
 
-# So many findings are open to the eye, the others folded away.
+# So many findings are shown at once, the others folded away.
 FIRST_FINDINGS = 10
 # A graph of more columns takes the room of the lists beside it.
 LARGE = 12

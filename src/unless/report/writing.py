@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
 
-# Nobody reads more on one page; it says what it left out.
+# More are not read on one page; it says how many are left out.
 MOST_STATEMENTS = 2_000
 # Bytes of contexts a page may hold, before they are written as text.
 MOST_BYTES = 3_600_000

@@ -98,7 +98,7 @@ class ShardJob:
         """Compute the shard; return it, or write it to the store."""
         if self.store is None:
             return self.work(*self.task, self.token)
-        # A cluster repeats a job that it believes lost: the shard may be there.
+        # A cluster repeats a job that it takes for lost: the shard may be there.
         if not self.store.path(self.name).exists():
             self.store.save(self.name, self.work(*self.task, self.token))
         return None

@@ -61,7 +61,7 @@ _STALLS = (1e-5, 1e-7, 1e-9, 0.0)
 # Where a Newton step costs many passes, only the last digits are left to it.
 _STALLS_OF_LARGE = (1e-10, 0.0)
 _NEWTON_STEPS = 30
-# The steps that Libra's optimiser remembers; it moves in plain coordinates.
+# The steps that Libra's optimiser keeps; it moves in plain coordinates.
 LIBRAS_MEMORY = 6
 
 
@@ -230,7 +230,7 @@ class Objective:
 
     @property
     def memory(self) -> int:
-        """How many steps to remember: more where a pass takes longer than to go through them."""
+        """How many steps to keep: more where a pass takes longer than to go through them."""
         by_cost = int(self.loss.work / (4 * max(1, self.loss.n_features)))
         return MEMORY if self.hessian_is_cheap else min(max(by_cost, MEMORY), _LONG_MEMORY)
 
@@ -293,7 +293,7 @@ def factor_of(matrix: Floats) -> Floats | None:
 
 
 def factorise_in_calls(matrix: Floats, bar: Bar | None = None) -> bool:
-    """Replace a matrix by its factor, in calls short enough that Ctrl-C is heard between them."""
+    """Replace a matrix by its factor, in calls short enough for Ctrl-C between them."""
     from unless.kernels.algebra import PANEL, factorise, factorise_some
 
     n = len(matrix)
@@ -463,7 +463,7 @@ def direction_at(objective: Objective, weights: Floats, gradient: Floats, tolera
         if objective.prior.l1:
             return _sparse_minimum(matrix, gradient, weights, objective.prior.l1, tolerance) - weights
         return _solve(matrix, -slope)
-    # A weight at zero that wants to leave it is free to go; the others stay.
+    # A weight at zero whose gradient exceeds the penalty may move; the others stay.
     free = (weights != 0) | (slope != 0) if objective.prior.l1 else np.ones(len(slope), dtype=np.bool_)
     share = 0.3 * tolerance / float(np.abs(slope).max())
     return _solve_roughly(objective, slope, free, min(0.1, max(share, 1e-4)))

@@ -134,7 +134,7 @@ def label_in_sql(number: str, part: str) -> str:
     return f"list_extract([{listed}], ({number})::BIGINT)"
 
 
-# Fewer levels have no order to speak of.
+# Fewer levels are not ordered.
 LEAST_LEVELS = 3
 # Whole numbers of so many values are a scale, a count or a grade; fewer may be codes of kinds, without order,
 # so that no trend is looked for unless the order is given.
@@ -473,7 +473,7 @@ def name_of_choice(column: str, choice: str) -> str:
 def find_choices(counts: Mapping[str, int], *, is_asked: bool = False) -> Choices | None:
     """Find the answers in cells, each seen so many times; None if they hold single values.
 
-    Somebody who asked for it is believed: only a separator must be there.
+    Where the user asked for it, only a separator must be there.
     """
     for separator in SEPARATORS:
         found = _split(counts, separator, is_asked)

@@ -238,7 +238,7 @@ def _text(
 ) -> Iterator[IO[str]]:
     path = file.path
     if file.compression == ".zst":
-        # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes gives whole lines.
+        # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter that no file has gives whole lines.
         path, encoding = session.temporary_path(".txt"), "utf-8-sig"
         session.run(
             f"copy (select line from read_csv([{quoted(str(file.path))}], auto_detect = false, "

@@ -80,7 +80,7 @@ class Field:
 class Source:
     """A relation the database can read as often as needed.
 
-    `names` are all columns of the table; `fields` may leave out those nobody asked for. `repair` gives the
+    `names` are all columns of the table; `fields` may leave out those that are not needed. `repair` gives the
     same table from a cleaned copy, or says in one sentence what is wrong with it.
     """
 
@@ -326,7 +326,7 @@ class DuckDBSession:
             self._interrupt()
 
     def watch(self, path: Path, title: str) -> None:
-        """Remember how a file is before it is opened."""
+        """Note the state of a file before it is opened."""
         self._watched[path] = title, _state(path)
 
     @contextmanager

@@ -264,7 +264,7 @@ class NeighbourTests:
     def scores(self, stratum: Stratum, blanket: Blanket) -> dict[int, Statistic]:
         """Test, by score, for every near variable that it adds nothing to the blanket."""
         near = [b for b in self.near if b not in blanket]
-        # A blanket that grows never is the same again: there is nothing to remember.
+        # A blanket that grows is never asked about again: nothing is kept.
         self.n_tests += len(near)
         self.n_scored += len(near)
         if len(self.regression(stratum, blanket).target_levels) < 2:
