@@ -4,7 +4,8 @@ Paths, patterns and streams become regular files first: a stream is copied to th
 file is unpacked there, and the format is known by the ending or by the first bytes.
 
 To add a file format, write one file in this folder with a function `open_...(file, session, how)`, or
-`open_...(files, session, how)` for one that reads `several` files as one table, and add a line to `FORMATS`.
+`open_...(files, session, how)` for one that reads `several` files as one table, that returns a `Source`
+(`session.py`; `structured.py` has short examples), and add a line to `FORMATS`.
 Take its endings out of `_FOREIGN` if they are there, and add its first bytes to `_MAGIC` if it has some, so
 that streams and files without an ending are known.
 """
