@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unless.independence.statistics import NOTHING, Floats, Statistic
-from unless.typing import Integers
+from unless.independence.statistics import NOTHING, Statistic
+from unless.typing import Floats, Integers
 
 # Weights stay finite where levels are separated, and columns that repeat others stay solvable.
 RIDGE = 1e-2

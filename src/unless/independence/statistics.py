@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import DataError, SettingError
+from unless.typing import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # The prior probability of independence.
 PRIOR = 0.5
 # Below this the tail function loses digits and then everything.

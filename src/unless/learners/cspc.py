@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.counting.slices import pack as pack_table
@@ -30,6 +29,7 @@ from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, Team, shares_memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import n_pairs, packed_width, pair_numbers
+from unless.typing import Integers
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be noticed.
 _MAX_NEW = 2**15
@@ -302,7 +302,7 @@ def make_context_set(packed: PackedTable, contexts: Contexts, strategy: Strategy
     )
 
 
-def _longest_walk(n_levels: npt.NDArray[np.int64], n_words: int, n_contexts: int) -> int:
+def _longest_walk(n_levels: Integers, n_words: int, n_contexts: int) -> int:
     """Return how long lists of contexts get beside bitmaps of so many words."""
     return min(int(_WORD_COST * n_words * n_levels.mean()), n_contexts)
 

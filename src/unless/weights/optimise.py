@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
@@ -31,11 +30,11 @@ from unless.inference.pseudo_likelihood import Conditionals, Counts
 from unless.inference.results import Measure
 from unless.runtime.progress import Bar, Look, unseen
 from unless.structures.graph import FeatureSet
+from unless.typing import Bools, Floats
 from unless.weights.likelihood import Expectations
 from unless.weights.priors import Prior
 from unless.weights.report import StoppedBy
 
-Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve in every Newton step, or even once.
 _MOST_DENSE = 2_000
 _MOST_DENSE_ONCE = 5_000
@@ -47,7 +46,7 @@ _LONG_MEMORY = 200
 _ORTHANT_HALVINGS = 40
 # Iterations over which progress is judged; what is left to gain is judged by a fifth of them, at least 20.
 _SPAN, _SHORTEST = 5, 20
-Chosen = npt.NDArray[np.bool_]
+Chosen = Bools
 MAX_PRODUCTS = 250
 # Sweeps of coordinate descent between two steps to the minimum over what is not zero.
 SWEEPS = 200

@@ -27,12 +27,13 @@ from unless.independence.statistics import (
 )
 from unless.learners.base import Run
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
-from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
+from unless.learners.ggs.regressions import Conditions, NeighbourTests, Stratum
 from unless.referee.counted import WideTester
 from unless.referee.regressions import RegressionTable
 from unless.runtime.interrupts import cancellable
 from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.structure import Edge
+from unless.typing import Bools, Floats
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
 MAX_STRATA = 8

@@ -21,9 +21,7 @@ from unless.independence.statistics import Statistic, critical_value
 from unless.learners.base import Run
 from unless.learners.ggs.regressions import (
     Blanket,
-    Bools,
     Conditions,
-    Floats,
     NeighbourTests,
     Regression,
     StratifiedTable,
@@ -36,6 +34,7 @@ from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
 from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.structure import Edge
+from unless.typing import Bools, Floats
 
 # A gate of more levels would be searched among too many sets of them.
 MAX_GATE_LEVELS = 8
