@@ -23,13 +23,13 @@ SURVEY = ("Rows are weighted by ", "Rows of one ")
 _LACKS, _ZERO = 1, 2
 
 
-def design_sql(source: Source, how: Settings, times: str, session: DuckDBSession) -> str:
+def design_sql(source: Source, how: Settings, times: str) -> str:
     """Check the weights; write in SQL how the rows that are counted together were drawn."""
     fields = {says: source.field(name) for says, name in how.design.items()}
     scaled = "1::HUGEINT"
     if "weight" in fields:
         number = number_sql(fields["weight"])
-        unit = _largest_weight(source, fields["weight"], how, session) / 2**_BITS
+        unit = _largest_weight(source, fields["weight"], how) / 2**_BITS
         scaled = f"coalesce(round({number} / {unit!r}::DOUBLE), 0)::HUGEINT"
     lacks = " or ".join(missing_sql(one, how) for one in fields.values())
     wanted = [
@@ -44,17 +44,17 @@ def design_sql(source: Source, how: Settings, times: str, session: DuckDBSession
     return ", ".join(wanted)
 
 
-def _largest_weight(source: Source, one: Field, how: Settings, session: DuckDBSession) -> float:
+def _largest_weight(source: Source, one: Field, how: Settings) -> float:
     """Refuse what is no weight, naming the first row; return the largest one."""
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
-    found = first_row(source, session, bad, text_sql(one))
+    found = first_row(source, bad, text_sql(one))
     if found is not None:
         raise DataError(
             f"Row {found[0]:,} of weight column {one.name!r} holds {found[1]!r}; weights are numbers, "
             "0 or more."
         )
-    largest = session.value(f"select max({number}) from {source.relation} where not {missing}")
+    (largest,) = source.row(f"max({number})", f"where not {missing}")
     if not largest:
         raise DataError(f"No row of weight column {one.name!r} has a weight above 0; name another column.")
     return float(largest)

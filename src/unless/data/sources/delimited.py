@@ -68,7 +68,7 @@ def _source(
         cleaned = [_rewritten(one, delimiter, len(names), session) for one in files]
         return replace(_source(cleaned, names, delimiter, session, how), repair=None)
 
-    return Source(files[0].title, relation, names, fields, nameless=not how.header, repair=repair)
+    return Source(files[0].title, relation, names, fields, session, nameless=not how.header, repair=repair)
 
 
 def _check_same(headers: Sequence[list[str]], files: Sequence[TableFile], how: Settings) -> None:

@@ -88,6 +88,7 @@ class Source:
     relation: str
     names: tuple[str, ...]
     fields: tuple[Field, ...]
+    session: "DuckDBSession" = field(repr=False)
     nameless: bool = False
     notes: tuple[str, ...] = ()
     repair: Callable[[], "Source"] | None = None
@@ -100,6 +101,14 @@ class Source:
     def field(self, name: str) -> Field:
         """Return the field of this name, which is known to be there."""
         return next(one for one in self.fields if one.name == name)
+
+    def rows(self, wanted: str, rest: str = "") -> list[tuple[Any, ...]]:
+        """Select something, in SQL, of all rows; `rest` says which, in what groups and in what order."""
+        return self.session.rows(f"select {wanted} from {self.relation} {rest}")  # noqa: S608
+
+    def row(self, wanted: str, rest: str = "") -> tuple[Any, ...]:
+        """Select what is one row."""
+        return self.rows(wanted, rest)[0]
 
 
 def form_of(duck_type: str) -> tuple[Form, Kind | None]:

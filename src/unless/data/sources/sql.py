@@ -448,7 +448,7 @@ def _spool_stream(
     for position, declared in (levels or {}).items():
         fields[position] = Field(names[position], f"c{position}", "text", "category", levels=declared)
     session.lock()
-    return Source(session.title, _SPOOLED, names, tuple(fields[position] for position in wanted))
+    return Source(session.title, _SPOOLED, names, tuple(fields[position] for position in wanted), session)
 
 
 def _batch_size(n_columns: int) -> int:
@@ -490,7 +490,7 @@ def _spool_rows(
         session.bar.share(-1.0)
     session.run("commit")
     session.lock()
-    return Source(session.title, _SPOOLED, names, tuple(one.field() for one in spooled))
+    return Source(session.title, _SPOOLED, names, tuple(one.field() for one in spooled), session)
 
 
 def _insert(
