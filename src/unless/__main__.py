@@ -14,7 +14,7 @@ from types import FrameType
 # Exit codes of what was stopped are this and the number of the signal, as shells count.
 _STOPPED_BY = 128
 _CTRL_C = _STOPPED_BY + signal.SIGINT
-# Seconds until a signal is tried again that would be lost.
+# Seconds until a signal that would be lost is sent again.
 _MOMENT = 0.01
 # Seconds in which a second signal is taken for the first one: some programs send it to the process and then
 # to its group. A later one ends the process at once.
@@ -27,7 +27,7 @@ class _Stop:
     """The signals that stop the command, and which of them came first."""
 
     def __init__(self) -> None:
-        # Whoever started it may want some to be ignored, as nohup does.
+        # The parent process may have set some to be ignored, as nohup does.
         default = {signal.SIG_DFL, signal.default_int_handler}
         names = ("SIGINT", "SIGTERM", "SIGHUP")
         known = [getattr(signal, name) for name in names if hasattr(signal, name)]

@@ -428,7 +428,7 @@ def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
 
 def distinct_bytes(matrix: Bytes) -> tuple[Bytes, Positions]:
     """Return the distinct rows as they come first, and for every row its position among them."""
-    # Here, as kernels take their time to load, and not everyone who reads a structure needs them.
+    # Imported here: kernels are slow to load, and most that reads structures does not need them.
     from unless.kernels.bits import number_rows
 
     first, numbers = np.empty((2, len(matrix)), dtype=np.intp)

@@ -224,7 +224,7 @@ class _Profiler:
             one.is_number = _is_typed(one.field) or all(map(_is_plain_number, head))
             is_text = one.field.form not in (*NUMERIC, "boolean")
             one.formats = formats_of(head) if is_text and head else []
-            # In steps, so that each is worked out once; a number is no word for missing.
+            # In steps, so that each is worked out once; a number never stands for a missing value.
             if _is_typed(one.field):
                 raw.append(f"{number_or_null(one.field, self.how)} as r{i}")
                 inner.append(f"r{i} as t{i}, r{i} as n{i}")
@@ -257,7 +257,7 @@ class _Profiler:
         near = [
             one
             for one in many
-            # The approximate count is seldom off by more than a tenth.
+            # The approximate count is rarely off by more than a tenth.
             if one.n_values >= 0.8 * one.n_present
             and (not one.is_number or (one.is_whole and one.high - one.low < 2 * one.n_present))
         ]

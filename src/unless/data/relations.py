@@ -24,7 +24,7 @@ FIRST_ROWS, MORE_ROWS = 500, 5_000
 MOST_STEPS = 8
 # Two columns of fewer different numbers may rise together by chance.
 LEAST_VALUES = 10
-# A copy is left out if it has a number in hardly any row where the other has none.
+# A copy is left out if it has a number in very few rows where the other has none.
 MOST_ALONE = 0.05
 # Rows of each level that a step must part.
 LEAST_OF_LEVEL = 5

@@ -251,7 +251,7 @@ def _smooth_tail(
             break
         chance *= expected
         left -= contribution
-        # Draws that reach what is left are better witnesses than the law, which the rare cells spoil.
+        # Draws that reach what is left are more exact than the law, which rare cells distort.
         n_reached = int((draws >= left).sum())
         rest = n_reached / len(draws) if n_reached else pearson_tail(left, *fitted)
         p = max(p, chance * (1.0 if left <= fitted[0] else rest))

@@ -414,7 +414,7 @@ def charts_of(statement: Statement, domain: Domain, disclosure: Disclosure) -> l
         if shares is None:
             continue
         if len(tables) == 1:
-            # One stratum is no mix: the columns given have one level each.
+            # One stratum needs no mixing: the columns given have one level each.
             whole = _plain_bars(evidence, 0, tables[0], domain, disclosure)
             charts.append(Chart(number, column, whole, [], 0))
             continue
@@ -504,7 +504,7 @@ def without_small(bars: Bars, cells: Integers, disclosure: Disclosure) -> Bars:
     totals = np.array([total or 0 for total in rows])
     is_shown = (rounded > 0) & (totals > 0)
     if bars.counts is None:
-        # Standardised shares are no quotients of counts; the others of a column follow from one.
+        # Standardised shares are not quotients of counts; the others of a column follow from one.
         is_shown = np.broadcast_to(is_shown.all(axis=0), rounded.shape)
         values = [np.array(one, dtype=float) for one in (bars.shares, bars.low, bars.high)]
     else:

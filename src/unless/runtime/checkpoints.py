@@ -38,7 +38,7 @@ _ANSWER = "answer"
 SECONDS = 2.0
 # A state is saved no sooner than so many times after what it took to write the last.
 _TIMES_LONGER = 20
-# What a file that is no such file, or no longer one, makes a reader raise.
+# What readers raise where a file is damaged, or not of this kind.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 

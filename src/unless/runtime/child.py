@@ -20,7 +20,7 @@ from typing import Any, Literal, NoReturn
 from unless import errors
 from unless.errors import SettingError, UnlessError
 
-# A report is some numbers and a sentence; the child has gone astray if it is longer.
+# A report is some numbers and a sentence; a longer one is an error of the child.
 _LONGEST_REPORT = 2**16
 # Seconds between two looks at a working child, and until one that was asked to end has ended.
 _LOOK, _GRACE = 0.1, 5.0
@@ -183,7 +183,7 @@ def serve() -> NoReturn:
         report = {"want": "memory"}
     except OSError as error:
         report = {"errno": error.errno} if error.errno else {"want": "nothing"}
-    except BaseException:  # A panic of a Rust library is no Exception.
+    except BaseException:  # A panic of a Rust library is a BaseException.
         report = {"want": "nothing"}
     sys.stdout.buffer.write(json.dumps(report).encode())
     sys.stdout.buffer.flush()

@@ -45,7 +45,7 @@ Assignment = Mapping[str, Any]
 # Contexts are turned into labels, and graphs into numbers, a block at a time, so that memory stays flat.
 CONTEXT_BLOCK = 4096
 LINK_BLOCK = 1 << 22
-# Named graphs are large beside packed ones: those of late are kept, not all.
+# Named graphs are large beside packed ones: only the latest are kept.
 GRAPHS_KEPT = 1024
 
 

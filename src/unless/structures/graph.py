@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Names = str | Iterable[str]
 Role = TypeVar("Role", bound="Graph")
-# Enough for any graph a person would draw; a search that finds more is lost in a graph without structure.
+# Enough for any graph a person would draw; a search that finds more would not end in useful time.
 MAX_CLIQUES = 20_000_000
 # As many as `Graph.features` makes: some 600 MB while they are listed.
 MAX_SUBCLIQUES = 1_000_000

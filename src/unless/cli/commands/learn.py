@@ -152,7 +152,7 @@ LEARNING = (
 
 
 def _order(text: str) -> str | list[str]:
-    # A list of one is no order, so these two words can be no names.
+    # An order lists two names or more, so these two words cannot be names.
     return text if text in ("association", "columns") else names(text)
 
 

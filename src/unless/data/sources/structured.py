@@ -34,7 +34,7 @@ def open_parquet(files: Sequence[TableFile], session: DuckDBSession, how: Settin
     return Source(first.title, relation, names, tuple(fields), session)
 
 
-# Old writers leave text unmarked; folder names are no columns.
+# Old writers leave text unmarked; folder names are not read as columns.
 _PARQUET = "binary_as_string = true, hive_partitioning = false, union_by_name = false"
 
 

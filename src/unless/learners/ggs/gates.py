@@ -174,7 +174,7 @@ class GateSearch:
             return None
         ratio = 2 * (sum(one.log_likelihood for one in apart) - together.log_likelihood)
         every = Statistic(max(0.0, ratio), df).p
-        # One link that differs is hardly seen among many that do not: the strongest is tested alone, too.
+        # One link that differs is hard to detect among many that do not: the strongest is tested alone, too.
         alone = min(test.p for test in differences(apart, union)) * len(union)
         return GateCandidate(gate, gain, min(1.0, 2 * min(every, alone)), union)
 
