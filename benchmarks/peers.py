@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.timing import Sample
 
 SCRIPTS = Path(__file__).resolve().parent / "peer_scripts"
-PATIENCE = 600
+TIME_LIMIT = 600
 
 
 class PeerError(Exception):
@@ -42,7 +42,7 @@ def interpreter(package: str) -> str:
                 check=True,
                 text=True,
                 capture_output=True,
-                timeout=PATIENCE,
+                timeout=TIME_LIMIT,
             )
         except (subprocess.SubprocessError, OSError) as error:
             print(getattr(error, "stderr", None) or error, file=sys.stderr)

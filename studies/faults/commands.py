@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 # Seconds after which a command is given up.
-PATIENCE = 120.0
+TIME_LIMIT = 120.0
 TEMPORARY = "temporary"
 PROC = Path("/proc")
 
@@ -113,11 +113,11 @@ class Cell:
 def finish(running: subprocess.Popen[str]) -> Ended:
     """Wait for a command."""
     try:
-        said, stderr = running.communicate(timeout=PATIENCE)
+        said, stderr = running.communicate(timeout=TIME_LIMIT)
     except subprocess.TimeoutExpired:
         running.kill()
         running.communicate()
-        return Ended(running.returncode, "", f"it had not ended after {PATIENCE:.0f} seconds")
+        return Ended(running.returncode, "", f"it had not ended after {TIME_LIMIT:.0f} seconds")
     return Ended(running.returncode, said or "", stderr or "")
 
 

@@ -1,5 +1,7 @@
 """How large and how tangled the package may be; `make size` says how it is."""
 
+import ast
+
 import pytest
 
 from architecture import size
@@ -26,3 +28,14 @@ def test_no_limit_is_passed(what: str) -> None:
     listed = MEASURED[what]
     assert isinstance(listed, list)
     assert len(listed) <= LIMITS[what], listed
+
+
+def test_studies_and_benchmarks_use_no_forbidden_word_either() -> None:
+    found = {
+        f"{path.relative_to(size.ROOT)}: {one}"
+        for folder in ("benchmarks", "building", "studies")
+        for path in (size.ROOT / folder).rglob("*.py")
+        for one in size.identifiers(ast.parse(path.read_text(encoding="utf-8")))
+        if not {one.strip("_"), *size.parts_of(one)}.isdisjoint(size.PARTS)
+    }
+    assert found == set()
