@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.failures import in_options
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 1_000_000
 # Line ends of the layout, and joiners, without which names of some scripts fall apart.
 _SHOWN = "\n\u200c\u200d"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with what it counts: "1 row", "4,526 rows"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def of(part: int, whole: int, noun: str) -> str:

@@ -11,6 +11,7 @@ from unless.data.columns.levels import missing_sql, number_sql, text_sql
 from unless.data.dataset import Counts, Design
 from unless.data.encode import first_row
 from unless.data.settings import Settings
+from unless.data.showing import count
 from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.errors import DataError, SettingError
 from unless.typing import Bools, Integers
@@ -97,9 +98,9 @@ def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: In
     n_rows, notes = int(counts[state == 0].sum()), []
     if n_lacking := int(counts[state == _LACKS].sum()):
         listed = " or ".join(map(repr, columns.values()))
-        notes.append(f"Left out {_rows(n_lacking)} without a value in {listed}.")
+        notes.append(f"Left out {count(n_lacking, 'row')} without a value in {listed}.")
     if n_zero := int(counts[state == _ZERO].sum()):
-        notes.append(f"Left out {_rows(n_zero)} whose weight is 0.")
+        notes.append(f"Left out {count(n_zero, 'row')} whose weight is 0.")
     if "weight" in columns:
         effect = n_rows / max(design.n_effective, 1e-9)
         notes.append(
@@ -117,10 +118,6 @@ def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: In
             f"with {n_rows:,} rows; tests are corrected for it."
         )
     return notes
-
-
-def _rows(n_rows: int) -> str:
-    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
 def _n_strata(strata: Integers | None) -> int:

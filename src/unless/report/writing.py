@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Region, shorten
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 from unless.data.survey import SURVEY
 from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.tables import read_rows
@@ -33,7 +33,7 @@ from unless.knowledge.sentences import joined, regions_text
 from unless.knowledge.statements import FINDINGS, Statement, Statements
 from unless.report import layout
 from unless.report.disclosure import Disclosure
-from unless.report.html import KINDS, count, render
+from unless.report.html import KINDS, render
 from unless.report.page import Bars, Box, Chart, Contexts, Given, Line, Page, WhatIf
 from unless.runtime.files import replacing
 from unless.structures.structure import as_structure, features_of

@@ -50,7 +50,6 @@ from unless.cli.options import (
 from unless.cli.output import (
     LEGEND,
     busy,
-    count,
     document,
     either,
     note,
@@ -60,7 +59,7 @@ from unless.cli.output import (
     say_statements,
     summary,
 )
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 from unless.learners import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
