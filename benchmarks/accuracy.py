@@ -69,10 +69,10 @@ def recovery(draws: int) -> Iterator[Entry]:
 def _recovered(n: int, n_rows: int, draw: int):
     """Score each learner on one draw, and tell whether GGS found the gate."""
     import unless
-    from benchmarks.accuracy_domains import GATE, named_gate, paper, told
+    from benchmarks.accuracy_domains import GATE, named_gate, paper, tested_at_gate
 
     data, truth, _ = paper(n, n_rows, draw)
-    learned = {"told": told(data)}
+    learned = {"told": tested_at_gate(data)}
     for name in ("GGS", *(OTHERS if draw < FEW else ())):
         learned[name] = getattr(unless, name)().fit(data).structure_
     scores = {name: unless.compare_structures(truth, one) for name, one in learned.items()}

@@ -34,8 +34,8 @@ def double_gate(n_variables: int, n_rows: int, draw: int):
     energies = [linked]
     for _ in range(3):
         energies.append(sum(rng.standard_normal(2)[states[:, a]] for a in range(n)))
-    chances = np.concatenate([np.exp(energy - np.logaddexp.reduce(energy)) / 4 for energy in energies])
-    counts = rng.multinomial(n_rows, chances / chances.sum())
+    probabilities = np.concatenate([np.exp(energy - np.logaddexp.reduce(energy)) / 4 for energy in energies])
+    counts = rng.multinomial(n_rows, probabilities / probabilities.sum())
     gates = [(0, 0), (0, 1), (1, 0), (1, 1)]
     rows = np.array([[*state, *gate] for gate in gates for state in states])
     names = [*(f"X{number}" for number in range(1, n + 1)), "U", "V"]
@@ -59,7 +59,7 @@ RELATIVES = {
 }
 
 
-def told(data: unless.Dataset) -> unless.LabelledGraph:
+def tested_at_gate(data: unless.Dataset) -> unless.LabelledGraph:
     """Test each pair where W = 0 by the likelihood ratio of pairwise models; W is linked to all."""
     names = [name for name in data.names if name != "W"]
     columns = [data.domain.index(name) for name in names]
@@ -87,10 +87,10 @@ def _log_likelihood(columns, counts) -> float:
         return counts @ (design @ now) - total * np.logaddexp.reduce(design @ now)
 
     for _ in range(60):
-        chances = np.exp(design @ weights - np.logaddexp.reduce(design @ weights))
-        mean = design.T @ chances
-        slope = design.T @ (counts - total * chances)
-        curve = total * ((design * chances[:, None]).T @ design - np.outer(mean, mean))
+        probabilities = np.exp(design @ weights - np.logaddexp.reduce(design @ weights))
+        mean = design.T @ probabilities
+        slope = design.T @ (counts - total * probabilities)
+        curve = total * ((design * probabilities[:, None]).T @ design - np.outer(mean, mean))
         step = np.linalg.solve(curve + 1e-6 * np.eye(len(weights)), slope)
         size = 1.0
         while size > 1e-4 and value(weights + size * step) < value(weights) - 1e-9:
@@ -137,13 +137,13 @@ class Sampled(NamedTuple):
 
     domain: unless.Domain
     states: np.ndarray
-    chances: np.ndarray
+    probabilities: np.ndarray
     links: set
     triples: set
 
     def __call__(self, n_rows: int, rng):
         """Return a table, the links and the interactions."""
-        counts = rng.multinomial(n_rows, self.chances)
+        counts = rng.multinomial(n_rows, self.probabilities)
         seen = counts > 0
         data = unless.Dataset.from_codes(self.domain, self.states[seen], counts[seen])
         return data, self.links, self.triples
@@ -155,9 +155,9 @@ def network(path) -> Sampled:
     scopes = {feature.scope for feature in model.features}
     links = {tuple(sorted(pair)) for scope in scopes for pair in combinations(scope, 2)}
     triples = {frozenset(triple) for scope in scopes for triple in combinations(scope, 3)}
-    chances = model.query(list(model.domain.names)).probabilities.astype(np.float64)
-    states = np.array(list(np.ndindex(chances.shape)))
-    return Sampled(model.domain, states, chances.ravel() / chances.sum(), links, triples)
+    probabilities = model.query(list(model.domain.names)).probabilities.astype(np.float64)
+    states = np.array(list(np.ndindex(probabilities.shape)))
+    return Sampled(model.domain, states, probabilities.ravel() / probabilities.sum(), links, triples)
 
 
 def false_shares(est: unless.GGS, links: set, triples: set) -> Mapping[str, float]:

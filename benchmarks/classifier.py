@@ -54,7 +54,7 @@ def run(options: Options) -> Iterator[Entry]:
     rows, near = [], {LOGISTIC: 0, TUNED: 0}
     for name, (path, target) in TABLES.items():
         found = in_child(compare, str(options.need(path)), target, environment=ONE_THREAD)["methods"]
-        rows += [(name, *_cells(method, told)) for method, told in found.items()]
+        rows += [(name, *_cells(method, figures)) for method, figures in found.items()]
         ours = found[UNLESS]["log_loss"]
         ratio = ours / found[BAYES]["log_loss"]
         yield Line(f"{name}: log loss, to that of naive Bayes", ratio, "times", at_most=1.0)
@@ -68,13 +68,13 @@ def run(options: Options) -> Iterator[Entry]:
     yield Table(headers, tuple(rows))
 
 
-def _cells(method: str, told: dict[str, float]) -> tuple[str, ...]:
+def _cells(method: str, figures: dict[str, float]) -> tuple[str, ...]:
     return (
         method,
-        f"{told['accuracy']:.4f}",
-        f"{told['log_loss']:.5f}",
-        f"{told['fit']:.2f}",
-        f"{told['predict']:.2f}",
+        f"{figures['accuracy']:.4f}",
+        f"{figures['log_loss']:.5f}",
+        f"{figures['fit']:.2f}",
+        f"{figures['predict']:.2f}",
     )
 
 
@@ -98,13 +98,13 @@ def _judged(name: str, X: Any, y: Any, folds: list[Any]) -> dict[str, float]:
         begin = time.perf_counter()
         method.fit(X.iloc[training], y[training])
         fitted = time.perf_counter()
-        chances = method.predict_proba(X.iloc[held_out])
+        probabilities = method.predict_proba(X.iloc[held_out])
         totals["predict"] += time.perf_counter() - fitted
         totals["fit"] += fitted - begin
         place = np.searchsorted(method.classes_, y[held_out])
-        totals["accuracy"] += float((chances.argmax(axis=1) == place).sum())
-        told = np.maximum(chances[np.arange(len(place)), place], LEAST)
-        totals["log_loss"] -= float(np.log(told).sum())
+        totals["accuracy"] += float((probabilities.argmax(axis=1) == place).sum())
+        of_truth = np.maximum(probabilities[np.arange(len(place)), place], LEAST)
+        totals["log_loss"] -= float(np.log(of_truth).sum())
     by = {"accuracy": len(y), "log_loss": len(y), "fit": len(folds), "predict": len(folds)}
     return {figure: total / by[figure] for figure, total in totals.items()}
 

@@ -15,7 +15,7 @@ TITLE = "Fuzz: spoiled files of every format"
 SECONDS = float(os.environ.get("UNLESS_FUZZ_SECONDS", "60"))
 MEGABYTE = 1_000_000
 # Seconds a megabyte may take to be refused, on a machine that has other things to do as well.
-PATIENCE = 20.0
+TIME_LIMIT = 20.0
 
 
 def run(_: Options) -> Iterator[Entry]:
@@ -42,7 +42,7 @@ def run(_: Options) -> Iterator[Entry]:
             n_files, n_bytes = n_files + 1, n_bytes + len(content)
             slowest[ending] = max(slowest[ending], taken)
     yield Line("files that did anything but be read or refused", len(failures), at_most=0)
-    yield Line("slowest file of up to 1 MB", max(slowest.values()), "s", at_most=PATIENCE)
+    yield Line("slowest file of up to 1 MB", max(slowest.values()), "s", at_most=TIME_LIMIT)
     yield Line("files tried", n_files)
     yield Line("bytes tried", n_bytes / MEGABYTE, "MB")
     yield Note(f"Seed {seed}, {SECONDS:.0f} s (UNLESS_FUZZ_SECONDS sets another time).")

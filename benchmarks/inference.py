@@ -93,8 +93,8 @@ def _weighted(domain, conditions: list[list[tuple[int, int]]], rng: np.random.Ge
     return LogLinearModel(features, rng.normal(size=len(features)))
 
 
-def _pair(a: int, b: int, held: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    return [[(a, i), (b, j), *held] for i in (0, 1) for j in (0, 1)]
+def _pair(a: int, b: int, fixed: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    return [[(a, i), (b, j), *fixed] for i in (0, 1) for j in (0, 1)]
 
 
 def _local_model(n_variables: int, rng: np.random.Generator):
@@ -109,9 +109,9 @@ def _local_model(n_variables: int, rng: np.random.Generator):
 def _gated(n_variables: int, n_gates: int, rng: np.random.Generator, links):
     conditions = []
     for code in range(2**n_gates):
-        held = [(n_variables - 1 - gate, code >> gate & 1) for gate in range(n_gates)]
+        fixed = [(n_variables - 1 - gate, code >> gate & 1) for gate in range(n_gates)]
         for a, b in links(rng.permutation(n_variables - n_gates)):
-            conditions += _pair(int(a), int(b), held)
+            conditions += _pair(int(a), int(b), fixed)
     return _weighted(_domain(n_variables), conditions, rng)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.timing import Sample
 
 SCRIPTS = Path(__file__).resolve().parent / "peer_scripts"
-PATIENCE = 600
+TIME_LIMIT = 600
 
 
 class PeerError(Exception):
@@ -42,7 +42,7 @@ def interpreter(package: str) -> str:
                 check=True,
                 text=True,
                 capture_output=True,
-                timeout=PATIENCE,
+                timeout=TIME_LIMIT,
             )
         except (subprocess.SubprocessError, OSError) as error:
             print(getattr(error, "stderr", None) or error, file=sys.stderr)
@@ -67,8 +67,8 @@ class Peer:
         )
         self.about = self._receive()
 
-    def ask(self, request: str = "run", patience: float | None = None) -> dict[str, Any]:
-        """Send one request and return what the peer says about it; with too little patience it is stopped."""
+    def ask(self, request: str = "run", time_limit: float | None = None) -> dict[str, Any]:
+        """Send one request and return the answer of the peer; stop it after `time_limit` seconds."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -76,9 +76,9 @@ class Peer:
             self.process.stdin.flush()
         except BrokenPipeError:
             raise PeerError(f"{self.package} stopped") from None
-        if patience is not None and not select.select([self.process.stdout], [], [], patience)[0]:
+        if time_limit is not None and not select.select([self.process.stdout], [], [], time_limit)[0]:
             self.process.kill()
-            raise PeerError(f"{self.package} was stopped after {patience:.0f} s")
+            raise PeerError(f"{self.package} was stopped after {time_limit:.0f} s")
         return self._receive()
 
     def sample(self) -> Sample:

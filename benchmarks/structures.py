@@ -17,7 +17,7 @@ from benchmarks.tables import write_csv
 TITLE = "Structures: all canonical graphs, against one graph"
 TABLES = ("asia", "alarm", "nltcs", "plants", "accidents", "dna")
 # A peer that takes longer is stopped; who takes longer than a slow turn is measured once.
-PATIENCE, SLOW_TURN = 60.0, 5.0
+TIME_LIMIT, SLOW_TURN = 60.0, 5.0
 TURNS = 3
 OURS: dict[str, dict[str, Any]] = {
     "shared": {"blankets": "shared", "n_jobs": 1},
@@ -42,7 +42,7 @@ HEADERS = ("table", "who", "graphs", "CPU s", "wall s", "peak MB", "tests", "dis
 
 
 @dataclass
-class Contestant:
+class TimedPeer:
     """One process that learns the same table again and again, and what it said each time."""
 
     name: str
@@ -60,7 +60,7 @@ class Contestant:
         if self.failure or (self.answers and self.of("wall") > SLOW_TURN):
             return
         try:
-            self.answers.append(self.peer.ask(patience=None if self.is_ours else PATIENCE))
+            self.answers.append(self.peer.ask(time_limit=None if self.is_ours else TIME_LIMIT))
         except PeerError as failure:
             self.failure = str(failure)
 
@@ -89,24 +89,24 @@ def run(options: Options) -> Iterator[Entry]:
     for table in TABLES:
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             path = write_csv(options, table, Path(folder))
-            ready, missing = _contestants(path, stack)
+            ready, missing = _start_peers(path, stack)
             for _ in range(1 + min(options.repeats, TURNS)):
-                for contestant in ready:
-                    contestant.take_turn()
-        rows += [contestant.row(table) for contestant in ready]
+                for one in ready:
+                    one.take_turn()
+        rows += [one.row(table) for one in ready]
         yield from _against_peers(table, ready)
         yield from _limits(table, {one.name: one for one in ready})
         if missing:
             yield Note(f"{table}: {'; '.join(missing)}.")
     yield Table(HEADERS, tuple(rows))
     yield Note(
-        f"One graph each by the peers, on one thread; a peer is stopped after {PATIENCE:.0f} s. Medians of "
+        f"One graph each by the peers, on one thread; a peer is stopped after {TIME_LIMIT:.0f} s. Medians of "
         f"{TURNS} turns after one to warm up, once for who takes more than {SLOW_TURN:.0f} s; peaks are of "
         "processes of their own, with what they import and the table. pyAgrum reads its file in each turn."
     )
 
 
-def _contestants(path: Path, stack: ExitStack) -> tuple[list[Contestant], list[str]]:
+def _start_peers(path: Path, stack: ExitStack) -> tuple[list[TimedPeer], list[str]]:
     """Start everyone who can be started, each with the table read."""
     commands = {name: ("unless", "unless_csgs.py", json.dumps(settings)) for name, settings in OURS.items()}
     ready, missing = [], []
@@ -116,15 +116,15 @@ def _contestants(path: Path, stack: ExitStack) -> tuple[list[Contestant], list[s
         except PeerError as failure:
             missing.append(str(failure))
         else:
-            ready.append(Contestant(name, peer))
+            ready.append(TimedPeer(name, peer))
     return ready, missing
 
 
-def _against_peers(table: str, ready: list[Contestant]) -> Iterator[Entry]:
+def _against_peers(table: str, ready: list[TimedPeer]) -> Iterator[Entry]:
     finished = [one for one in ready if one.answers]
     theirs = [one for one in finished if not one.is_ours]
     if not theirs:
-        yield Note(f"{table}: no peer finished within {PATIENCE:.0f} s.")
+        yield Note(f"{table}: no peer finished within {TIME_LIMIT:.0f} s.")
         return
     fastest = min(theirs, key=lambda one: one.of("cpu"))
     for one in finished:
@@ -133,7 +133,7 @@ def _against_peers(table: str, ready: list[Contestant]) -> Iterator[Entry]:
             yield Line(f"{table}: {one.name}, all graphs to one by {fastest.name}, CPU", ratio, "times")
 
 
-def _limits(table: str, ready: dict[str, Contestant]) -> Iterator[Entry]:
+def _limits(table: str, ready: dict[str, TimedPeer]) -> Iterator[Entry]:
     seconds, megabytes = LIMITS.get(table, (None, None))
     one = ready["shared, 2 threads"]
     if seconds:

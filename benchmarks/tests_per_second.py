@@ -34,7 +34,7 @@ Question = tuple[str, str, list[str]]
 
 
 @dataclass
-class Way:
+class Asking:
     """One way of asking: so many tests in a request, repeated; and the speeds found."""
 
     request: Any
@@ -128,7 +128,7 @@ def make_questions(n_given: int) -> list[Question]:
 
 def measure(
     tester: Any, peers: dict[str, Peer], findings: dict[str, Findings], n_given: int, turns: int
-) -> dict[str, Way]:
+) -> dict[str, Asking]:
     """Let everybody answer in turns; a peer that fails on every question is left out."""
     questions = make_questions(n_given)
     ways = _our_ways(tester, questions, N_COLUMNS - 1 - n_given)
@@ -143,7 +143,7 @@ def measure(
     return ways
 
 
-def _our_ways(tester: Any, questions: list[Question], n_others: int) -> dict[str, Way]:
+def _our_ways(tester: Any, questions: list[Question], n_others: int) -> dict[str, Asking]:
     def one(loops: int) -> None:
         for _ in range(loops):
             for question in questions:
@@ -159,11 +159,11 @@ def _our_ways(tester: Any, questions: list[Question], n_others: int) -> dict[str
         # The first call may compile.
         call(1)
         loops = max(1, round(SPAN / _cpu_of(call, 1)))
-        ways[name] = Way((call, loops), loops * n_tests)
+        ways[name] = Asking((call, loops), loops * n_tests)
     return ways
 
 
-def _calibrated(peer: Peer, questions: list[Question], ours: list[float], found: Findings) -> Way | None:
+def _calibrated(peer: Peer, questions: list[Question], ours: list[float], found: Findings) -> Asking | None:
     """Ask everything once, compare the answers, and choose how much to ask in a turn."""
     reply = peer.ask(json.dumps({"questions": questions, "loops": 1}))
     answered = []
@@ -180,7 +180,7 @@ def _calibrated(peer: Peer, questions: list[Question], ours: list[float], found:
     each = reply["cpu"] / len(questions)
     kept = answered[: max(2, round(SPAN / each))]
     loops = max(1, round(SPAN / (each * len(kept))))
-    return Way(
+    return Asking(
         json.dumps({"questions": kept, "loops": loops}), loops * len(kept), len(questions) - len(answered)
     )
 
@@ -191,7 +191,7 @@ def _cpu_of(call, loops: int) -> float:
     return max(time.process_time() - start, 1e-6)
 
 
-def compare(cell: str, ways: dict[str, Way], at_least: float) -> Iterator[Line]:
+def compare(cell: str, ways: dict[str, Asking], at_least: float) -> Iterator[Line]:
     """Yield how many times as fast as the fastest peer we are."""
     peers = [name for name in ways if name in PEERS]
     if not peers:
@@ -207,7 +207,7 @@ def compare(cell: str, ways: dict[str, Way], at_least: float) -> Iterator[Line]:
         )
 
 
-def _shown(way: Way | None) -> str:
+def _shown(way: Asking | None) -> str:
     if way is None:
         return "fails"
     return f"{way.speed:,.0f}" + (f" ({way.n_failed} of {N_QUESTIONS} fail)" if way.n_failed else "")

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They load when first used, so that `import unless` costs next to nothing.
+# The module of each public name. They load when first used, so that `import unless` costs next to nothing.
 _HOMES = {
     "BayesianTest": "unless.independence.tests",
     "CSGS": "unless.learners.csgs",

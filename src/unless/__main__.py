@@ -14,12 +14,12 @@ from types import FrameType
 # Exit codes of what was stopped are this and the number of the signal, as shells count.
 _STOPPED_BY = 128
 _CTRL_C = _STOPPED_BY + signal.SIGINT
-# Seconds until a signal is tried again that would be lost.
+# Seconds until a signal that would be lost is sent again.
 _MOMENT = 0.01
 # Seconds in which a second signal is taken for the first one: some programs send it to the process and then
 # to its group. A later one ends the process at once.
 _SAME = 0.5
-# Callbacks whose exceptions Python prints and forgets, by module and name.
+# Callbacks whose exceptions Python prints and drops, by module and name.
 _CALLBACKS = {("importlib._bootstrap", "cb"), ("weakref", "remove"), ("_weakrefset", "_remove")}
 
 
@@ -27,7 +27,7 @@ class _Stop:
     """The signals that stop the command, and which of them came first."""
 
     def __init__(self) -> None:
-        # Whoever started it may want some to be ignored, as nohup does.
+        # The parent process may have set some to be ignored, as nohup does.
         default = {signal.SIG_DFL, signal.default_int_handler}
         names = ("SIGINT", "SIGTERM", "SIGHUP")
         known = [getattr(signal, name) for name in names if hasattr(signal, name)]
@@ -41,7 +41,7 @@ class _Stop:
             signal.signal(one, self._hear)
 
     def end_at_once(self) -> None:
-        """Let signals end the process from now on: there is nobody any more to catch an exception."""
+        """Let signals end the process from now on: no code is left that would catch an exception."""
         for one in self._signals:
             signal.signal(one, signal.SIG_DFL)
 
@@ -113,13 +113,13 @@ def _open_streams() -> None:
 
 
 def _say(text: str) -> None:
-    # Whoever closed the stream does not want to hear.
+    # The reader closed the stream: there is nowhere to write to.
     with suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(text)
 
 
 def _say_nothing(_: object) -> None:
-    """Print nothing of an exception that nobody can catch."""
+    """Print nothing of an exception that cannot be caught."""
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:

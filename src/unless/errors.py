@@ -93,7 +93,7 @@ def interrupt_in(error: BaseException) -> KeyboardInterrupt | None:
     cause: BaseException | None = error
     while isinstance(cause, SystemError):
         cause = cause.__cause__
-    # Not any: one may be raised long after, by somebody who caught a Ctrl-C and does other work instead.
+    # Not any: one may be raised long after, by code that caught a Ctrl-C and does other work instead.
     if type(cause) is ValueError and "ZIP" in str(cause):
         cause = cause.__context__
     return cause if isinstance(cause, KeyboardInterrupt) else None

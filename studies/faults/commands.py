@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 # Seconds after which a command is given up.
-PATIENCE = 120.0
+TIME_LIMIT = 120.0
 TEMPORARY = "temporary"
 PROC = Path("/proc")
 
@@ -23,12 +23,12 @@ class Ended:
 
     code: int
     said: str
-    told: str
+    stderr: str
 
     @property
     def sentence(self) -> str:
-        """What was told on stderr, in one line."""
-        return " ".join(self.told.split())
+        """What was written to stderr, in one line."""
+        return " ".join(self.stderr.split())
 
 
 @dataclass
@@ -113,12 +113,12 @@ class Cell:
 def finish(running: subprocess.Popen[str]) -> Ended:
     """Wait for a command."""
     try:
-        said, told = running.communicate(timeout=PATIENCE)
+        said, stderr = running.communicate(timeout=TIME_LIMIT)
     except subprocess.TimeoutExpired:
         running.kill()
         running.communicate()
-        return Ended(running.returncode, "", f"it had not ended after {PATIENCE:.0f} seconds")
-    return Ended(running.returncode, said or "", told or "")
+        return Ended(running.returncode, "", f"it had not ended after {TIME_LIMIT:.0f} seconds")
+    return Ended(running.returncode, said or "", stderr or "")
 
 
 def wait_until_heard(running: subprocess.Popen[str]) -> bool:
@@ -153,8 +153,8 @@ def alive(session: int) -> list[int]:
 def wrong_with(ended: Ended) -> list[str]:
     """Say what no command may do, however it ends."""
     faults = []
-    if "Traceback" in ended.told or "Exception ignored" in ended.told:
+    if "Traceback" in ended.stderr or "Exception ignored" in ended.stderr:
         faults.append(f"it printed a traceback: {ended.sentence[-300:]}")
-    if "This is a bug" in ended.told:
+    if "This is a bug" in ended.stderr:
         faults.append(f"it said that this is a bug: {ended.sentence[-300:]}")
     return faults

@@ -94,7 +94,7 @@ class Kill:
 
 
 @dataclass
-class Found:
+class FoundAfterKill:
     """What came of it."""
 
     kill: dict[str, Any]
@@ -153,9 +153,9 @@ def plan(seed: int, n_kills: int) -> list[Kill]:
     ]
 
 
-def run_kill(kill: Kill, folder: Path, inputs: Path, references: dict[str, Reference]) -> Found:
+def run_kill(kill: Kill, folder: Path, inputs: Path, references: dict[str, Reference]) -> FoundAfterKill:
     """Kill one command and look at what it left, then at what the next one leaves."""
-    case, found = CASES[kill.case], Found(asdict(kill))
+    case, found = CASES[kill.case], FoundAfterKill(asdict(kill))
     reference = references[case.name]
     # A run of this study may have been stopped in the middle of it.
     shutil.rmtree(folder / str(kill.number), ignore_errors=True)
@@ -217,7 +217,7 @@ def _wrong_after_kill(kill: Kill, case: Case, ended: Ended, outputs: Sequence[st
     # A signal may come when all is done and Python is about to end.
     if not stopped and not (is_whole and ended.code in (0, -kill.signal)):
         faults.append(f"its exit code is {ended.code}: {ended.sentence[-200:]}")
-    if stopped and kill.signal != signal.SIGKILL and "Stopped" not in ended.told:
+    if stopped and kill.signal != signal.SIGKILL and "Stopped" not in ended.stderr:
         faults.append(f"it did not say that it was stopped: {ended.sentence[-200:]}")
     return faults
 
@@ -304,22 +304,22 @@ def _file(folder: Path, seed: int, number: int) -> Path:
     return folder / f"kill-{seed}-{number:03}.json"
 
 
-def _keep(folder: Path, seed: int, found: Found) -> None:
+def _keep(folder: Path, seed: int, found: FoundAfterKill) -> None:
     with replacing(_file(folder, seed, found.kill["number"])) as stream:
         stream.write(json.dumps(asdict(found), sort_keys=True, indent=1).encode())
 
 
-def _load(folder: Path, seed: int, kill: Kill) -> Found | None:
+def _load(folder: Path, seed: int, kill: Kill) -> FoundAfterKill | None:
     path = _file(folder, seed, kill.number)
     if not path.exists():
         return None
     found = json.loads(path.read_text())
     if found.get("format") != FORMAT or found["kill"] != asdict(kill):
         return None
-    return Found(**found)
+    return FoundAfterKill(**found)
 
 
-def section(found: Sequence[Found], n_planned: int) -> str:
+def section(found: Sequence[FoundAfterKill], n_planned: int) -> str:
     """Write the section: what was killed, and what came of it."""
     n_faults = sum(bool(one.faults) for one in found)
     n_half = sum("other" in one.outputs for one in found)
@@ -345,7 +345,7 @@ def section(found: Sequence[Found], n_planned: int) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(found: Sequence[Found]) -> list[str]:
+def _table(found: Sequence[FoundAfterKill]) -> list[str]:
     signals = list(NAMES)
     heads = ["command", *(NAMES[one] for one in signals), "output absent or old", "output new"]
     heads += ["left until the next command", "wrong"]
@@ -357,8 +357,8 @@ def _table(found: Sequence[Found]) -> list[str]:
     return [*lines, ""]
 
 
-def _counts(found: Sequence[Found], signals: Sequence[int]) -> list[int]:
-    def count(holds: Callable[[Found], bool]) -> int:
+def _counts(found: Sequence[FoundAfterKill], signals: Sequence[int]) -> list[int]:
+    def count(holds: Callable[[FoundAfterKill], bool]) -> int:
         return sum(map(holds, found))
 
     n_new = count(lambda one: all(state == "new" for state in one.outputs))

@@ -382,10 +382,10 @@ def _expect(seen: Seen, ended: Ended, code: int, sentence: str | None, never: st
     seen.faults += wrong_with(ended)
     if ended.code != code:
         seen.faults.append(f"its exit code is {ended.code} instead of {code}")
-    lines = [line for line in ended.told.splitlines() if line.startswith("unless: ")]
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("unless: ")]
     if sentence and not any(re.fullmatch(sentence, line) for line in lines):
         seen.faults.append(f"it said something else than {sentence}")
-    if never and never in ended.told:
+    if never and never in ended.stderr:
         seen.faults.append(f"it said that something is {never}")
 
 

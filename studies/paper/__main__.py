@@ -98,9 +98,9 @@ def _tell(found: list["Finding"], n_cells: int) -> None:
         (
             one.claim.compares,
             METHODS[one.cspc].style.label if one.claim.is_of_cspc else "",
-            f"{one.tally.n_for}",
-            f"{one.tally.n_against}",
-            f"{one.tally.p:.2g}",
+            f"{one.signs.n_for}",
+            f"{one.signs.n_against}",
+            f"{one.signs.p:.2g}",
             one.verdict,
         )
         for one in found

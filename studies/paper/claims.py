@@ -43,7 +43,7 @@ class Claim:
         return not self.speaks_of.isdisjoint(CSPCS)
 
 
-class Tally(NamedTuple):
+class SignCounts(NamedTuple):
     """Cells for and against a claim by their means, the sign test, and the cells that ten networks settle."""
 
     n_for: int
@@ -60,7 +60,7 @@ class Finding:
     claim: Claim
     variant: str
     cspc: str
-    tally: Tally
+    signs: SignCounts
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Finding:
             **claim,
             "variant": self.variant,
             "cspc": self.cspc,
-            **self.tally._asdict(),
+            **self.signs._asdict(),
             "verdict": self.verdict,
         }
 
@@ -145,8 +145,8 @@ def find(
 ) -> Finding:
     """Count the cells for and against a claim, and pass the verdict."""
     margins = np.stack([claim.margins(results, study, variant, n) for n in study.n_variables])
-    tally = _tally(margins)
-    return Finding(claim, variant, cspc, tally, _verdict(margins, study, tally))
+    signs = _count_signs(margins)
+    return Finding(claim, variant, cspc, signs, _verdict(margins, study, signs))
 
 
 @cache
@@ -157,7 +157,7 @@ def sign_test(n_for: int, n_against: int) -> float:
     return float(binomtest(n_for, n_for + n_against).pvalue) if n_for + n_against else 1.0
 
 
-def _tally(margins: Floats) -> Tally:
+def _count_signs(margins: Floats) -> SignCounts:
     """Count cells (n_variables x sizes), each with a margin for every network."""
     means = margins.mean(axis=-1)
     n_for, n_against = _signs(means)
@@ -166,19 +166,19 @@ def _tally(margins: Floats) -> Tally:
         signs = _signs(cell)
         if sign_test(*signs) < LEVEL:
             settled[signs[0] < signs[1]] += 1
-    return Tally(n_for, n_against, sign_test(n_for, n_against), *settled)
+    return SignCounts(n_for, n_against, sign_test(n_for, n_against), *settled)
 
 
 def _signs(margins: Floats) -> tuple[int, int]:
     return int((margins > 0).sum()), int((margins < 0).sum())
 
 
-def _verdict(margins: Floats, study: Study, tally: Tally) -> str:
+def _verdict(margins: Floats, study: Study, signs: SignCounts) -> str:
     """Say: holds, holds from a size (one of several looked at, and paying for it), or does not hold."""
     means = margins.mean(axis=-1)
     if sign_test(int(np.isfinite(means).sum()), 0) >= LEVEL:
         return "too few cells"
-    if tally.n_for > tally.n_against and tally.p < LEVEL:
+    if signs.n_for > signs.n_against and signs.p < LEVEL:
         return "holds"
     for first, size in enumerate(study.sizes):
         n_for, n_against = _signs(means[:, first:])

@@ -63,9 +63,9 @@ def _claims_table(found: dict[str, list[Finding]], study: Study) -> str:
 
 
 def _judgement(finding: Finding) -> str:
-    tally = finding.tally
-    settled = f"settled {tally.settled_for} : {tally.settled_against}"
-    return f"{tally.n_for} : {tally.n_against}, p {_p(tally.p)}, {settled}, **{finding.verdict}**"
+    signs = finding.signs
+    settled = f"settled {signs.settled_for} : {signs.settled_against}"
+    return f"{signs.n_for} : {signs.n_against}, p {_p(signs.p)}, {settled}, **{finding.verdict}**"
 
 
 def _variants_table(failed: Sequence[Finding], results: Results, study: Study) -> str:
@@ -74,7 +74,7 @@ def _variants_table(failed: Sequence[Finding], results: Results, study: Study) -
     for finding in failed:
         tried = [find(finding.claim, results, study, name, finding.cspc) for name in others]
         about = METHODS[finding.cspc].style.label if finding.claim.is_of_cspc else ""
-        told = [f"{_short(one.verdict)} {one.tally.n_for} : {one.tally.n_against}" for one in tried]
+        told = [f"{_short(one.verdict)} {one.signs.n_for} : {one.signs.n_against}" for one in tried]
         lines.append([finding.claim.compares, about, *told])
     key = "\n".join(f"- `{name}`: {variant_named(name).says}" for name in others)
     return f"{key}\n\n{_markdown(['compared', 'CSPC', *others], lines)}"

@@ -61,10 +61,10 @@ def standard(values: Floats) -> Floats:
     return scaled
 
 
-def drawn_category(chances: Floats, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw a level for each row from its chances (row x level)."""
-    shares = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
-    drawn: npt.NDArray[np.int64] = (rng.random((len(chances), 1)) > shares[:, :-1]).sum(axis=1)
+def drawn_category(probabilities: Floats, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw a level for each row from its probabilities (row x level)."""
+    shares = np.cumsum(probabilities / probabilities.sum(axis=1, keepdims=True), axis=1)
+    drawn: npt.NDArray[np.int64] = (rng.random((len(probabilities), 1)) > shares[:, :-1]).sum(axis=1)
     return drawn
 
 

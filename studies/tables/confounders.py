@@ -79,14 +79,14 @@ def measure(case: Case, rng: np.random.Generator) -> Record:
 _CAUSES = {("x", "z"), ("y", "z")}
 
 
-def _told(records: Sequence[Record]) -> list[Record]:
+def _with_kinds(records: Sequence[Record]) -> list[Record]:
     keys = ("kind", "strength", "shape", "ends")
     return [{**one, **dict(zip(keys, one["name"].split(", "), strict=True))} for one in records]
 
 
 def section(records: Sequence[Record]) -> str:
     """Tell how often the two are linked falsely, and how often rightly."""
-    told = _told(records)
+    told = _with_kinds(records)
     parts = [
         "A number z drives x and y, which follow it linearly, by its square, exponentially or in waves; both "
         "are numbers, or one or both are categories. `moderate` and `strong` are correlations of "
@@ -116,7 +116,7 @@ def section(records: Sequence[Record]) -> str:
 
 def lines(records: Sequence[Record]) -> list[Line]:
     """Return what must be shown."""
-    told, made = _told(records), []
+    told, made = _with_kinds(records), []
     for strength in STRENGTHS:
         apart = [one for one in told if one["kind"] == "apart" and one["strength"] == strength]
         k = sum(bool(one["kinds"]) for one in apart)

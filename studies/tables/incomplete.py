@@ -82,15 +82,15 @@ def holes_of(cell: Cell, codes: Codes, rng: np.random.Generator) -> Bools:
     with_holes, whole = columns[: n_columns // 2], columns[n_columns // 2 :]
     holes = np.zeros(codes.shape, dtype=np.bool_)
     for column in with_holes.tolist():
-        chances = np.full(n_rows, cell.share)
+        probabilities = np.full(n_rows, cell.share)
         if cell.mechanism == "MAR":
             cause = codes[:, rng.choice(whole)]
             n_levels = int(cause.max()) + 1
             order = np.argsort(np.bincount(cause, minlength=n_levels))
             steps = np.empty(n_levels)
             steps[order] = np.linspace(1.6, 0.4, n_levels)
-            chances = steps[cause] * cell.share / steps[cause].mean()
-        holes[:, column] = rng.random(n_rows) < chances
+            probabilities = steps[cause] * cell.share / steps[cause].mean()
+        holes[:, column] = rng.random(n_rows) < probabilities
     return holes
 
 
@@ -195,8 +195,9 @@ def predicted(cell: Cell, law: Law, codes: Codes, holes: Bools, rng: np.random.G
         for rows, gone in (("whole", np.zeros_like(hidden)), ("hidden", hidden)):
             asked = columns_of(law, fresh, gone)
             del asked[target]
-            chances = np.column_stack([est.predict_proba(asked), np.full(len(fresh), UNKNOWN_CLASS)])
-            found[f"loss {rows} {way}"] = float(-np.log(chances[np.arange(len(fresh)), codes_of]).mean())
+            probabilities = np.column_stack([est.predict_proba(asked), np.full(len(fresh), UNKNOWN_CLASS)])
+            of_truth = probabilities[np.arange(len(fresh)), codes_of]
+            found[f"loss {rows} {way}"] = float(-np.log(of_truth).mean())
     return found
 
 

@@ -193,7 +193,7 @@ def section(records: Sequence[Record]) -> str:
         ("By kind of y:", lambda one: (one["shape"], one["y"])),
     ):
         rows = []
-        for (shape, what), group in grouped(_told(records), key):
+        for (shape, what), group in grouped(_with_kinds(records), key):
             if shape == "none":
                 continue
             total = len(group)
@@ -220,7 +220,7 @@ def section(records: Sequence[Record]) -> str:
             )
             parts.append(f"Links found. {words}\n\n{table(headers, rows)}")
     rows = []
-    none = [one for one in _told(records) if one["shape"] == "none"]
+    none = [one for one in _with_kinds(records) if one["shape"] == "none"]
     for (n,), group in grouped(none, lambda one: (one["n"],)):
         rows.append((f"{n:,}", *(_with_any(group, way) for way in ("default", *SUPERVISED))))
     if rows:
@@ -236,7 +236,7 @@ def _with_any(group: Sequence[Record], way: str) -> str:
     return share(sum(one["false"][way] > 0 for one in group), len(group))
 
 
-def _told(records: Sequence[Record]) -> list[Record]:
+def _with_kinds(records: Sequence[Record]) -> list[Record]:
     told = []
     for one in records:
         shape, x_kind, y_kind = one["name"].split(", ")
@@ -247,7 +247,7 @@ def _told(records: Sequence[Record]) -> list[Record]:
 def lines(records: Sequence[Record]) -> list[tuple[str, str, str, bool | None]]:
     """Return what must be shown: the line, its aim, what was reached, and whether it is met."""
     made: list[tuple[str, str, str, bool | None]] = []
-    told = _told(records)
+    told = _with_kinds(records)
     for shape in ("monotone", "U"):
         group = [one for one in told if one["shape"] == shape]
         if group:

@@ -168,7 +168,7 @@ def section(records: Sequence[Record]) -> str:
     """Tell how often x and y are linked falsely with and without weights, and rightly."""
     rows = []
     for (design, effect, n), group in grouped(
-        _told(records), lambda one: (one["design"], one["effect"], one["n"])
+        _with_kinds(records), lambda one: (one["design"], one["effect"], one["n"])
     ):
         cells: list[str] = [design, f"{effect:g}", f"{n:,}"]
         for kind, place, way in (
@@ -197,7 +197,7 @@ def section(records: Sequence[Record]) -> str:
     return f"{words}\n\n{table(headers, rows)}"
 
 
-def _told(records: Sequence[Record]) -> list[Record]:
+def _with_kinds(records: Sequence[Record]) -> list[Record]:
     told = []
     for one in records:
         kind, design, effect = one["name"].split(", ")
@@ -208,7 +208,7 @@ def _told(records: Sequence[Record]) -> list[Record]:
 def lines(records: Sequence[Record]) -> list[Line]:
     """Return what must be shown."""
     made: list[Line] = []
-    for (effect,), group in grouped(_told(records), lambda one: (one["effect"],)):
+    for (effect,), group in grouped(_with_kinds(records), lambda one: (one["effect"],)):
         apart = [one for one in group if one["kind"] == "apart"]
         some = [one for one in apart if "weighted" in one["found"]]
         for place, what in ((1, "p < .05"), (0, "false links")):

@@ -116,14 +116,14 @@ def parts_of(identifier: str) -> list[str]:
 def uses_forbidden_word(identifier: str) -> bool:
     """Tell whether an identifier is, or contains, a word of words.txt."""
     bare = identifier.strip("_")
-    if bare in _EXACT or bare in _PARTS:
+    if bare in _EXACT or bare in PARTS:
         return True
-    return bool({*parts_of(bare)} & _PARTS)
+    return bool({*parts_of(bare)} & PARTS)
 
 
 _LINES = [line.strip() for line in WORDS.read_text().splitlines() if line.strip()[:1] not in ("", "#")]
 _EXACT = {line[1:] for line in _LINES if line.startswith("=")}
-_PARTS = {line for line in _LINES if not line.startswith("=")}
+PARTS = {line for line in _LINES if not line.startswith("=")}
 
 
 def measure() -> dict[str, object]:

@@ -20,7 +20,7 @@ from benchmarks.growth import fit_slope
 from benchmarks.options import DataError, Options
 from benchmarks.peers import Peer, PeerError
 from benchmarks.result import Line, Note, Section, Table, as_markdown, as_records, from_records
-from benchmarks.structures import Contestant
+from benchmarks.structures import TimedPeer
 from unless.errors import FileFormatError, SettingError
 
 ROOT = Path(__file__).parents[2]
@@ -187,7 +187,7 @@ def peer(tmp_path):
 
 
 def test_a_peer_tells_what_each_turn_cost(peer):
-    answer = peer.ask("hello", patience=20)
+    answer = peer.ask("hello", time_limit=20)
     assert (peer.about, answer["result"]) == ({"version": "1"}, "hello")
     assert answer["cpu"] >= 0
     assert peer.sample().wall >= 0
@@ -195,7 +195,7 @@ def test_a_peer_tells_what_each_turn_cost(peer):
 
 def test_a_peer_that_takes_too_long_is_stopped(peer):
     with pytest.raises(PeerError, match="was stopped after 0 s"):
-        peer.ask("sleep", patience=0.1)
+        peer.ask("sleep", time_limit=0.1)
 
 
 def test_a_peer_that_fails_says_why(peer, capsys):
@@ -203,12 +203,12 @@ def test_a_peer_that_fails_says_why(peer, capsys):
         peer.ask("fail")
 
 
-def test_a_contestant_is_shown_by_its_later_turns_or_its_failure(peer):
-    one = Contestant("somebody", peer, [{"cpu": 9.0, "wall": 9.0, "peak": None}])
+def test_a_timed_peer_is_shown_by_its_later_turns_or_its_failure(peer):
+    one = TimedPeer("somebody", peer, [{"cpu": 9.0, "wall": 9.0, "peak": None}])
     assert one.of("cpu") == 9.0
     one.answers += [{"cpu": cpu, "wall": 1.0, "peak": 2e6} for cpu in (1.0, 2.0, 3.0)]
     assert one.row("asia") == ("asia", "somebody", "1", "2", "1", "2", "", "")
-    assert Contestant("somebody", peer, failure="it failed").row("asia")[:3] == (
+    assert TimedPeer("somebody", peer, failure="it failed").row("asia")[:3] == (
         "asia",
         "somebody",
         "it failed",

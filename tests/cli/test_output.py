@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from unless.cli.output import count, either, of, probability_text
-from unless.data.showing import visible
+from unless.cli.output import either, of, probability_text
+from unless.data.showing import count, visible
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     reason="ipykernel or pandas is not installed",
 )
 # Seconds that fetching another pandas may take.
-PATIENCE = 60
+TIME_LIMIT = 60
 # A bar is redrawn from the beginning of its line; nothing else is.
 BAR = re.compile(r"\r[^\r\n]*")
 
@@ -68,7 +68,9 @@ def pandas_folder(request):
     command += ["--no-deps", "--only-binary", ":all:", "--target", str(folder), *wanted]
     environment = {**os.environ, "UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "15"}
     try:
-        subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=PATIENCE)
+        subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True, timeout=TIME_LIMIT
+        )
     except (OSError, subprocess.SubprocessError) as error:
         reason = (getattr(error, "stderr", None) or str(error)).split()
         pytest.skip(f"pandas {request.param} could not be installed: {' '.join(reason)[:300]}")

@@ -36,7 +36,7 @@ def test_what_is_wrong_after_a_kill_is_said(tmp_path):
     case = kills.CASES[DATASETS]
     kill = kills.Kill(0, DATASETS, signal.SIGTERM, False, 0.0, has_old=False, same_again=False)
     ended = Ended(1, "", "Traceback (most recent call last): ...")
-    found = kills.Found({"number": 0, "case": DATASETS, "signal": 15}, code=1, outputs=["other"])
+    found = kills.FoundAfterKill({"number": 0, "case": DATASETS, "signal": 15}, code=1, outputs=["other"])
     found.faults = kills._wrong_after_kill(kill, case, ended, found.outputs)
     assert len(found.faults) == 3
     cell = Cell(tmp_path)

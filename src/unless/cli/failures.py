@@ -44,7 +44,7 @@ _MENTION = re.compile(
 
 
 def print_error(sentence: str) -> None:
-    """Print a sentence on stderr; where nobody can read it, the exit code alone has to do."""
+    """Print a sentence on stderr; where that is closed, the exit code must do."""
     with suppress(OSError):
         click.echo(sentence, err=True)
 
@@ -58,7 +58,7 @@ def answer(failure: BaseException) -> int:
         print_error(in_options(_line(str(said))) if said and said.args else "Stopped.")
         return STOPPED
     if isinstance(failure, BrokenPipeError | SystemExit):
-        # click and rich leave by themselves only when nobody reads the output any more.
+        # click and rich exit by themselves only when the output's reader is gone.
         _silence()
         return UNREAD
     sentence = _sentence(failure)

@@ -114,7 +114,7 @@ def read_like(
     if len(domain) == 1 and not given:
         return read_rows(domain, source, _shown(quiet))
     rare = given.get("rare", {})
-    # Labels that are about to be merged are no levels yet.
+    # Labels that will be merged are not levels yet.
     merged = set(domain.names if isinstance(rare, int) else rare)
     levels = domain.select(one.name for one in domain if one.name not in merged)
     with of_the_model():

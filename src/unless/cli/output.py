@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.failures import in_options
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 1_000_000
 # Line ends of the layout, and joiners, without which names of some scripts fall apart.
 _SHOWN = "\n\u200c\u200d"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with what it counts: "1 row", "4,526 rows"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def of(part: int, whole: int, noun: str) -> str:
@@ -64,7 +59,7 @@ def note(text: str) -> None:
 
 
 def say_json(document: object) -> None:
-    """Print one JSON document in UTF-8, whatever the terminal speaks, keys sorted.
+    """Print one JSON document in UTF-8, whatever the terminal's encoding, keys sorted.
 
     Characters that a terminal obeys or does not show (controls, marks that turn the direction of text) are
     written as escapes: the document means the same, and no label can move the cursor.

@@ -428,7 +428,7 @@ def distinct_rows(matrix: Matrix) -> tuple[Matrix, Positions]:
 
 def distinct_bytes(matrix: Bytes) -> tuple[Bytes, Positions]:
     """Return the distinct rows as they come first, and for every row its position among them."""
-    # Here, as kernels take their time to load, and not everyone who reads a structure needs them.
+    # Imported here: kernels are slow to load, and most that reads structures does not need them.
     from unless.kernels.bits import number_rows
 
     first, numbers = np.empty((2, len(matrix)), dtype=np.intp)
@@ -477,7 +477,7 @@ def row_order(matrix: Matrix) -> Positions:
 
 
 def code_order(rows: npt.NDArray[np.uint16]) -> npt.NDArray[np.intp]:
-    """Return the order of `np.lexsort`, by the first column first, in calls short enough to hear Ctrl-C."""
+    """Return the order of `np.lexsort`, by the first column first, in calls that Ctrl-C can interrupt."""
     widths = rows.max(axis=0, initial=0).astype(np.int64) + 1
     order = None
     end = rows.shape[1]

@@ -65,7 +65,7 @@ LEAST_FOR_FINER, MOST_FINER, ROWS_A_FINER_GROUP, FINER_SHARE = 100, 192, 10, 0.5
 # Columns that are made of others.
 
 
-def with_shapes(source: Source, how: Settings, session: DuckDBSession) -> tuple[Source, Settings]:
+def with_shapes(source: Source, how: Settings) -> tuple[Source, Settings]:
     """Add the columns that are made of others, and give codes the names of their groups.
 
     The shapes that are left in the settings are those that the reader still has to apply: cuts and dates.
@@ -78,16 +78,16 @@ def with_shapes(source: Source, how: Settings, session: DuckDBSession) -> tuple[
         if shape.choice or shape.columns:
             # The table may have the column itself.
             if name not in names and shape.choice:
-                source = _with_choice(source, name, shape, how, session)
+                source = _with_choice(source, name, shape, how)
             elif name not in names:
-                source = _with_joined(source, name, shape, session)
+                source = _with_joined(source, name, shape)
         elif base is None or (shape.part and name in names):
             # The table lacks the column, which is said where columns are chosen; or it has the part itself.
             continue
         elif shape.missing or shape.others:
-            source = with_labels(source, base, shape, how, session)
+            source = with_labels(source, base, shape, how)
         else:
-            source, shapes[name] = _with_groups(source, name, base, shape, how, session)
+            source, shapes[name] = _with_groups(source, name, base, shape, how)
         if source is not before:
             fields = {one.name: one for one in source.fields}
     return source, replace(how, shapes=shapes)
@@ -100,14 +100,12 @@ def _added(source: Source, made: Field) -> Source:
     return replace(source, names=names, fields=(*fields, made))
 
 
-def _recoded(
-    source: Source, base: Field, made: Field, lookup: npt.NDArray[Any], session: DuckDBSession
-) -> Source:
+def _recoded(source: Source, base: Field, made: Field, lookup: npt.NDArray[Any]) -> Source:
     """Add a column to a table in memory: what `lookup` has for each code of another column."""
     arrays: dict[str, Any] = source.keep_alive[0]  # type: ignore[assignment]
     column = f"s{len(arrays)}"
     arrays = {**arrays, column: lookup[arrays[base.column]]}
-    session.register("given", arrays)
+    source.session.register("given", arrays)
     return replace(_added(source, replace(made, column=column)), keep_alive=(arrays,))
 
 
@@ -117,17 +115,15 @@ def _positions(labels: Sequence[str], named: Sequence[str | None]) -> npt.NDArra
     return np.array([*(-1 if name is None else code[name] for name in named), -1], dtype=np.int32)
 
 
-def _with_groups(
-    source: Source, name: str, base: Field, shape: Shape, how: Settings, session: DuckDBSession
-) -> tuple[Source, Shape]:
+def _with_groups(source: Source, name: str, base: Field, shape: Shape, how: Settings) -> tuple[Source, Shape]:
     """Add a column of groups of numbers, or of a part of dates."""
     if shape.part and shape.written is None:
-        written = next(iter(formats_of(_first_texts(source, base, how, session))), "")
+        written = next(iter(formats_of(_first_texts(source, base, how))), "")
         shape = replace(shape, written=written)
     elif not shape.part and base.form in (*_TEXTS, "code"):
-        written = _numerals(source, base, shape, how, session) if shape.written is None else shape.written
+        written = _numerals(source, base, shape, how) if shape.written is None else shape.written
         if written:
-            source = with_numbers(source, base, written, how, session)
+            source = with_numbers(source, base, written, how)
             base = source.field(base.name)
     if base.form != "code":
         return _added(source, replace(base, name=name)), shape
@@ -135,7 +131,7 @@ def _with_groups(
     labels = tuple(dict.fromkeys([*shape.levels, *groups]))
     kind: Kind = "integer" if shape.part == "year" and not shape.cuts else "category"
     made = replace(base, name=name, kind=kind, labels=labels, levels=shape.levels or None)
-    return _recoded(source, base, made, _positions(labels, groups), session), shape
+    return _recoded(source, base, made, _positions(labels, groups)), shape
 
 
 def group_name(label: str, shape: Shape) -> str:
@@ -161,34 +157,34 @@ def _number(label: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def with_numbers(source: Source, one: Field, written: str, how: Settings, session: DuckDBSession) -> Source:
+def with_numbers(source: Source, one: Field, written: str, how: Settings) -> Source:
     """Put the numbers that a column of text holds in its place; all other texts are missing."""
     if one.form == "code":
         numbers = [parse_number(label, written) for label in one.labels]
         lookup = np.array([*(np.nan if number is None else number for number in numbers), np.nan])
-        return _recoded(source, one, Field(one.name, "", "float", "float"), lookup, session)
+        return _recoded(source, one, Field(one.name, "", "float", "float"), lookup)
     if one.form not in _TEXTS:
         return source
     return _added(source, Field(one.name, number_in_sql(text_or_null(one, how), written), "float", "float"))
 
 
-def _numerals(source: Source, base: Field, shape: Shape, how: Settings, session: DuckDBSession) -> str:
+def _numerals(source: Source, base: Field, shape: Shape, how: Settings) -> str:
     """Find out how a table writes numbers that were cut in another; nothing if it writes them plainly."""
-    texts = _first_texts(source, base, how, session)
+    texts = _first_texts(source, base, how)
     if all(text in shape.levels or _number(text) is not None for text in texts):
         return ""
     found = find_numerals(texts)
     return "" if found is None or set(texts) & set(shape.levels) else found.written
 
 
-def _first_texts(source: Source, base: Field, how: Settings, session: DuckDBSession) -> Counter[str]:
+def _first_texts(source: Source, base: Field, how: Settings) -> Counter[str]:
     if base.form == "code":
         return Counter(label.strip() for label in base.labels if label.strip())
-    rows = session.rows(f"select {text_or_null(base, how)} from {source.relation} limit {HEAD}")
+    rows = source.rows(text_or_null(base, how), f"limit {HEAD}")
     return Counter(row[0].strip() for row in rows if row[0] is not None and row[0].strip())
 
 
-def _with_choice(source: Source, name: str, shape: Shape, how: Settings, session: DuckDBSession) -> Source:
+def _with_choice(source: Source, name: str, shape: Shape, how: Settings) -> Source:
     """Add a column that says whether an answer was ticked."""
     known = {one.name: one for one in source.fields}
     column, choice = shape.column, shape.choice
@@ -201,7 +197,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, session
         return source
     separator, is_none = shape.separator, shape.is_none
     if not separator:
-        texts = _first_texts(source, base, how, session)
+        texts = _first_texts(source, base, how)
         separator = next((sign for sign in SEPARATORS if any(sign in text for text in texts)), SEPARATORS[0])
         given = {one for text in texts for one in answers(text, separator)}
         is_none = not {*MISSING_LABELS} & set(shape.levels) and not any(map(means_none, given))
@@ -215,7 +211,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings, session
         if is_none:
             lookup[lookup < 0] = 0
         made = Field(name, "", "code", "category", (NO, YES), (NO, YES))
-        return _recoded(source, base, made, lookup, session)
+        return _recoded(source, base, made, lookup)
     text = label_sql(base, how)
     around = quoted(rf"\s*[{separator}]\s*")
     spaced = f"regexp_replace({text}, {around}, {quoted(separator)}, 'g')"
@@ -246,7 +242,7 @@ def ticked_sql(one: Field) -> str:
     return f"(case when {text} <> '' then {text} in ({words}) end)"
 
 
-def _with_joined(source: Source, name: str, shape: Shape, session: DuckDBSession) -> Source:
+def _with_joined(source: Source, name: str, shape: Shape) -> Source:
     """Add a column that names the one of a set of columns that is ticked."""
     known = {one.name: one for one in source.fields}
     columns: Sequence[str] | None = shape.columns
@@ -258,7 +254,7 @@ def _with_joined(source: Source, name: str, shape: Shape, session: DuckDBSession
     levels = [level for level in shape.levels if level != NONE][: len(columns)]
     ticks = [ticked_sql(known[column]) for column in columns]
     total = " + ".join(f"coalesce({tick}, false)::INTEGER" for tick in ticks)
-    if (several := first_row(source, session, f"({total}) > 1")) is not None:
+    if (several := first_row(source, f"({total}) > 1")) is not None:
         raise DataError(
             f"Columns {', '.join(map(repr, columns))} cannot be joined into {name!r}, as row {several[0]:,} "
             "ticks more than one of them; leave out join=."
@@ -269,7 +265,7 @@ def _with_joined(source: Source, name: str, shape: Shape, session: DuckDBSession
     return _added(source, Field(name, f"({value})", "text", "category", levels=shape.levels))
 
 
-def with_labels(source: Source, base: Field, shape: Shape, how: Settings, session: DuckDBSession) -> Source:
+def with_labels(source: Source, base: Field, shape: Shape, how: Settings) -> Source:
     """Read some labels of a column as missing, and all that are not among its levels as one."""
     known = [level for level in shape.levels if level != shape.others]
     if base.form == "code":
@@ -283,7 +279,7 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, sessio
         ]
         labels = tuple(dict.fromkeys(label for label in named if label is not None))
         made = replace(base, labels=labels, levels=None, kind="text")
-        return _recoded(source, base, made, _positions(labels, named), session)
+        return _recoded(source, base, made, _positions(labels, named))
     if base.form not in _TEXTS:
         return source
     text = value = label_sql(base, how)
@@ -301,28 +297,25 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings, sessio
 # What is refused before rows are grouped.
 
 
-def first_row(
-    source: Source, session: DuckDBSession, condition: str, text: str = "null"
-) -> tuple[int, Any] | None:
+def first_row(source: Source, condition: str, text: str = "null") -> tuple[int, Any] | None:
     """Return the number of the first row that meets a condition, and a text of it; None if none does."""
-    rows = session.rows(
+    rows = source.session.rows(
         f"select place, said from (select {source.row_number} as place, {text} as said, {condition} as bad "
         f"from {source.relation}) where bad order by place limit 1"
     )
     return rows[0] if rows else None
 
 
-def check_counts(source: Source, count: Field, session: DuckDBSession) -> None:
+def check_counts(source: Source, count: Field) -> None:
     """Refuse counts that are not whole numbers of 0 or more, naming the first."""
     number = number_sql(count)
     # Neither NaN nor infinity is a finite number; NULL is none at all.
     bad = f"coalesce(not isfinite({number}) or {number} < 0 or {number} <> floor({number}), true)"
-    n_rows, n_bad, total = session.row(
-        f"select count(*), count(*) filter (where {bad}), coalesce(sum({number} * {source.times}), 0) "
-        f"from {source.relation}"
+    n_rows, n_bad, total = source.row(
+        f"count(*), count(*) filter (where {bad}), coalesce(sum({number} * {source.times}), 0)"
     )
     if n_bad:
-        row, text = first_row(source, session, bad, text_sql(count)) or (0, None)
+        row, text = first_row(source, bad, text_sql(count)) or (0, None)
         said = "nothing" if text is None else repr(text)
         raise DataError(
             f"Row {row:,} of count column {count.name!r} holds {said}; counts are whole numbers, 0 or more."
@@ -337,11 +330,11 @@ def check_counts(source: Source, count: Field, session: DuckDBSession) -> None:
         )
 
 
-def check_numbers(source: Source, one: Field, how: Settings, session: DuckDBSession) -> str:
+def check_numbers(source: Source, one: Field, how: Settings) -> str:
     """Return SQL for a column that is to be cut, or refuse it, naming the first value that is no number."""
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and ({number} is null or isnan({number}) or isinf({number}))"
-    found = first_row(source, session, bad, text_sql(one))
+    found = first_row(source, bad, text_sql(one))
     if found is not None:
         row, text = found
         said = one.labels[int(text)] if one.form == "code" else text
@@ -352,29 +345,11 @@ def check_numbers(source: Source, one: Field, how: Settings, session: DuckDBSess
     return f"case when {missing} then null else {number} end"
 
 
-def find_row(source: Source, one: Field, raw: Sequence[str], session: DuckDBSession) -> int:
+def find_row(source: Source, one: Field, raw: Sequence[str]) -> int:
     """Return the first row whose value is written in one of these ways; 0 if there is none."""
     texts = ", ".join(quoted(text) for text in raw)
-    found = first_row(source, session, f"{one.column}::VARCHAR in ({texts})")
+    found = first_row(source, f"{one.column}::VARCHAR in ({texts})")
     return 0 if found is None else found[0]
-
-
-def check_levels(
-    source: Source, one: Field, how: Settings, n_values: int, n_rows: int, session: DuckDBSession
-) -> None:
-    """Refuse a column of very many values before the collapse would have to hold them all."""
-    limit = max(how.max_levels, len(how.levels.get(one.name, ())))
-    if n_values <= limit:
-        return
-    number = number_sql(one)
-    # "1" and "1.0" are one label, so numbers are compared by value; too low a count is caught later.
-    spelled = f"coalesce({number}::VARCHAR, {text_sql(one)})" if one.form in ("words", "json") else one.column
-    n_values, n_numbers = session.row(
-        f"select count(distinct {spelled}), count(distinct {spelled}) filter (where {number} is not null) "
-        f"from {source.relation} where not {missing_sql(one, how)}"
-    )
-    if n_values > limit:
-        refuse_levels(one.name, n_values, limit, numeric=n_numbers == n_values, unique=n_values == n_rows)
 
 
 def refuse_levels(
@@ -409,40 +384,94 @@ class Encoding:
     cuts: tuple[float, ...] = ()
 
 
-def encode_columns(
-    source: Source,
-    fields: Sequence[Field],
-    weight: str,
-    how: Settings,
-    n_values: Mapping[str, int],
-    n_rows: int,
-    session: DuckDBSession,
-) -> list[Encoding]:
-    """Decide for every column how its value is written, refusing those with too many."""
-    encodings: list[Encoding] = []
-    refused: list[TooManyLevels] = []
-    for one in fields:
-        n_own = n_values.get(one.name, 0)
-        try:
-            encodings.append(_encode(source, one, weight, how, n_own, n_rows, session))
-        except TooManyLevels as error:
-            refused.append(error)
-    if refused:
-        raise _refuse_all(refused, _lacking(source, fields, weight, how, session))
-    return encodings
+@dataclass(frozen=True)
+class ColumnEncoder:
+    """Decides how the values of columns are written; `weight` is the SQL of how often a row counts."""
 
+    source: Source
+    how: Settings
+    weight: str
+    n_rows: int
 
-def _lacking(
-    source: Source, fields: Sequence[Field], weight: str, how: Settings, session: DuckDBSession
-) -> list[str]:
-    """List the columns with missing values, where these would be refused next."""
-    if how.missing != "error":
-        return []
-    wanted = ", ".join(
-        f"coalesce(sum({weight}) filter (where {missing_sql(one, how)}), 0)::BIGINT" for one in fields
-    )
-    found = session.row(f"select {wanted} from {source.relation}")
-    return [f"{one.name!r} ({n:,})" for one, n in zip(fields, found, strict=True) if n]
+    def encode(self, fields: Sequence[Field], n_values: Mapping[str, int]) -> list[Encoding]:
+        """Decide for every column how its value is written, refusing those with too many."""
+        encodings: list[Encoding] = []
+        refused: list[TooManyLevels] = []
+        for one in fields:
+            try:
+                encodings.append(self._encode(one, n_values.get(one.name, 0)))
+            except TooManyLevels as error:
+                refused.append(error)
+        if refused:
+            raise _refuse_all(refused, self._lacking(fields))
+        return encodings
+
+    def _lacking(self, fields: Sequence[Field]) -> list[str]:
+        """List the columns with missing values, where these would be refused next."""
+        if self.how.missing != "error":
+            return []
+        wanted = ", ".join(
+            f"coalesce(sum({self.weight}) filter (where {missing_sql(one, self.how)}), 0)::BIGINT"
+            for one in fields
+        )
+        found = self.source.row(wanted)
+        return [f"{one.name!r} ({n:,})" for one, n in zip(fields, found, strict=True) if n]
+
+    def _encode(self, one: Field, n_values: int) -> Encoding:
+        how = self.how
+        if one.name in how.shapes:
+            return encode_shape(one, how)
+        if one.name in how.bins:
+            value = check_numbers(self.source, one, how)
+            cutting = find_cutting(one.name, how.bins[one.name], value, self.weight, self.source)
+            note = f"Cut {one.name!r} {cutting.method} into {len(cutting.cuts) + 1} groups: "
+            note += f"{', '.join(map(repr, cutting.labels))}."
+            return _encode_groups(one, cutting.labels, f"({value})", cutting.cuts, note)
+        threshold = how.rare_below(one.name)
+        if threshold > 1 and one.name not in how.levels and n_values > how.max_levels:
+            return self._encode_frequent(one, threshold)
+        self._check_levels(one, n_values)
+        return Encoding(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
+
+    def _check_levels(self, one: Field, n_values: int) -> None:
+        """Refuse a column of very many values before the collapse would have to hold them all."""
+        how = self.how
+        limit = max(how.max_levels, len(how.levels.get(one.name, ())))
+        if n_values <= limit:
+            return
+        number = number_sql(one)
+        # "1" and "1.0" are one label, so numbers are compared by value; too low a count is caught later.
+        spelled = (
+            f"coalesce({number}::VARCHAR, {text_sql(one)})" if one.form in ("words", "json") else one.column
+        )
+        n_values, n_numbers = self.source.row(
+            f"count(distinct {spelled}), count(distinct {spelled}) filter (where {number} is not null)",
+            f"where not {missing_sql(one, how)}",
+        )
+        if n_values > limit:
+            refuse_levels(
+                one.name, n_values, limit, numeric=n_numbers == n_values, unique=n_values == self.n_rows
+            )
+
+    def _encode_frequent(self, one: Field, threshold: int) -> Encoding:
+        """Merge the rare values of a column with very many before they would make every row distinct."""
+        value = one.column if one.form == "code" else text_sql(one)
+        missing = missing_sql(one, self.how)
+        frequent = f"kept_{one.column}"
+        self.source.session.run(
+            f"create temp table {frequent} as select {value} as v from {self.source.relation} "
+            f"where not {missing} group by all having sum({self.weight}) >= {threshold}"
+        )
+        n_frequent = self.source.session.value(f"select count(*) from {frequent}")
+        if n_frequent > self.how.max_levels:
+            refuse_levels(one.name, n_frequent, self.how.max_levels)
+        other = quoted(MERGED)
+        if one.form == "code":
+            one, other = replace(one, labels=(*one.labels, MERGED)), str(len(one.labels))
+        elif one.form == "json":
+            one = replace(one, form="decimal", kind="text")
+        chosen = f"{value} in (select v from {frequent})"
+        return Encoding(one, f"case when {missing} then null when {chosen} then {value} else {other} end")
 
 
 def _refuse_all(refused: Sequence[TooManyLevels], lacking: Sequence[str]) -> TooManyLevels:
@@ -457,30 +486,6 @@ def _refuse_all(refused: Sequence[TooManyLevels], lacking: Sequence[str]) -> Too
     return TooManyLevels(
         f"The table cannot be read as it is, for {len(reasons):,} reasons. {' '.join(reasons)}"
     )
-
-
-def _encode(
-    source: Source,
-    one: Field,
-    weight: str,
-    how: Settings,
-    n_values: int,
-    n_rows: int,
-    session: DuckDBSession,
-) -> Encoding:
-    if one.name in how.shapes:
-        return encode_shape(one, how)
-    if one.name in how.bins:
-        value = check_numbers(source, one, how, session)
-        cutting = find_cutting(one.name, how.bins[one.name], value, weight, source.relation, session)
-        note = f"Cut {one.name!r} {cutting.method} into {len(cutting.cuts) + 1} groups: "
-        note += f"{', '.join(map(repr, cutting.labels))}."
-        return _encode_groups(one, cutting.labels, f"({value})", cutting.cuts, note)
-    threshold = how.rare_below(one.name)
-    if threshold > 1 and one.name not in how.levels and n_values > how.max_levels:
-        return _encode_frequent(source, one, threshold, weight, how, session)
-    check_levels(source, one, how, n_values, n_rows, session)
-    return Encoding(one, f"nullif({one.column}, -1)" if one.form == "code" else one.column)
 
 
 def _encode_groups(
@@ -544,37 +549,13 @@ def encode_finer(
     return encodings
 
 
-def _encode_frequent(
-    source: Source, one: Field, threshold: int, weight: str, how: Settings, session: DuckDBSession
-) -> Encoding:
-    """Merge the rare values of a column with very many before they would make every row distinct."""
-    value = one.column if one.form == "code" else text_sql(one)
-    missing = missing_sql(one, how)
-    frequent = f"kept_{one.column}"
-    session.run(
-        f"create temp table {frequent} as select {value} as v from {source.relation} where not {missing} "
-        f"group by all having sum({weight}) >= {threshold}"
-    )
-    n_frequent = session.value(f"select count(*) from {frequent}")
-    if n_frequent > how.max_levels:
-        refuse_levels(one.name, n_frequent, how.max_levels)
-    other = quoted(MERGED)
-    if one.form == "code":
-        one, other = replace(one, labels=(*one.labels, MERGED)), str(len(one.labels))
-    elif one.form == "json":
-        one = replace(one, form="decimal", kind="text")
-    chosen = f"{value} in (select v from {frequent})"
-    return Encoding(one, f"case when {missing} then null when {chosen} then {value} else {other} end")
-
-
 # Equal rows are grouped, and fetched as codes.
 
 
-def collapse(
-    source: Source, encodings: Sequence[Encoding], weight: str, session: DuckDBSession, beside: str = ""
-) -> int:
+def collapse(source: Source, encodings: Sequence[Encoding], weight: str, beside: str = "") -> int:
     """Group equal rows in a table of their own, with more SQL beside each; return their number."""
     chosen = ", ".join(f"{one.expression} as v{position}" for position, one in enumerate(encodings))
+    session = source.session
     session.stage("grouping equal rows")
     session.run(
         f"create temp table collapsed as select {chosen}, sum({weight})::BIGINT as n"

@@ -136,23 +136,21 @@ def prepare(  # noqa: PLR0913 (every argument is one answer about the table; the
         progress("Preparing", show_progress, after=BAR_DELAY) as bar,
         DuckDBSession(how.max_memory, bar) as session,
     ):
-        opened, plan, _ = make_plan(open_source(source, session, how), session, how)
+        opened, plan, _ = make_plan(open_source(source, session, how), how)
         return replace(plan, notes=(*opened.notes, *plan.notes))
 
 
-def make_plan(
-    source: Source, session: DuckDBSession, how: Settings
-) -> tuple[Source, Plan, dict[str, Profile]]:
+def make_plan(source: Source, how: Settings) -> tuple[Source, Plan, dict[str, Profile]]:
     """Make the plan of an open table; one that the database refuses is made again from a cleaned copy."""
     _check_names(source, how)
     choose_columns(source, how, usable=False)
-    planner = _Planner(source, session, how)
+    planner = _Planner(source, how)
     try:
         plan = planner.make_plan()
     except DataError:
         if source.repair is None:
             raise
-        planner = _Planner(source.repair(), session, how)
+        planner = _Planner(source.repair(), how)
         plan = planner.make_plan()
     return planner.source, plan, planner.profiles
 
@@ -178,7 +176,6 @@ class _Planner:
     """A plan in the making: what is known of the table so far, and the lines decided."""
 
     source: Source
-    session: DuckDBSession
     how: Settings
     # The column that counts the rows, and the SQL of how many rows one row stands for.
     count: str | None = None
@@ -208,7 +205,7 @@ class _Planner:
         asked = [name for name in how.columns or source.names if name != how.count_column]
         asked += [name for name in how.design.values() if name not in asked]
         fields = [source.field(name) for name in asked]
-        self.session.stage("looking at the columns")
+        self.source.session.stage("looking at the columns")
         left_out = {*how.exclude, *(row_numbers(source) if how.columns is None else ())}
         looked = [one for one in fields if one.name not in left_out]
         by_role = next((name for name, role in how.roles.items() if role == "count"), None)
@@ -220,7 +217,7 @@ class _Planner:
         return fields
 
     def _profile(self, fields: Sequence[Field]) -> None:
-        self.profiles |= profile(self.source, fields, self.how, self.session, self.weight)
+        self.profiles |= profile(self.source, fields, self.how, self.weight)
 
     def _count_sql(self, name: str) -> str:
         # Bad counts are refused where the table is read.
@@ -243,7 +240,7 @@ class _Planner:
             asked = how.roles.get(name) == "number" or name in how.bins
             if not asked and (name in how.roles or one.n_rows < FEW_ROWS or one.n_values <= NATURAL_VALUES):
                 continue
-            self.source = with_numbers(self.source, one.field, one.numerals.written, how, self.session)
+            self.source = with_numbers(self.source, one.field, one.numerals.written, how)
             read[name] = one.numerals
         if read:
             self._profile([self.source.field(name) for name in read])
@@ -268,7 +265,7 @@ class _Planner:
             if len(used) < 2 or not plain or one.n_rows < 4:
                 continue
             columns = ", ".join(other.field.column for other in used)
-            n_distinct = self.session.value(
+            n_distinct = self.source.session.value(
                 f"select count(*) from (select distinct {columns} from {self.source.relation})"
             )
             if n_distinct == one.n_rows:
@@ -306,7 +303,7 @@ class _Planner:
         for line in changed:
             shape = Shape(line.name, line.levels, missing=line.no_answers)
             base = self.source.field(line.name)
-            self.source = with_labels(self.source, base, shape, self.how, self.session)
+            self.source = with_labels(self.source, base, shape, self.how)
         if changed:
             self._profile([self.source.field(line.name) for line in changed])
 
@@ -323,7 +320,7 @@ class _Planner:
             if why == AS_ASKED:
                 _check_boxes(stem, columns, self.profiles)
                 none = " and ".join(f"not {ticked_sql(self.source.field(column))}" for column in columns)
-                if self.session.value(f"select count(*) from {self.source.relation} where {none}"):
+                if self.source.row("count(*)", f"where {none}")[0]:
                     levels = (*levels, NONE)
             self.lines[name] = PlanLine(
                 name=name, role="category", levels=levels, columns=tuple(columns), why=why
@@ -363,7 +360,7 @@ class _Planner:
             if len(names) < _LEAST_ONE_HOT or taken & set(names) or ones != members[0].n_rows:
                 continue
             total = " + ".join(f"{ticked_sql(one.field)}::INTEGER" for one in members)
-            if not self.session.value(f"select count(*) from {self.source.relation} where {total} <> 1"):
+            if not self.source.row("count(*)", f"where {total} <> 1")[0]:
                 sets.append((stem, tuple(names)))
                 taken.update(names)
         return sets
@@ -385,7 +382,7 @@ class _Planner:
         ]
         if not numbers or (len(numbers) < 2 and not few):
             return
-        for relation in find_relations(self.source, numbers, few, self.how, self.session):
+        for relation in find_relations(self.source, numbers, few, self.how):
             name, by = relation.column, relation.source
             if not relation.steps:
                 role: Role = "copy" if relation.is_copy else "function"
@@ -413,7 +410,7 @@ class _Planner:
         )
 
     def _decide_missing(self) -> str:
-        """Decide what is done with missing values, unless somebody said; return it in a sentence."""
+        """Decide what is done with missing values, unless the user did; return it in a sentence."""
         lines = self.lines
         lacking = [
             one
@@ -443,9 +440,7 @@ class _Planner:
             flags.append(" or ".join(self._missing_sql(one) for one in rest))
         names = [one.name for one in [*tracked, *rest[:1]]]
         wanted = ", ".join(f"({flag}) as m{position}" for position, flag in enumerate(flags))
-        rows = self.session.rows(
-            f"select {wanted}, sum({self.weight})::BIGINT from {self.source.relation} group by all"
-        )
+        rows = self.source.rows(f"{wanted}, sum({self.weight})::BIGINT", "group by all")
         patterns: Counter[frozenset[str]] = Counter()
         for *lacks, n in rows:
             patterns[frozenset(name for name, flag in zip(names, lacks, strict=True) if flag)] += int(n or 0)
@@ -464,7 +459,7 @@ class _Planner:
         known = ", ".join(f"sum(case when h{i} then 0 else w end)::BIGINT" for i in range(len(doubtful)))
         shown = ", ".join(f"y{position}" for position in range(len(keys)))
         sets = ", ".join(f"(y{position})" for position in range(len(keys)))
-        rows = self.session.rows(
+        rows = self.source.session.rows(
             f"select coalesce({shown}, '') as label, sum(w)::BIGINT, {known} "
             f"from (select {', '.join(inner)}, {self.weight} as w from {self.source.relation}) "
             f"group by grouping sets ({sets})"
@@ -600,7 +595,7 @@ def _holds_several(one: Profile) -> bool:
     return False
 
 
-# What is done with missing values when nobody said: rows left out where they are needed, or a level.
+# What is done with missing values by default: rows left out where they are needed, or a level.
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from unless.data.columns.texts import (
 )
 from unless.data.domain import Kind
 from unless.data.settings import DAY_FIRST, Settings
-from unless.data.sources.session import SHORT, DuckDBSession, Field, Source, quoted
+from unless.data.sources.session import SHORT, Field, Source, quoted
 
 # Values of a column are listed with their counts where they are about this many or fewer.
 LISTED = 1000
@@ -125,21 +125,17 @@ class Profile:
         return self.n_exact == self.n_rows == self.n_present
 
 
-def count_values(
-    source: Source, fields: Sequence[Field], session: DuckDBSession, weight: str
-) -> tuple[int, dict[str, int]]:
+def count_values(source: Source, fields: Sequence[Field], weight: str) -> tuple[int, dict[str, int]]:
     """Count the rows, and about how many values each column has."""
     wanted = [f"coalesce(try_cast(sum({weight}) as BIGINT), 0)"]
     wanted += [f"approx_count_distinct({one.column})" for one in fields]
-    n_rows, *about = session.row(f"select {', '.join(wanted)} from {source.relation}")
+    n_rows, *about = source.row(", ".join(wanted))
     return int(n_rows), {one.name: int(n) for one, n in zip(fields, about, strict=True)}
 
 
-def profile(
-    source: Source, fields: Sequence[Field], how: Settings, session: DuckDBSession, weight: str
-) -> dict[str, Profile]:
+def profile(source: Source, fields: Sequence[Field], how: Settings, weight: str) -> dict[str, Profile]:
     """Look at all columns; `weight` is the SQL of how many rows a row of the relation stands for."""
-    return _Profiler(source, how, session, weight).profile(fields)
+    return _Profiler(source, how, weight).profile(fields)
 
 
 @dataclass(frozen=True)
@@ -148,13 +144,12 @@ class _Profiler:
 
     source: Source
     how: Settings
-    session: DuckDBSession
     weight: str
 
     def profile(self, fields: Sequence[Field]) -> dict[str, Profile]:
         """List the values of columns that have few; look closer at the others."""
         stored = [one for one in fields if one.form not in ("code", "unusable")]
-        n_rows, about = count_values(self.source, stored, self.session, self.weight)
+        n_rows, about = count_values(self.source, stored, self.weight)
         profiles = {one.name: Profile(one, n_rows) for one in fields}
         if not n_rows:
             return profiles
@@ -177,10 +172,8 @@ class _Profiler:
         array = self._array(one) if self.weight == "1" else None
         if array is not None:
             return _count_array(array[array >= 0])
-        rows = self.session.rows(
-            f"select {one.column}, sum({self.weight})::BIGINT from {self.source.relation} "
-            f"where {one.column} >= 0 group by 1"
-        )
+        wanted = f"{one.column}, sum({self.weight})::BIGINT"
+        rows = self.source.rows(wanted, f"where {one.column} >= 0 group by 1")
         return {str(code): int(n) for code, n in sorted(rows)}
 
     def _histograms(self, few: Sequence[Profile], *, is_short: bool) -> list[Mapping[str, int]]:
@@ -192,16 +185,16 @@ class _Profiler:
             asked = [one for one in few if one.name not in arrays]
             counts = "list_aggregate(list({}), 'histogram')" if is_short else "histogram({})"
             wanted = ", ".join(counts.format(f"{one.field.column}::VARCHAR") for one in asked)
-            counted = iter(self.session.row(f"select {wanted} from {self.source.relation}") if asked else ())
+            counted = iter(self.source.row(wanted) if asked else ())
             return [
                 _count_array(arrays[one.name]) if one.name in arrays else _as_dict(next(counted))
                 for one in few
             ]
         return [
             dict(
-                self.session.rows(
-                    f"select {one.field.column}::VARCHAR as v, sum({self.weight})::BIGINT "
-                    f"from {self.source.relation} group by 1 having v is not null order by 1"
+                self.source.rows(
+                    f"{one.field.column}::VARCHAR as v, sum({self.weight})::BIGINT",
+                    "group by 1 having v is not null order by 1",
                 )
             )
             for one in few
@@ -235,7 +228,7 @@ class _Profiler:
             one.is_number = _is_typed(one.field) or all(map(_is_plain_number, head))
             is_text = one.field.form not in (*NUMERIC, "boolean")
             one.formats = formats_of(head) if is_text and head else []
-            # In steps, so that each is worked out once; a number is no word for missing.
+            # In steps, so that each is worked out once; a number never stands for a missing value.
             if _is_typed(one.field):
                 raw.append(f"{number_or_null(one.field, self.how)} as r{i}")
                 inner.append(f"r{i} as t{i}, r{i} as n{i}")
@@ -250,7 +243,7 @@ class _Profiler:
                 inner.append(f"t{i}")
             outer.append(_sums(i, one, self.weight))
         table = f"(select {', '.join(raw)}, {self.weight} as w from {self.source.relation})"
-        found = self.session.row(
+        found = self.source.session.row(
             f"select {', '.join(outer)} from (select {', '.join(inner)}, w from {table})"
         )
         sums = iter(found)
@@ -260,7 +253,7 @@ class _Profiler:
     def _heads(self, block: Sequence[Profile]) -> list[list[str]]:
         """Return the values of the first rows of each column that are not missing."""
         wanted = ", ".join(f"{text_or_null(one.field, self.how)} as h{i}" for i, one in enumerate(block))
-        rows = self.session.rows(f"select {wanted} from {self.source.relation} limit {HEAD}")
+        rows = self.source.rows(wanted, f"limit {HEAD}")
         return [[row[i] for row in rows if row[i] is not None] for i in range(len(block))]
 
     def _count_exactly(self, many: Sequence[Profile]) -> None:
@@ -268,13 +261,13 @@ class _Profiler:
         near = [
             one
             for one in many
-            # The approximate count is seldom off by more than a tenth.
+            # The approximate count is rarely off by more than a tenth.
             if one.n_values >= 0.8 * one.n_present
             and (not one.is_number or (one.is_whole and one.high - one.low < 2 * one.n_present))
         ]
         for block in _blocks(near):
             wanted = ", ".join(f"count(distinct {text_or_null(one.field, self.how)})" for one in block)
-            found = self.session.row(f"select {wanted} from {self.source.relation}")
+            found = self.source.row(wanted)
             for one, n_values in zip(block, found, strict=True):
                 one.n_exact = one.n_values = int(n_values)
 
@@ -288,13 +281,13 @@ class _Profiler:
             wanted = ", ".join(
                 f"quantile_disc({number_or_null(one.field, self.how)}, [{shares}])" for one in block
             )
-            found = self.session.row(f"select {wanted} from {self.source.relation}")
+            found = self.source.row(wanted)
             for one, quantiles in zip(block, found, strict=True):
                 values, repeats = np.unique(np.array(quantiles, dtype=np.float64), return_counts=True)
                 share = one.n_present / QUANTILES
                 one.numbers = Numbers(values, repeats.astype(np.float64) * share, one.is_whole)
         for one in many if self.weight != "1" else ():
-            rows = self.session.arrays(
+            rows = self.source.session.arrays(
                 f"select {number_or_null(one.field, self.how)} as v, sum({self.weight})::DOUBLE as w "
                 f"from {self.source.relation} group by 1 having v is not null order by 1"
             )
@@ -305,13 +298,13 @@ class _Profiler:
         moment = moment_sql(text_or_null(one.field, self.how), written)
         relation = f"(select {moment} as m, {self.weight} as w from {self.source.relation})"
         counted = ", ".join(f"histogram({part_sql('m', part)})" for part in DATE_PARTS)
-        first, last, n_days, n_moments, *counts = self.session.row(
+        first, last, n_days, n_moments, *counts = self.source.session.row(
             f"select min(m), max(m), count(distinct m::DATE), count(distinct m), {counted} from {relation}"
         )
         if self.weight != "1":
             counts = [
                 dict(
-                    self.session.rows(
+                    self.source.session.rows(
                         f"select {part_sql('m', part)} as p, sum(w)::BIGINT from {relation} group by 1"
                     )
                 )
@@ -330,7 +323,7 @@ class _Profiler:
         if unknown:
             inner = ", ".join(f"{text_or_null(one.field, self.how)} as t{i}" for i, one in enumerate(unknown))
             wanted = ", ".join(_signs_sql(f"t{i}") for i in range(len(unknown)))
-            found = self.session.row(
+            found = self.source.session.row(
                 f"select {wanted} from (select {inner}, {self.weight} as w from {self.source.relation})"
             )
             for one, signs in zip(unknown, found, strict=True):
@@ -351,7 +344,7 @@ class _Profiler:
     def _find_numerals(self, one: Profile) -> None:
         """Find out how numbers are written, by texts with all digits alike, which are few."""
         texts = self._texts_sql(one)
-        signatures = self.session.rows(
+        signatures = self.source.session.rows(
             f"select {signature_sql('t')} as s, sum(w)::BIGINT from {texts} group by 1 order by 1 "
             f"limit {_MOST_SIGNATURES}"
         )
@@ -360,11 +353,11 @@ class _Profiler:
             one.is_signed = found is None
             return
         number = number_in_sql("t", found.written)
-        strays = self.session.rows(
+        strays = self.source.session.rows(
             f"select t, sum(w)::BIGINT from {texts} and ({number}) is null group by 1 order by 2 desc, 1 "
             "limit 100"
         )
-        limits = self.session.rows(
+        limits = self.source.session.rows(
             f"select distinct t from {texts} and t[1] in ('<', '>', '≤', '≥') and ({number}) is not null "
             "order by 1 limit 100"
         )
@@ -373,7 +366,7 @@ class _Profiler:
         )
 
     def _find_choices(self, one: Profile, is_asked: bool) -> None:
-        rows = self.session.rows(
+        rows = self.source.session.rows(
             f"select t, sum(w)::BIGINT from {self._texts_sql(one)} group by 1 order by 1 "
             f"limit {_MOST_TEXTS + 1}"
         )

@@ -22,9 +22,9 @@ from unless.data.columns.levels import (
 from unless.data.dataset import Counts, Dataset, Design, Detail, Rows
 from unless.data.domain import Domain, Variable, shorten
 from unless.data.encode import (
+    ColumnEncoder,
     check_counts,
     collapse,
-    encode_columns,
     encode_finer,
     fetch_codes,
     find_row,
@@ -162,11 +162,11 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
             opened = open_source(source, session, how)
             profiles: Mapping[str, Profile] = {}
             if decides:
-                opened, followed, profiles = make_plan(opened, session, how)
+                opened, followed, profiles = make_plan(opened, how)
             if followed is not None and beside is not None:
                 followed, profiles = cut_alike(followed, beside), {}
             chosen = _follow(followed, opened, how, is_new=decides and beside is None)
-            rows = _encode(opened, session, chosen, profiles)
+            rows = _encode(opened, chosen, profiles)
         # Made of the codes once the database has given its memory back.
         rows.notes = [*_plan_notes(followed, decides), *_other_notes(rows.notes, followed, decides)]
         data = _make_dataset(rows, chosen, bar, keeps_missing=how.missing == "auto")
@@ -240,40 +240,38 @@ class _EncodedRows:
         return self.design is not None or bool(self.finer) or fewer
 
 
-def _encode(
-    source: Source, session: DuckDBSession, how: Settings, profiles: Mapping[str, Profile]
-) -> _EncodedRows:
+def _encode(source: Source, how: Settings, profiles: Mapping[str, Profile]) -> _EncodedRows:
     """Group equal rows in the database and fetch them: codes of labels, counts, and what was done."""
-    asked = how
-    source, how = with_shapes(source, how, session)
+    asked, session = how, source.session
+    source, how = with_shapes(source, how)
     fields, count = choose_columns(source, how)
     session.stage("looking at the values")
     # What a plan was made of need not be counted again.
     unknown = [one for one in fields if one.name not in profiles]
     try:
-        n_rows, n_values = count_values(source, unknown, session, source.times)
+        n_rows, n_values = count_values(source, unknown, source.times)
     except DataError:
         if source.repair is None:
             raise
-        source, how = with_shapes(source.repair(), asked, session)
-        n_rows, n_values = count_values(source, unknown, session, source.times)
+        source, how = with_shapes(source.repair(), asked)
+        n_rows, n_values = count_values(source, unknown, source.times)
     n_values |= {one.name: one.n_values for one in profiles.values()}
     if not n_rows:
         raise DataError(f"{source.title} has columns but no rows; give at least one row.")
     weight = source.times
     if count is not None:
-        check_counts(source, count, session)
+        check_counts(source, count)
         weight = f"{number_sql(count)}::BIGINT * {source.times}"
     session.stage("looking at single columns")
-    encodings = encode_columns(source, fields, weight, how, n_values, n_rows, session)
+    encodings = ColumnEncoder(source, how, weight, n_rows).encode(fields, n_values)
     notes = [*source.notes, *(one.note for one in encodings if one.note)]
     if how.columns is None and row_numbers(source):
         notes.append(f"Left out {shorten(row_numbers(source))}, which holds row numbers of pandas.")
     numbers = {name: one.numbers for name, one in profiles.items() if one.numbers is not None}
     finer = encode_finer(fields, how, numbers, n_rows)
     fetched = [*encodings, *finer.values()]
-    beside = design_sql(source, how, weight, session) if how.design else ""
-    n_distinct = collapse(source, fetched, weight, session, beside)
+    beside = design_sql(source, how, weight) if how.design else ""
+    n_distinct = collapse(source, fetched, weight, beside)
     values, table, counts = fetch_codes(fetched, n_distinct, session)
     design = None
     if how.design:
@@ -298,7 +296,7 @@ def _encode(
     all_codes = [column.codes for column in columns]
     left, done = apply_policy(columns, counts, how)
     for column in columns:
-        _check_known(source, column, session, how)
+        _check_known(source, column, how)
     return _EncodedRows(columns, left, [*notes, *done], all_codes, counts, groups, design)
 
 
@@ -310,13 +308,13 @@ def _without_blank(columns: list[RawColumn], notes: list[str]) -> list[RawColumn
     return [one for one in columns if one.name not in blank]
 
 
-def _check_known(source: Source, column: RawColumn, session: DuckDBSession, how: Settings) -> None:
+def _check_known(source: Source, column: RawColumn, how: Settings) -> None:
     """Refuse labels that are not among the levels that were given."""
     given = how.levels.get(column.name)
     unknown = [] if given is None else [label for label in column.seen() if label not in given]
     if given is not None and unknown:
         label = min(unknown)
-        row = find_row(source, column.field, column.raw[column.labels.index(label)], session)
+        row = find_row(source, column.field, column.raw[column.labels.index(label)])
         where = f" (row {row:,})" if row else ""
         named = "the levels given by ordered=" if column.name in how.ordered else "its levels="
         raise UnknownLevel(

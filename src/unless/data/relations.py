@@ -15,7 +15,7 @@ from unless.data.columns.numbers import roundest
 from unless.data.domain import sort_labels
 from unless.data.profile import Profile
 from unless.data.settings import Settings
-from unless.data.sources.session import DuckDBSession, Source
+from unless.data.sources.session import Source
 from unless.typing import Floats
 
 # Rows that refute most pairs, and those that refute nearly all; what is left is checked on every row.
@@ -24,7 +24,7 @@ FIRST_ROWS, MORE_ROWS = 500, 5_000
 MOST_STEPS = 8
 # Two columns of fewer different numbers may rise together by chance.
 LEAST_VALUES = 10
-# A copy is left out if it has a number in hardly any row where the other has none.
+# A copy is left out if it has a number in very few rows where the other has none.
 MOST_ALONE = 0.05
 # Rows of each level that a step must part.
 LEAST_OF_LEVEL = 5
@@ -47,19 +47,15 @@ class Relation:
 
 
 def find_relations(
-    source: Source,
-    numbers: Sequence[Profile],
-    few: Sequence[Profile],
-    how: Settings,
-    session: DuckDBSession,
+    source: Source, numbers: Sequence[Profile], few: Sequence[Profile], how: Settings
 ) -> list[Relation]:
     """Find the columns of numbers, and those of few levels, that a column of numbers tells.
 
     `numbers` are in the order of the table: of two copies the first is the source.
     """
-    table = _fetch(source, [*numbers, *few], {one.name for one in few}, how, session)
+    table = _fetch(source, [*numbers, *few], {one.name for one in few}, how)
     whole = len(table[numbers[0].name]) < MORE_ROWS
-    checker = _Checker(source, how, session, table, whole)
+    checker = _Checker(source, how, table, whole)
     relations: dict[str, Relation] = {}
     for position, one in enumerate(numbers):
         if one.name in relations:
@@ -79,9 +75,7 @@ def find_relations(
     return list(relations.values())
 
 
-def _fetch(
-    source: Source, columns: Sequence[Profile], few: Set[str], how: Settings, session: DuckDBSession
-) -> dict[str, Floats]:
+def _fetch(source: Source, columns: Sequence[Profile], few: Set[str], how: Settings) -> dict[str, Floats]:
     """Return the first rows: numbers, and positions among the sorted labels of columns of few levels."""
     wanted = []
     for position, one in enumerate(columns):
@@ -92,7 +86,7 @@ def _fetch(
         else:
             value = text_or_null(one.field, how)
         wanted.append(f"{value} as v{position}")
-    found = session.rows(f"select {', '.join(wanted)} from {source.relation} limit {MORE_ROWS}")
+    found = source.rows(", ".join(wanted), f"limit {MORE_ROWS}")
     listed: dict[str, Floats] = {}
     for position, one in enumerate(columns):
         values = [row[position] for row in found]
@@ -147,7 +141,6 @@ def _rising(one: Profile, others: Sequence[Profile], table: Mapping[str, Floats]
 class _Checker:
     source: Source
     how: Settings
-    session: DuckDBSession
     table: Mapping[str, Floats]
     is_whole: bool
     n_checks: int = 0
@@ -191,7 +184,7 @@ class _Checker:
         self.n_checks += 1
         sign = "-" if falls else ""
         pair = f"(select {x} as x, {sign}({y}) as y from {self.source.relation})"
-        torn, broken, flat, alone, n = self.session.row(
+        torn, broken, flat, alone, n = self.source.session.row(
             "select count(*) filter (where x is not null and low <> high), "
             "count(*) filter (where x is not null and low < before), "
             "count(*) filter (where x is not null and low = before), "
@@ -228,7 +221,7 @@ class _Checker:
                 return None
             self.n_checks += 1
             positions = _positions(column)
-            rows = self.session.rows(
+            rows = self.source.session.rows(
                 f"select min(x), max(x), y from (select {number} as x, {text_or_null(one, self.how)} as y "
                 f"from {self.source.relation}) where x is not null and y is not null group by y order by y"
             )

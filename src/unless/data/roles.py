@@ -35,7 +35,7 @@ FEW_ROWS = 20
 # So many different numbers or fewer are kept as levels.
 NATURAL_VALUES = 10
 # With more levels than this the seldom ones are merged: those of a smaller share of the rows than that, and
-# more of them where too many would be left. Pairs of such columns have hardly a row in a cell.
+# more of them where too many would be left. Pairs of such columns would have less than a row in a cell.
 MANY_LEVELS, SELDOM, MOST_LEVELS = 30, 1 / 300, 60
 # A category is left out if merging seldom levels would take more than this share of the rows.
 MOST_MERGED = 0.8
@@ -143,7 +143,7 @@ def _choices(one: Profile, choices: Choices, how: Settings, why: str = "") -> Pl
     if choices.left_out:
         rest = shorten(choices.left_out, 5)
         notes.append(f"left out, as hardly anybody or nearly everybody ticked it: {rest}")
-    # Who ticks none leaves the cell empty, unless there is an answer for that.
+    # A cell is empty where none was ticked, unless there is an answer for that.
     empty = 0 < one.n_missing <= MOST_EMPTY * one.n_rows
     is_none = (
         empty
@@ -179,7 +179,7 @@ def levels_of(one: Profile) -> tuple[str, ...]:
 
 
 def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
-    """Follow what somebody said of a column, or say why that cannot be."""
+    """Follow what the user said of a column, or say why that cannot be."""
     name, why = one.name, AS_ASKED
     if role == "choices":
         if one.choices is None:

@@ -1,4 +1,4 @@
-"""The arguments of `read`, checked once at the door."""
+"""The arguments of `read`, checked once, before anything is read."""
 
 import codecs
 from collections import defaultdict
@@ -15,13 +15,13 @@ from unless.errors import SettingError, UnknownName
 from unless.runtime.memory import parse_memory
 
 Missing = Literal["error", "drop", "level"]
-# More levels than this are refused unless somebody says otherwise.
+# More levels than this are refused unless the user says otherwise.
 DEFAULT_LEVELS = 256
 # The roles of columns that say how rows were drawn, and are no columns to relate.
 DESIGN = ("weight", "cluster", "strata")
 # The role of dates such as 03/04/2020 that are meant to begin with the day.
 DAY_FIRST = "day first"
-# The roles that somebody may give to a column (`data/plan.py` has them all).
+# The roles that the user may give to a column (`data/plan.py` has them all).
 CHOICES = (
     "category", "ordered", "number", "date", DAY_FIRST, "choices", "count", "weight", "cluster", "strata",
     "identifier", "text", "excluded",

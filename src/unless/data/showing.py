@@ -51,6 +51,11 @@ def _scalar(value: Any) -> object:
     return value.item()
 
 
+def count(number: int, noun: str) -> str:
+    """Write a number with what it counts: "1 row", "4,526 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def visible(text: str) -> str:
     """Show what would not be seen, or would move the cursor, as its escape."""
     shown = "".join(

@@ -11,6 +11,7 @@ from unless.data.columns.levels import missing_sql, number_sql, text_sql
 from unless.data.dataset import Counts, Design
 from unless.data.encode import first_row
 from unless.data.settings import Settings
+from unless.data.showing import count
 from unless.data.sources.session import DuckDBSession, Field, Source
 from unless.errors import DataError, SettingError
 from unless.typing import Bools, Integers
@@ -23,13 +24,13 @@ SURVEY = ("Rows are weighted by ", "Rows of one ")
 _LACKS, _ZERO = 1, 2
 
 
-def design_sql(source: Source, how: Settings, times: str, session: DuckDBSession) -> str:
+def design_sql(source: Source, how: Settings, times: str) -> str:
     """Check the weights; write in SQL how the rows that are counted together were drawn."""
     fields = {says: source.field(name) for says, name in how.design.items()}
     scaled = "1::HUGEINT"
     if "weight" in fields:
         number = number_sql(fields["weight"])
-        unit = _largest_weight(source, fields["weight"], how, session) / 2**_BITS
+        unit = _largest_weight(source, fields["weight"], how) / 2**_BITS
         scaled = f"coalesce(round({number} / {unit!r}::DOUBLE), 0)::HUGEINT"
     lacks = " or ".join(missing_sql(one, how) for one in fields.values())
     wanted = [
@@ -44,17 +45,17 @@ def design_sql(source: Source, how: Settings, times: str, session: DuckDBSession
     return ", ".join(wanted)
 
 
-def _largest_weight(source: Source, one: Field, how: Settings, session: DuckDBSession) -> float:
+def _largest_weight(source: Source, one: Field, how: Settings) -> float:
     """Refuse what is no weight, naming the first row; return the largest one."""
     number, missing = number_sql(one), missing_sql(one, how)
     bad = f"not {missing} and coalesce(not isfinite({number}) or {number} < 0, true)"
-    found = first_row(source, session, bad, text_sql(one))
+    found = first_row(source, bad, text_sql(one))
     if found is not None:
         raise DataError(
             f"Row {found[0]:,} of weight column {one.name!r} holds {found[1]!r}; weights are numbers, "
             "0 or more."
         )
-    largest = session.value(f"select max({number}) from {source.relation} where not {missing}")
+    (largest,) = source.row(f"max({number})", f"where not {missing}")
     if not largest:
         raise DataError(f"No row of weight column {one.name!r} has a weight above 0; name another column.")
     return float(largest)
@@ -97,9 +98,9 @@ def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: In
     n_rows, notes = int(counts[state == 0].sum()), []
     if n_lacking := int(counts[state == _LACKS].sum()):
         listed = " or ".join(map(repr, columns.values()))
-        notes.append(f"Left out {_rows(n_lacking)} without a value in {listed}.")
+        notes.append(f"Left out {count(n_lacking, 'row')} without a value in {listed}.")
     if n_zero := int(counts[state == _ZERO].sum()):
-        notes.append(f"Left out {_rows(n_zero)} whose weight is 0.")
+        notes.append(f"Left out {count(n_zero, 'row')} whose weight is 0.")
     if "weight" in columns:
         effect = n_rows / max(design.n_effective, 1e-9)
         notes.append(
@@ -117,10 +118,6 @@ def _notes(design: Design, columns: Mapping[str, str], counts: Counts, state: In
             f"with {n_rows:,} rows; tests are corrected for it."
         )
     return notes
-
-
-def _rows(n_rows: int) -> str:
-    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
 def _n_strata(strata: Integers | None) -> int:

@@ -111,5 +111,5 @@ def _check_size(shapes: list[list[int]], at_most: int) -> None:
 
 
 def _rounded(number: int) -> str:
-    # Python refuses to write out numbers of thousands of digits.
+    # Python raises ValueError for numbers of thousands of digits.
     return f"{number:,}" if number < 10**15 else f"about 10^{number.bit_length() * 0.30103:.0f}"

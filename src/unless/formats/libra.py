@@ -175,7 +175,7 @@ def _table(tokens: Tokens, sizes: list[int]) -> Iterator[Piece]:
     for piece in _features(tokens, sizes):
         row = frozenset(piece[0])
         if row in rows:
-            # Whether the second value replaces the first or is added to it, nobody has said.
+            # The format does not say whether the second value replaces the first or is added to it.
             raise wrong(piece[2], "a row of the table appears twice")
         rows.add(row)
         yield piece

@@ -20,7 +20,7 @@ from unless.runtime.memory import parse_memory, show_memory
 
 PathLike = str | os.PathLike[str]
 
-# Text seldom shrinks to a fiftieth; what unfolds further was made to fill the memory.
+# Text rarely shrinks to a fiftieth; a file that unpacks further was made to fill the memory.
 UNFOLDS_AT_MOST = 100
 SMALL = 1 << 24
 # Labels that no file spells out must not cost more than a file could.

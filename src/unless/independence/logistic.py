@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unless.independence.statistics import NOTHING, Floats, Statistic
-from unless.typing import Integers
+from unless.independence.statistics import NOTHING, Statistic
+from unless.typing import Floats, Integers
 
 # Weights stay finite where levels are separated, and columns that repeat others stay solvable.
 RIDGE = 1e-2
-# The intercept alone is hardly held back.
+# The penalty on the intercept is nearly zero.
 RIDGE_OF_INTERCEPT = 1e-6
 # Newton's method ends where a round promises no more than this.
 _ENOUGH = 1e-7

@@ -19,10 +19,10 @@ from unless.data.dataset import Dataset
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownName
 from unless.independence.power import critical_values, rows_needed
-from unless.independence.statistics import PRIOR, Floats, Integers, log_tail, tail, tails
+from unless.independence.statistics import PRIOR, log_tail, tail, tails
 from unless.independence.tests import TIE, Answer
 from unless.kernels.strata import RowGroups, StrataWorkspace
-from unless.typing import Bools
+from unless.typing import Bools, Floats, Integers
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Names = npt.NDArray[np.uint64]

@@ -16,10 +16,8 @@ from unless.independence.statistics import (
     noncentral_tail,
     noncentrality_of,
 )
+from unless.typing import Bools, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 # Cohen's convention: a test that misses an effect more often than one time in five has not looked.
 ENOUGH_POWER = 0.8
 # Beyond this, counts are no longer exact as doubles.

@@ -34,12 +34,11 @@ import numpy.typing as npt
 
 from unless.independence.statistics import gamma_below, gamma_tail, tail
 from unless.kernels.compiling import plain_if_small
+from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from unless.kernels.permuting import Margins
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Method = Literal["chi-square", "moments", "permutations"]
 
 # Chi-square is used where fewer cells than this share expect below five, and none below one (Cochran 1954):
@@ -93,9 +92,9 @@ class SparseTest:
 class _Margin(NamedTuple):
     """The levels of one column that occur, stratum by stratum."""
 
-    sizes: Ints
-    strata: Ints
-    level_of_row: Ints
+    sizes: Integers
+    strata: Integers
+    level_of_row: Integers
 
 
 class _StrataCounts(NamedTuple):
@@ -252,14 +251,16 @@ def _smooth_tail(
             break
         chance *= expected
         left -= contribution
-        # Draws that reach what is left are better witnesses than the law, which the rare cells spoil.
+        # Draws that reach what is left are more exact than the law, which rare cells distort.
         n_reached = int((draws >= left).sum())
         rest = n_reached / len(draws) if n_reached else pearson_tail(left, *fitted)
         p = max(p, chance * (1.0 if left <= fitted[0] else rest))
     return p
 
 
-def _count(a: Ints, b: Ints, strata: Ints, counts: Ints, n_a: int, n_b: int) -> _StrataCounts | None:
+def _count(
+    a: Integers, b: Integers, strata: Integers, counts: Integers, n_a: int, n_b: int
+) -> _StrataCounts | None:
     """Count the strata in which both columns vary; none where there are none."""
     present = counts > 0
     a, b, counts = a[present], b[present], counts[present]
@@ -285,18 +286,18 @@ def _count(a: Ints, b: Ints, strata: Ints, counts: Ints, n_a: int, n_b: int) -> 
     return _StrataCounts(margins, n_steps, observed, r * c / n, (n - r) * (n - c) / (n * n))
 
 
-def _sums(index: Ints, values: Ints, n: int) -> Ints:
+def _sums(index: Integers, values: Integers, n: int) -> Integers:
     sums = np.zeros(n, dtype=np.int64)
     np.add.at(sums, index, values)
     return sums
 
 
-def _margin(codes: Ints, strata: Ints, counts: Ints, n_levels: int) -> _Margin:
+def _margin(codes: Integers, strata: Integers, counts: Integers, n_levels: int) -> _Margin:
     keys, level_of_row = np.unique(strata * n_levels + codes, return_inverse=True)
     return _Margin(_sums(level_of_row, counts, len(keys)), keys // n_levels, level_of_row)
 
 
-def _arrange(a: _Margin, b: _Margin, totals: Ints) -> tuple["Margins", float]:
+def _arrange(a: _Margin, b: _Margin, totals: Integers) -> tuple["Margins", float]:
     """Lay out the margins for draws, and return with them the steps that a draw takes.
 
     Everything is sorted by the margins themselves, so that the draws depend on nothing else. In each stratum
@@ -335,8 +336,8 @@ def _arrange(a: _Margin, b: _Margin, totals: Ints) -> tuple["Margins", float]:
 
 
 def _sorted_sizes(
-    first: tuple[_Margin, npt.NDArray[np.bool_]], second: tuple[_Margin, npt.NDArray[np.bool_]], rank: Ints
-) -> tuple[Ints, Ints]:
+    first: tuple[_Margin, Bools], second: tuple[_Margin, Bools], rank: Integers
+) -> tuple[Integers, Integers]:
     """Return the sizes of levels, each stratum's from one of two sides, and where each stratum begins."""
     kept = [(side, use[side.strata]) for side, use in (first, second)]
     sizes = np.concatenate([side.sizes[use] for side, use in kept])
@@ -345,7 +346,7 @@ def _sorted_sizes(
     return sizes[order], np.searchsorted(ranks[order], np.arange(len(rank) + 1)).astype(np.int64)
 
 
-def _mixed(values: Ints) -> Ints:
+def _mixed(values: Integers) -> Integers:
     """Mix the bits of numbers, so that their sum identifies them (the last steps of splitmix64)."""
     words = values.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.errors import DataError, SettingError
+from unless.typing import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # The prior probability of independence.
 PRIOR = 0.5
 # Below this the tail function loses digits and then everything.
@@ -460,7 +459,7 @@ def _gauss_legendre(n: int) -> tuple[Floats, Floats]:
 
 
 def chi_square_critical(df: npt.ArrayLike, tail: npt.ArrayLike) -> Floats:
-    """Return the values beyond which chi-squares have these chances.
+    """Return the values beyond which chi-squares have these probabilities.
 
     The log of a tail is concave, so that Newton's method comes to the root from above without a turn. It
     starts at the bound of Laurent and Massart.

@@ -22,8 +22,6 @@ from unless.independence.design_effects import drawn_alike
 from unless.independence.power import ENOUGH_POWER, power_of
 from unless.independence.sparse import independence_within_strata
 from unless.independence.statistics import (
-    Floats,
-    Integers,
     Statistic,
     as_strata,
     check_effect,
@@ -33,6 +31,7 @@ from unless.independence.statistics import (
     log_probabilities,
     pearson_statistic,
 )
+from unless.typing import Floats, Integers
 
 Answer = Literal["independent", "dependent", "undecided"]
 # Some tables are exact ties (one stratum [[1, 0, 0, 1], [1, 0, 0, 0]]), which rounding must not decide:

@@ -160,7 +160,7 @@ class _BeliefRun:
     def _propagate(
         self, graph: "FactorGraph", messages: Floats, damping: float, beliefs: Floats, look: Look
     ) -> tuple[int, float]:
-        """Pass messages in calls short enough to hear Ctrl-C; return the iterations and the last change."""
+        """Pass messages in calls that Ctrl-C can interrupt; return the iterations and the last change."""
         n_steps = _STEPS_OF_A_CELL * max(1, len(graph.factors.values))
         # An even number: every other iteration goes through the factors backwards.
         at_once = 2 * max(1, int(_AT_ONCE // (2 * n_steps)))

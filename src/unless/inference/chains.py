@@ -275,7 +275,7 @@ class Chains:
         self._n_all += n_more
 
     def pieces(self, n: int, n_sweeps: int) -> Iterator[slice]:
-        """Cut n times so many sweeps into calls short enough to hear Ctrl-C between them."""
+        """Cut n times so many sweeps into calls short enough for Ctrl-C between them."""
         steps = max(1, n_sweeps) * max(1, len(self.mentions.feature))
         at_once = max(1, _AT_ONCE // steps)
         for begin in range(0, n, at_once):
@@ -285,7 +285,7 @@ class Chains:
             self._look(min(1.0, self._n_done / self._n_all))
 
     def burn_in_chain(self, start: Start) -> None:
-        """Let a chain forget where it began."""
+        """Run a chain until its state no longer depends on its start."""
         self.go_on(start, self.burn_in)
 
     def go_on(self, start: Start, n_sweeps: int) -> None:

@@ -69,7 +69,7 @@ BYTES_PER_CELL = 24
 ROWS_AT_ONCE = 4_096
 # Cells that one call passes over, for all its evidence: about a tenth of a second.
 _CELLS_AT_ONCE = 2**23
-# Random numbers drawn at once: bounds their memory, and the time until Ctrl-C is heard.
+# Random numbers drawn at once: bounds their memory, and the time until Ctrl-C takes effect.
 NUMBERS_AT_ONCE = 2**20
 
 
@@ -636,7 +636,7 @@ class ExactSolver:
     def _posteriors(
         self, rows: Integers, base: Floats, in_logs: bool, sums: Floats, answers: Floats, look: Look
     ) -> Bools:
-        """Fill in some rows after another, so that Ctrl-C is heard; return where they can be trusted."""
+        """Fill in some rows at a time, so that Ctrl-C can interrupt; return where they are exact enough."""
         forest, tables = self.laid_out
         at_once = max(1, _CELLS_AT_ONCE // max(1, len(base)))
         trusted, room = np.zeros(len(rows), dtype=np.bool_), np.empty(len(base))
@@ -681,7 +681,7 @@ class ExactSolver:
         top = float(logs.max(initial=-np.inf))
         log_partition = top
         if top > -np.inf:
-            # Logs are compared with each other before they meet probabilities, which they would swallow.
+            # The maximum is subtracted first: exp of large logs would overflow.
             shares = np.exp(logs - top)
             table = np.where(shares[:, None] > 0, table, 0.0) * (shares / shares.sum())[:, None]
             log_partition = top + float(np.log(shares.sum()))

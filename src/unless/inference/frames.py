@@ -71,7 +71,7 @@ def _typed(variable: Variable) -> npt.NDArray[Any]:
         if variable.kind == "float":
             return np.array([float(label) for label in variable.levels])
     except (ValueError, OverflowError):
-        # Levels merged or added by hand no longer read as numbers.
+        # Levels that were merged or added no longer read as numbers.
         return text
     if variable.kind == "boolean" and {label.lower() for label in variable.levels} <= {"true", "false"}:
         return np.array([label.lower() == "true" for label in variable.levels])

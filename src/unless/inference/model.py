@@ -84,7 +84,7 @@ class LogLinearModel(Structure):
     Immutable. Weight k belongs to feature k in the order of `features`. A weight of -inf makes the states in
     which its feature holds impossible; one of +inf those in which it does not. Evidence names variables and
     gives their labels, or the values the labels were made from. `show_progress` shows how far a long answer
-    is: where somebody looks (None), always or never.
+    is: on a terminal or in a notebook (None), always or never.
     """
 
     def __init__(self, features: FeatureSet, weights: npt.ArrayLike, *, report: Any = None) -> None:

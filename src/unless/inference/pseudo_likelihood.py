@@ -49,7 +49,7 @@ _STEPS_OF_A_LIST = 8
 _KEY_SEED = 1604
 # Below this many steps a pass takes less time than waking a thread.
 _WORTH_SHARING = 500_000
-# Steps in one call of a kernel: some tens of milliseconds, after which Ctrl-C is heard.
+# Steps in one call of a kernel: some tens of milliseconds, after which Ctrl-C takes effect.
 _AT_ONCE = 15_000_000
 # Rows of a matrix of thousands that numpy turns at once.
 _ROWS_AT_ONCE = 256
@@ -476,7 +476,7 @@ class Conditionals:
 
     @cached_property
     def _short_calls(self) -> list[list[Call]]:
-        """What one call after the other takes, so that Ctrl-C is heard between them."""
+        """The arguments of one call after the other; Ctrl-C takes effect between them."""
         cases, n_cases = self.cases, np.diff(self.cases.start)
         # A list that is empty costs a look, a chance an exponential.
         looks, probabilities = np.diff(self.slots.lists), n_cases * cases.n_levels

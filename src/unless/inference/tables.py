@@ -189,7 +189,7 @@ def read_cells(
         progress("Reading", show_progress, after=BAR_DELAY) as bar,
         DuckDBSession(how.max_memory, bar) as session,
     ):
-        source, how = with_shapes(open_source(_without_blank(table), session, how), how, session)
+        source, how = with_shapes(open_source(_without_blank(table), session, how), how)
         fields = [one for one in source.fields if one.name in domain]
         if not fields:
             raise UnknownName(f"The table has none of the model's columns, {shorten(domain.names)}.")

@@ -102,12 +102,12 @@ class Tempering:
         """Estimate by how much the log partition function grows from each level to the next."""
         up = np.sum([one.up for one in self.ensembles], axis=0)
         down = np.sum([one.down for one in self.ensembles], axis=0)
-        # Chances too small for numbers leave the shift where it was.
+        # Probabilities that underflow leave the shift as it was.
         ratios = np.divide(up, down, out=np.ones(len(up)), where=(up > 0) & (down > 0))
         return np.asarray(self.shifts + np.log(ratios))
 
     def _guess_gains(self) -> Floats:
-        """Guess the gains by where the replicas are; without it, chances may be too small for numbers."""
+        """Guess the gains by where the replicas are; without it, probabilities may underflow."""
         walk, n_levels = self.walk, len(self.ladder.strengths)
         finite = np.where(walk.is_hard, 0.0, walk.weights)
         states = np.concatenate([one.states[one.at] for one in self.ensembles]).astype(Code)
@@ -121,14 +121,14 @@ class Tempering:
         return np.asarray(guess)
 
     def _forget(self) -> None:
-        """Forget all exchanges but what they say of the partition function, which shifts the next ones."""
+        """Drop all exchanges but what they say of the partition function, which shifts the next ones."""
         self.shifts = self._gains()
         for one in self.ensembles:
             for counted in (one.up, one.down, one.rejected, one.counts):
                 counted[:] = 0
 
     def go_on(self) -> None:
-        """Run twice as long as last time, and forget what was before."""
+        """Run twice as long as last time, and drop what was before."""
         self._forget()
         self.before, self.trace = self.trace, self._add_up(2 * self.trace.n_per_batch)
 

@@ -35,7 +35,7 @@ LEAST_TAU, CHANCE_TAU = 0.1, 2 / 3
 RANKS_BEGIN = ("1st", "first", "first class", "1st class")
 # A pair with a p below the second is open; with one below the first it would be a finding in most tables.
 SETTLED, UNCLEAR = 0.001, 0.05
-# No table will ever have more rows than this: "about 3e12 more rows" helps nobody.
+# No table will ever have more rows than this: "about 3e12 more rows" is of no use.
 MOST_ROWS_ASKED = 10**9
 # Cochran's rule, on average: so many rows for each cell of the strata.
 ROWS_PER_CELL = 5

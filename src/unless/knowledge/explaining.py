@@ -74,7 +74,7 @@ def explain(
     """
     check_fdr_and_effect(fdr, effect)
     if max_memory is not None:
-        # Refused where it is no amount; what is held at once is less than the least amount.
+        # Checked only: what is held at once is less than the least amount allowed.
         parse_memory(max_memory)
     # Sorted, as files keep them.
     settings = {"effect": float(effect), "fdr": float(fdr)}

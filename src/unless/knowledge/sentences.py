@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unless.data.domain import Domain, Region, Variable, quote_label
-from unless.data.showing import html_table, to_label
+from unless.data.showing import count, html_table, to_label
 from unless.knowledge.evidence import Contrast, PairEvidence, Trend, rank_ends
 from unless.structures.structure import Edge
 
@@ -216,7 +216,7 @@ def rows_text(n_rows: int, whole: int) -> str:
 
 def more_rows_text(n_rows: int, where: str) -> str:
     """Write what is missing: "about 98 more rows where Age = Child would settle it"."""
-    return f"about {n_rows:,} more row{'' if n_rows == 1 else 's'}{where} would settle it"
+    return f"about {count(n_rows, 'more row')}{where} would settle it"
 
 
 def decimal(value: float) -> str:

@@ -272,7 +272,7 @@ class Estimator(HasSettings):
         )
 
     def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
+        # Users need not see what other parts of the library call.
         inner = (
             "answer_settings", "check_fitted", "check_settings", "default_settings", "kept_structure",
             "saves_answer",
@@ -332,7 +332,7 @@ class Run:
         return self.n_workers if shares_memory() else 1
 
     def steps(self, n_steps: int | None, stretch: str = "", n_ticks: int | None = None) -> CancelToken:
-        """Begin a stretch of so many steps, None if nobody knows; each tick of the token is one of them.
+        """Begin a stretch of so many steps, None if unknown; each tick of the token is one of them.
 
         Where it ticks another number of times, `n_ticks` says how often.
         """
@@ -350,9 +350,11 @@ class Run:
         n_parts = min(n, MOST_PARTS if self.is_kept else n_parts)
         return [range(begin, n, n_parts) for begin in range(n_parts)]
 
-    def share(self, data: Dataset, make: Callable[..., Made], *given: Any) -> InMemory[Made] | OnDisk[Made]:
-        """Make what all parts of the work read (see `share_input`)."""
-        return share_input(data, self.store, make, *given)
+    def share(
+        self, made: Made, make: Callable[..., Made], data: Dataset, *given: Any
+    ) -> InMemory[Made] | OnDisk[Made]:
+        """Pass on what all parts of the work read, which is `make(data, *given)` (see `share_input`)."""
+        return share_input(made, self.store, make, data, *given)
 
     def shards(
         self, work: Callable[..., Arrays], tasks: Sequence[Sequence[Any]], **settings: Any
@@ -386,7 +388,7 @@ class Learner(Estimator):
     work_dir, resume
         A folder that keeps finished parts of the work; `resume=True` goes on from there.
     show_progress
-        Whether to draw a progress bar; None draws it where somebody is looking.
+        Whether to draw a progress bar; None draws it on a terminal or in a notebook.
     """
 
     # What is refused, for n variables and m distinct rows: the beginning of a sentence.

@@ -115,7 +115,7 @@ def learn_graphs(
 
 
 def _learn_by_cube(data: Dataset, order: list[int], strategy: Strategy, _: CancelToken) -> Arrays:
-    """Learn one context after the other, with all counts at hand."""
+    """Learn one context after the other, with all counts in memory."""
     cube = build_cube(data, order)
     n, most = data.n_variables, int(cube.n_levels.max())
     graphs = np.repeat(unpack_sets(strategy.rules.required, n)[None], data.n_distinct, axis=0)

@@ -58,9 +58,8 @@ from unless.runtime.memory import show_memory
 from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import Edge, packed_width, pair_names, unpack
+from unless.typing import Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 # Scores looked up between two returns to Python: some milliseconds, so that Ctrl-C is noticed.
 _MAX_SPENT = 2**17
 _BYTES_OF_A_VALUE = 24
@@ -136,8 +135,8 @@ class CSIBMAP(Learner):
         shuffled = shuffled_pairs(limits, self.n_restarts, settled_seed(run.store, self.random_state))
         rules = FlipRules(pack_sets(must), pack_sets(limits.flippable), limits.max_blanket, shuffled)
         n, m = data.n_variables, data.n_distinct
-        source = run.share(data, PackedTable.of, tuple(order))
-        packed = source.load()
+        packed = PackedTable.of(data, tuple(order))
+        source = run.share(packed, PackedTable.of, data, tuple(order))
         # Cut by the table alone, so that the memo of a part stays within bounds whatever the machine.
         chunks = cut_contexts(packed, max(1, n_shards(n, n * m)), in_turn=True)
         each = run.bytes_left // min(run.n_sharing_memory, len(chunks))
@@ -224,7 +223,7 @@ def ascend_plainly(
     contexts: Iterable[Context],
     required: Links,
     limits: FlipLimits,
-    shuffled: Iterable[npt.NDArray[np.int64]] = (),
+    shuffled: Iterable[Integers] = (),
 ) -> list[LocalOptimum]:
     """Climb in every context: the reference. Every neighbour of a graph is scored in full."""
     optima = []
@@ -264,7 +263,7 @@ def flip_limits(
     ), must
 
 
-def shuffled_pairs(limits: FlipLimits, n_restarts: int, seed: Any) -> npt.NDArray[np.int64]:
+def shuffled_pairs(limits: FlipLimits, n_restarts: int, seed: Any) -> Integers:
     """Return the edges to flip before each restart, in the order of their turns."""
     rng, pairs = np.random.default_rng(seed), np.argwhere(np.triu(limits.flippable, 1))
     shuffled = np.empty((n_restarts, *pairs.shape), dtype=np.int64)

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Region
@@ -16,8 +15,9 @@ from unless.learners.base import Learner, Run
 from unless.learners.ibmap import tolerance
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
 from unless.structures.labelled import LabelledGraph, Link
+from unless.typing import Bools
 
-Links = npt.NDArray[np.bool_]
+Links = Bools
 Pair = tuple[int, int]
 # The levels of each gate at which a link is there; without gates, everywhere.
 Label = tuple[tuple[int, tuple[int, ...]], ...]

@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.counting.slices import PackedTable, bitmap_words, longest_list
 from unless.counting.slices import pack as pack_table
@@ -30,6 +29,7 @@ from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import InMemory, OnDisk, Team, shares_memory
 from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import n_pairs, packed_width, pair_numbers
+from unless.typing import Integers
 
 # New answers, and nanoseconds or so of work, between two returns to Python: Ctrl-C must be noticed.
 _MAX_NEW = 2**15
@@ -170,8 +170,8 @@ def learn_by_pc(
     """Learn the graph of every row with the memory that is left for answers."""
     n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m)
-    source = run.share(data, PackedTable.of, tuple(order))
-    packed = source.load()
+    packed = PackedTable.of(data, tuple(order))
+    source = run.share(packed, PackedTable.of, data, tuple(order))
     chunks = cut_contexts(packed, n_shards(n, m) if run.is_kept else workers, in_turn=run.is_kept)
     # Threads without a folder to fill work on one part together, and ask nothing twice.
     work = [chunks] if not run.is_kept and shares_memory() else [[contexts] for contexts in chunks]
@@ -302,7 +302,7 @@ def make_context_set(packed: PackedTable, contexts: Contexts, strategy: Strategy
     )
 
 
-def _longest_walk(n_levels: npt.NDArray[np.int64], n_words: int, n_contexts: int) -> int:
+def _longest_walk(n_levels: Integers, n_words: int, n_contexts: int) -> int:
     """Return how long lists of contexts get beside bitmaps of so many words."""
     return min(int(_WORD_COST * n_words * n_levels.mean()), n_contexts)
 

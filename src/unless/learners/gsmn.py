@@ -88,9 +88,9 @@ class GSMN(Learner):
         named = _by_name(data)
         keeps = self.undecided == "keep"
         settings = self.test, float(self.alpha), float(self.effect), keeps
-        source = run.share(data, _make_oracle, *settings)
+        oracle = _make_oracle(data, *settings)
         rules = self._rules(data, named)
-        learned = learn_graph(source.load(), rules, run, source)
+        learned = learn_graph(oracle, rules, run, run.share(oracle, _make_oracle, data, *settings))
         self.structure_ = Graph(data.domain, ((named.names[a], named.names[b]) for a, b in learned.edges))
         self.n_tests_ = learned.n_tests
         self.n_distinct_tests_ = learned.n_distinct_tests
@@ -238,7 +238,7 @@ class CountingOracle:
         return {"n_asked": np.array(self.n_asked), "asked": names}
 
     def restore(self, saved: Arrays) -> None:
-        """Remember what was asked before the work was stopped."""
+        """Restore what was asked before the work was stopped."""
         self.n_asked = int(saved["n_asked"])
         self.asked.update(row.tobytes() for row in saved["asked"])
 

@@ -8,7 +8,6 @@ from itertools import chain, islice, permutations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.counting.strata import StrataTable, bytes_to_count
 from unless.data.dataset import Dataset
@@ -23,8 +22,9 @@ from unless.runtime.interrupts import CancelToken
 from unless.runtime.parallel import shares_memory
 from unless.structures.graph import Graph
 from unless.structures.structure import Edge
+from unless.typing import Bools, Floats, Integers
 
-Gains = npt.NDArray[np.float64]
+Gains = Floats
 Flip = tuple[int, int]
 Task = tuple[int, tuple[int, ...], int | None, list[int]]
 # Tasks that each worker does before what they found is taken note of, and fewer where they are large: rows
@@ -147,7 +147,7 @@ class IBMAPHC(Learner):
         }
 
 
-def flippable(varies: npt.NDArray[np.bool_], must: Links, never: Links) -> Links:
+def flippable(varies: Bools, must: Links, never: Links) -> Links:
     """Tell which edges a climb may touch: a variable that shows a single level has nothing to say."""
     allowed: Links = ~(must | never) & varies[:, None] & varies[None, :]
     np.fill_diagonal(allowed, False)
@@ -370,7 +370,7 @@ def ascend(
 def n_joins(links: Links, gaining: Links) -> int:
     """Return how many flips it takes at least to connect all that edges which gain would connect.
 
-    How many flips there will be in all nobody knows; of those that gain now, most will not once a few of
+    How many flips there will be in all is not known; of those that gain now, most will not once a few of
     them have been made. Graphs grow like trees, so these are most of them.
     """
     from scipy.sparse.csgraph import connected_components
@@ -385,7 +385,7 @@ def perturbed(links: Links, limits: FlipLimits, rng: np.random.Generator) -> Lin
     return flip_in_turn(links, limits, rng.permutation(np.argwhere(np.triu(limits.flippable, 1))))
 
 
-def flip_in_turn(links: Links, limits: FlipLimits, pairs: npt.NDArray[np.int64]) -> Links:
+def flip_in_turn(links: Links, limits: FlipLimits, pairs: Integers) -> Links:
     """Flip one pair after the other, where the limits allow it, until as many are flipped as variables."""
     changed, n_left = links.copy(), len(links)
     for a, b in pairs:

@@ -80,7 +80,7 @@ class Memo:
         self.slots = self._buffers[0]
 
     def begin(self, answers: Sequence[Words], n_new: int = 0) -> None:
-        """Forget everything but these answers, and have room for `n_new` more."""
+        """Drop everything but these answers, and have room for `n_new` more."""
         self.n_known = 0
         self.slots = no_answers()
         if sum(buffer.nbytes for buffer in self._buffers) > self.max_bytes // 4:

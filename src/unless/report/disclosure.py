@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from unless.data.dataset import Dataset
+from unless.data.showing import count
 from unless.errors import SettingError
 from unless.knowledge.evidence import PairEvidence
 from unless.knowledge.sentences import contrast_text, more_rows_text, rows_text
 from unless.knowledge.statements import Statement
-from unless.report.html import count
 from unless.typing import Integers
 
 # Multiples of 2 are too fine: a hidden cell could be found from a rounded line.

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 from unless.knowledge.sentences import decimal, sure
 from unless.knowledge.statements import FINDINGS
 from unless.report.page import Page
 
-# So many findings are open to the eye, the others folded away.
+# So many findings are shown at once, the others folded away.
 FIRST_FINDINGS = 10
 # A graph of more columns takes the room of the lists beside it.
 LARGE = 12
@@ -327,11 +327,6 @@ def shown(text: str) -> str:
 def name(text: str) -> str:
     """Write a name or a label so that its direction does not turn what stands around it."""
     return f"<bdi>{shown(text)}</bdi>"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with what it counts: "1 row", "4,526 rows"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @cache

@@ -249,7 +249,7 @@ def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
             axes.annotate("", xy=middle, xytext=middles[switch], arrowprops=arrow, zorder=2)
     box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": INK}
     for label, (x, y) in zip(picture.labels, middles.tolist(), strict=True):
-        # A dollar sign in a name is no formula.
+        # A dollar sign in a name does not begin a formula.
         axes.text(x, y, label, ha="center", va="center", bbox=box, color=INK, zorder=4, parse_math=False)
     axes.margins(0.15)
     axes.invert_yaxis()

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Region, shorten
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 from unless.data.survey import SURVEY
 from unless.errors import ImpossibleEvidence, SettingError
 from unless.inference.tables import read_rows
@@ -33,7 +33,7 @@ from unless.knowledge.sentences import joined, regions_text
 from unless.knowledge.statements import FINDINGS, Statement, Statements
 from unless.report import layout
 from unless.report.disclosure import Disclosure
-from unless.report.html import KINDS, count, render
+from unless.report.html import KINDS, render
 from unless.report.page import Bars, Box, Chart, Contexts, Given, Line, Page, WhatIf
 from unless.runtime.files import replacing
 from unless.structures.structure import as_structure, features_of
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
 
 
-# Nobody reads more on one page; it says what it left out.
+# More are not read on one page; it says how many are left out.
 MOST_STATEMENTS = 2_000
 # Bytes of contexts a page may hold, before they are written as text.
 MOST_BYTES = 3_600_000
@@ -414,7 +414,7 @@ def charts_of(statement: Statement, domain: Domain, disclosure: Disclosure) -> l
         if shares is None:
             continue
         if len(tables) == 1:
-            # One stratum is no mix: the columns given have one level each.
+            # One stratum needs no mixing: the columns given have one level each.
             whole = _plain_bars(evidence, 0, tables[0], domain, disclosure)
             charts.append(Chart(number, column, whole, [], 0))
             continue
@@ -504,7 +504,7 @@ def without_small(bars: Bars, cells: Integers, disclosure: Disclosure) -> Bars:
     totals = np.array([total or 0 for total in rows])
     is_shown = (rounded > 0) & (totals > 0)
     if bars.counts is None:
-        # Standardised shares are no quotients of counts; the others of a column follow from one.
+        # Standardised shares are not quotients of counts; the others of a column follow from one.
         is_shown = np.broadcast_to(is_shown.all(axis=0), rounded.shape)
         values = [np.array(one, dtype=float) for one in (bars.shares, bars.low, bars.high)]
     else:

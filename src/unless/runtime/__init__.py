@@ -15,7 +15,7 @@ What it promises to users of every learner:
   that fails anyway becomes one sentence (`memory`).
 - **Workers.** `n_jobs=` and joblib's backend (threads, processes, a cluster) change the time and never the
   answer (`parallel`).
-- **Progress.** A bar where somebody is looking, on a terminal or in a notebook, else nothing (`progress`).
+- **Progress.** A bar on a terminal or in a notebook, else nothing (`progress`).
 - **Hostile input** is unpacked in a child process with limits (`child`); a pipe is read once (`files`).
 - **Compiling.** Where numba has to compile kernels, those of one kind of work are compiled at once, by
   several processes, with a bar (`compilation`).

@@ -38,7 +38,7 @@ _ANSWER = "answer"
 SECONDS = 2.0
 # A state is saved no sooner than so many times after what it took to write the last.
 _TIMES_LONGER = 20
-# What a file that is no such file, or no longer one, makes a reader raise.
+# What readers raise where a file is damaged, or not of this kind.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -230,7 +230,7 @@ class CheckpointStore:
 
     def _write(self, name: str, content: Arrays, lasting: bool = False) -> None:
         path = self.path(name)
-        # A damaged one is noticed and computed again, so that no worker need wait for the disk.
+        # A damaged one is found and computed again, so that workers need not wait for the disk.
         _write_arrays(path, {**content, "stamp": text_array(path.name)}, lasting=lasting)
 
     def _warn_unwritable(self, error: OSError) -> None:
@@ -415,7 +415,7 @@ def text_array(text: str) -> npt.NDArray[np.uint8]:
 
 
 def _write_arrays(path: Path, content: Arrays, *, lasting: bool = True) -> None:
-    # Others may write in the folder: no link of theirs is followed, and nobody but the owner reads rows.
+    # Others may write in the folder: no link of theirs is followed, and only the owner can read rows.
     with replacing(path, lasting=lasting, private=True, follow_links=False) as stream:
         np.savez(stream, **dict[str, Any](content))
 

@@ -1,4 +1,4 @@
-"""Work on files that nobody vouches for, done in a child process with bounds on memory, time and bytes.
+"""Work on files of unknown origin, done in a child process with bounds on memory, time and bytes.
 
 The child is a fresh Python that imports little. It reads from standard input what to do, writes to standard
 output how it went, and ends when its parent does. Whatever ends it (a bound, a crash of a library), the
@@ -20,11 +20,11 @@ from typing import Any, Literal, NoReturn
 from unless import errors
 from unless.errors import SettingError, UnlessError
 
-# A report is some numbers and a sentence; the child has gone astray if it is longer.
+# A report is some numbers and a sentence; a longer one is an error of the child.
 _LONGEST_REPORT = 2**16
 # Seconds between two looks at a working child, and until one that was asked to end has ended.
 _LOOK, _GRACE = 0.1, 5.0
-# What a library or a program needs to be found; the rest of the environment is no business of the child.
+# What a library or a program needs to be found; the child gets no more of the environment.
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 # Address space that the child may take before its work says that it needs more.
 FIRST_MEMORY = 96 * 2**20
@@ -104,7 +104,7 @@ def _close(stream: Any) -> None:
     try:
         stream.close()
     except OSError:
-        # What was still to be written has nobody to read it.
+        # The reader of what was still to be written is gone.
         return
 
 
@@ -183,7 +183,7 @@ def serve() -> NoReturn:
         report = {"want": "memory"}
     except OSError as error:
         report = {"errno": error.errno} if error.errno else {"want": "nothing"}
-    except BaseException:  # A panic of a Rust library is no Exception.
+    except BaseException:  # A panic of a Rust library is a BaseException.
         report = {"want": "nothing"}
     sys.stdout.buffer.write(json.dumps(report).encode())
     sys.stdout.buffer.flush()

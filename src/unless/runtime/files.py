@@ -5,7 +5,7 @@ is whole; the process has it locked until then. A temporary folder holds a file 
 locked. A process that is killed leaves its part files and folders behind, unlocked: the next run that writes
 in the same folder, or makes a temporary folder, removes them.
 
-One process at a time can have a lock, for as long as it lives. A lock is one of the operating system (`fcntl`
+One process at a time can have a lock, until it ends. A lock is one of the operating system (`fcntl`
 on POSIX): it is gone when its process ends, in whatever way. The system gives one process the same lock
 twice, and removes it as soon as the process closes any descriptor of the file. So each process keeps a list
 of the paths that it has locked, and never opens them again.
@@ -44,12 +44,12 @@ _FOLDER = re.compile(_PREFIX + r"(?P<machine>[0-9a-f]{8})-[0-9a-f]{12}")
 _LOCK = ".lock"
 # Bytes of the name that a part file's name begins with; file systems allow 255 for all of it.
 _MOST_OF_NAME = 180
-# Seconds after which nobody goes on writing a part file, where locks cannot tell.
+# Seconds after which a part file counts as given up, where locks cannot tell.
 _OLD = 3600
 # How often a file or folder is made again that another process removed as abandoned before it was locked.
 _ATTEMPTS = 100
 _PERMISSIONS = 0o777
-# Errors that mean that another process has the file locked; any other means that nobody can tell.
+# Errors that mean that another process has the file locked; any other means that it is not known.
 _LOCKED = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 # What systems say where O_NOFOLLOW meets a link.
 _IS_LINK = {errno.ELOOP, errno.EMLINK}
@@ -396,7 +396,7 @@ def _remove(folder: str) -> None:
 def locked(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
     """Hold a lock file, or raise what `refuse` makes of the name of the process that does.
 
-    Where a folder knows no locks, as on some network disks, nothing is locked and nobody refused. A file that
+    Where a folder knows no locks, as on some network disks, nothing is locked or refused. A file that
     is no lock file is never changed.
     """
     name = os.path.realpath(path.parent) + os.sep + path.name
@@ -456,7 +456,7 @@ def is_reserved(name: str) -> bool:
 
 
 def try_lock(handle: int) -> bool | None:
-    """Lock an open file: True if it is ours now, False if another process has it, None if nobody can tell."""
+    """Lock an open file: True if it is ours now, False if another process has it, None if unknown."""
     try:
         _lock(handle)
     except OSError as error:
@@ -508,7 +508,7 @@ def _reason_against(path: Path, handle: int) -> str | None:
     if not stat.S_ISREG(info.st_mode):
         return "is not an ordinary file"
     if info.st_nlink > 1:
-        # Somebody else's file may be under this name, too.
+        # Another process's file may have this name, too.
         return "is a hard link"
     if not is_trusted(info, os.stat(path.parent)):  # noqa: PTH116 (the type of the result)
         return "belongs to another user"
@@ -599,7 +599,7 @@ def blocks_of(source: Any, title: str) -> Iterator[bytes]:
                     f"{title} cannot be read ({error.strerror}); check where it comes from."
                 ) from None
             if block is None:
-                # Somebody made the pipe non-blocking, and nothing has come yet.
+                # Another process made the pipe non-blocking, and nothing has come yet.
                 time.sleep(_PAUSE)
                 continue
             if not isinstance(block, bytes):

@@ -145,7 +145,7 @@ def cancellable(work: Callable[[], Made], token: CancelToken) -> Made:
 
 def n_workers(n_jobs: int | None) -> int:
     """Return how many workers joblib would use, here or on the cluster that the user chose."""
-    # Who never loaded joblib has chosen nothing, and its import takes a while.
+    # Without joblib loaded no backend was chosen, and its import takes a while.
     if n_jobs in (None, 1) and "joblib" not in sys.modules:
         return 1
     from joblib import effective_n_jobs

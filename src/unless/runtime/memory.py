@@ -17,14 +17,14 @@ try:
 except ImportError:
     resource = None
 
-# Addresses that the libraries map before a table is opened; with less some of them wait for ever or abort.
+# Addresses that the libraries map before a table is opened; with less some of them hang or abort.
 LEAST_ADDRESSES = 2**30
 _ADDRESSES_OF_A_THREAD = 80 * 2**20
 # Below this the database cannot even hold its own buffers.
 LEAST = 64 * 2**20
 # An amount of memory as users give it: bytes, a text such as "2 GB", or None for a share of the machine.
 Memory = int | str | None
-# Reading rarely gains from more, and a laptop has other guests.
+# Reading rarely gains from more, and other programs need memory, too.
 MOST_BY_DEFAULT = 4 * 2**30
 # Measured on text files: buffers and parser state for each column of the file.
 BYTES_PER_COLUMN = 64 * 2**10

@@ -59,11 +59,14 @@ def _read_once(path: str, read: Callable[[Arrays], Any]) -> Any:
 
 
 def share_input(
-    data: Any, store: CheckpointStore | None, make: Callable[..., Made], *given: Any
+    made: Made, store: CheckpointStore | None, make: Callable[..., Made], data: Any, *given: Any
 ) -> InMemory[Made] | OnDisk[Made]:
-    """Make what all shards read: here, or from a file where workers do not share this memory."""
+    """Pass on `made`, which is `make(data, *given)`, to all shards.
+
+    Workers that do not share this memory make it again, from a file of the data.
+    """
     if store is None or shares_memory():
-        return InMemory(make(data, *given))
+        return InMemory(made)
     return OnDisk(store.save_input(data), store.inputs.from_arrays, make, given)
 
 
@@ -95,7 +98,7 @@ class ShardJob:
         """Compute the shard; return it, or write it to the store."""
         if self.store is None:
             return self.work(*self.task, self.token)
-        # A cluster repeats a job that it believes lost: the shard may be there.
+        # A cluster repeats a job that it takes for lost: the shard may be there.
         if not self.store.path(self.name).exists():
             self.store.save(self.name, self.work(*self.task, self.token))
         return None

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
-# Where nobody knows how many steps there will be: the share that is done, or the time that has passed.
+# Where it is not known how many steps there will be: the share that is done, or the time that has passed.
 _SHARE = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 _TIME = "{desc}{elapsed}{postfix}"
 # Seconds that work may take before a bar is worth drawing.
@@ -21,7 +21,7 @@ _bars: list[Any] = []
 _silences: list[str] = []
 # Called with the share of some work that is done.
 Look = Callable[[float], object]
-# Whether a bar is drawn; None draws it where somebody is looking.
+# Whether a bar is drawn; None draws it on a terminal or in a notebook.
 Show = bool | None
 
 
@@ -67,7 +67,7 @@ class Bar:
             self._drawn.total = total
 
     def share(self, done: float, note: str = "") -> None:
-        """Say which share of the stretch is done, below 0 where nobody knows, and a note beside it."""
+        """Say which share of the stretch is done, below 0 where that is not known, and a note beside it."""
         now = monotonic()
         if now - self._looked < _PAUSE or not self._is_drawn():
             return
@@ -103,7 +103,7 @@ class Bar:
 
 @contextmanager
 def progress(title: str, show: bool | None, total: int | None = None, after: float = 0.0) -> Iterator[Bar]:
-    """Yield a bar; `show=None` means: where somebody is looking, if the work takes more than some seconds."""
+    """Yield a bar; `show=None` means: on a terminal or in a notebook, if it takes seconds."""
     if not is_shown(show):
         with _silence(title) if show is not None else nullcontext():
             yield Bar()
@@ -174,7 +174,7 @@ def giving_way(stop: Callable[[], object], start: Callable[[], object]) -> Itera
 
 
 def _bar_class() -> Any:
-    """Return the bar for where somebody looks; a notebook without ipywidgets gets the one of a terminal."""
+    """Return the bar for this output; a notebook without ipywidgets gets the one of a terminal."""
     if "ipykernel" in sys.modules and find_spec("ipywidgets") is None:
         from tqdm import tqdm as plain
 
@@ -185,7 +185,7 @@ def _bar_class() -> Any:
 
 
 def is_shown(show: bool | None) -> bool:
-    """Tell whether a bar would be drawn: where it is asked for, or somebody looks and sees no other yet.
+    """Tell whether a bar would be drawn: where it is asked for, or on a terminal that shows no other yet.
 
     What is called by work that is to be quiet is quiet as well, unless it is asked for.
     """
@@ -198,5 +198,5 @@ def _is_terminal(stream: Any) -> bool:
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):
-        # There is none, it is closed, or somebody's own.
+        # There is none, it is closed, or an object of the caller's.
         return False

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Counts, Dataset, Rows, distinct_bytes, row_order, rows_increase
-from unless.data.domain import Code, Context, Domain, shorten
+from unless.data.domain import Code, Context, Domain
 from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownContext
 from unless.structures.graph import (
     CanonicalGraph,
     FeatureSet,
     Graph,
-    Names,
+    GraphPerContext,
     ObservedGraph,
     clique_features,
     pair_features,
@@ -30,7 +30,6 @@ from unless.structures.structure import (
     Edge,
     Indicators,
     Packed,
-    Structure,
     StructureView,
     check_kind,
     is_padded_with_zeros,
@@ -40,17 +39,18 @@ from unless.structures.structure import (
     pair_names,
     unpack,
 )
+from unless.typing import Floats, Integers
 
 Assignment = Mapping[str, Any]
 # Contexts are turned into labels, and graphs into numbers, a block at a time, so that memory stays flat.
 CONTEXT_BLOCK = 4096
 LINK_BLOCK = 1 << 22
-# Named graphs are large beside packed ones: those of late are kept, not all.
+# Named graphs are large beside packed ones: only the latest are kept.
 GRAPHS_KEPT = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CanonicalModel(Structure):
+class CanonicalModel(GraphPerContext):
     """A graph for every observed context, equal graphs stored once. Learners make it by `from_edges`.
 
     `rows` and `counts` are the contexts in lexicographic order and how often each was seen; the graph of
@@ -117,12 +117,7 @@ class CanonicalModel(Structure):
 
     def graph(self, context: Assignment) -> CanonicalGraph:
         """Return the graph of an observed context, which gives every variable a value."""
-        codes = self.domain.encode(context)
-        missing = [name for name in self.domain.names if name not in context]
-        if missing:
-            raise SettingError(
-                f"The context gives no value to {shorten(missing)}; use given() for a partial context."
-            )
+        codes = self._complete_codes(context)
         row = list(codes.values())
         found = bisect_left(range(len(self)), row, key=lambda position: self.rows[position].tolist())
         if found == len(self) or self.rows[found].tolist() != row:
@@ -151,12 +146,6 @@ class CanonicalModel(Structure):
         shares, _ = self._link_shares(self.domain.encode(context))
         return dict(zip(self._pair_names, shares.tolist(), strict=True))
 
-    def is_independent(
-        self, a: Names, b: Names, given: Names = (), context: Assignment | None = None
-    ) -> bool:
-        """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
-        return self.given(context).is_independent(a, b, given)
-
     def features(self, kind: Indicators = "cliques") -> FeatureSet:
         """Return the indicators of the graphs, each once.
 
@@ -171,10 +160,6 @@ class CanonicalModel(Structure):
         return clique_features(self) if kind == "cliques" else subclique_features(self)
 
     indicators = features
-
-    def graph_given(self, context: Assignment | None = None) -> Graph:
-        """Return `given(context)`."""
-        return self.given(context)
 
     def view(self, domain: Domain, by: By = "graphs") -> StructureView:
         """Answer for its own contexts; by features for all."""
@@ -192,11 +177,7 @@ class CanonicalModel(Structure):
         """The number of contexts."""
         return "n_contexts", len(self)
 
-    def to_networkx(self, context: Assignment | None = None) -> Any:
-        """Return `given(context)` as a networkx.Graph whose edges carry their `share`."""
-        return self.given(context).to_networkx()
-
-    def _link_shares(self, codes: Mapping[int, int]) -> tuple[npt.NDArray[np.float64], int]:
+    def _link_shares(self, codes: Mapping[int, int]) -> tuple[Floats, int]:
         agrees = self._agreement(codes) == len(codes)
         if not agrees.any():
             raise self._unknown(codes)
@@ -210,7 +191,7 @@ class CanonicalModel(Structure):
         n_rows = int(self.counts[agrees].sum())
         return totals / n_rows, n_rows
 
-    def _agreement(self, codes: Mapping[int, int]) -> npt.NDArray[np.int64]:
+    def _agreement(self, codes: Mapping[int, int]) -> Integers:
         agreement = np.zeros(len(self), dtype=np.int64)
         for position, code in codes.items():
             agreement += self.rows[:, position] == code

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unless.data.dataset import Positions, Rows, distinct_rows, row_set
-from unless.data.domain import Context, Domain
+from unless.data.domain import Context, Domain, shorten
 from unless.data.showing import MOST_ROWS, html_table, to_label
 from unless.errors import SettingError, TooLarge, UnlessError
 from unless.kernels.compiling import plain_if_small
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Names = str | Iterable[str]
 Role = TypeVar("Role", bound="Graph")
-# Enough for any graph a person would draw; a search that finds more is lost in a graph without structure.
+# Enough for any graph a person would draw; a search that finds more would not end in useful time.
 MAX_CLIQUES = 20_000_000
 # As many as `Graph.features` makes: some 600 MB while they are listed.
 MAX_SUBCLIQUES = 1_000_000
@@ -269,6 +269,37 @@ class CanonicalGraph(Graph):
 
     context: Context
     n_rows: int
+
+
+class GraphPerContext(Structure):
+    """A structure that has a graph for each context."""
+
+    def given(self, context: Assignment | None = None) -> Graph:
+        """Unite the graphs of the contexts that agree with a partial one."""
+        raise NotImplementedError
+
+    def is_independent(
+        self, a: Names, b: Names, given: Names = (), context: Assignment | None = None
+    ) -> bool:
+        """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
+        return self.given(context).is_independent(a, b, given)
+
+    def graph_given(self, context: Assignment | None = None) -> Graph:
+        """Return `given(context)`."""
+        return self.given(context)
+
+    def to_networkx(self, context: Assignment | None = None) -> Any:
+        """Return `given(context)` as a networkx.Graph, whose edges carry their `share` where it is known."""
+        return self.given(context).to_networkx()
+
+    def _complete_codes(self, context: Assignment) -> Mapping[int, int]:
+        """Return the codes of a context that gives every variable a value; refuse any other."""
+        codes = self.domain.encode(context)
+        if missing := [name for name in self.domain.names if name not in context]:
+            raise SettingError(
+                f"The context gives no value to {shorten(missing)}; use given() for a partial context."
+            )
+        return codes
 
 
 def _edge(domain: Domain, pair: Any) -> Edge:

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise, product
-from typing import Any
 
 import numpy as np
 
 from unless.data.dataset import Dataset, Rows
-from unless.data.domain import Domain, Region, quote_label, shorten
+from unless.data.domain import Domain, Region, quote_label
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
-from unless.structures.graph import FeatureSet, Graph, InstantiatedGraph, Names
+from unless.structures.graph import FeatureSet, Graph, GraphPerContext, InstantiatedGraph
 from unless.structures.structure import (
     Box,
     By,
@@ -22,7 +21,6 @@ from unless.structures.structure import (
     Edge,
     FeatureArrays,
     Indicators,
-    Structure,
     StructureView,
     box_of,
     check_kind,
@@ -63,7 +61,7 @@ class Link:
         return html_table(" - ".join(map(quote_label, self.pair)), ("linked where",), named)
 
 
-class LabelledGraph(Structure):
+class LabelledGraph(GraphPerContext):
     """A graph for every context, said by its links: each holds everywhere, or in some regions only.
 
     It answers as a `CanonicalModel` does, for contexts that were observed and for those that were not. Its
@@ -107,12 +105,7 @@ class LabelledGraph(Structure):
 
     def graph(self, context: Assignment) -> Graph:
         """Return the graph of a complete context, observed or not."""
-        codes = self.domain.encode(context)
-        missing = [name for name in self.domain.names if name not in context]
-        if missing:
-            raise SettingError(
-                f"The context gives no value to {shorten(missing)}; use given() for a partial context."
-            )
+        codes = self._complete_codes(context)
         row = np.array([list(codes.values())], dtype=np.uint16)
         return Graph.from_packed(self.domain, pack(self.interacting(row)[:, 0]))
 
@@ -122,12 +115,6 @@ class LabelledGraph(Structure):
         known = self.domain.decode(codes)
         edges = [link.pair for link in self.links if any(_agrees(region, known) for region in link.regions)]
         return Graph(self.domain, edges)._as(InstantiatedGraph, context=known)
-
-    def is_independent(
-        self, a: Names, b: Names, given: Names = (), context: Assignment | None = None
-    ) -> bool:
-        """Tell whether the given variables and those of the context separate a from b in `given(context)`."""
-        return self.given(context).is_independent(a, b, given)
 
     def interacting(self, rows: Rows) -> Bools:
         """Tell, for each pair (in the order of packed bits) and row, whether it is linked."""
@@ -164,10 +151,6 @@ class LabelledGraph(Structure):
 
     indicators = features
 
-    def graph_given(self, context: Assignment | None = None) -> Graph:
-        """Return `given(context)`."""
-        return self.given(context)
-
     def view(self, domain: Domain, by: By = "graphs") -> StructureView:
         """Answer in which regions each pair is linked, or where features hold."""
         return self.features().view(domain) if by == "features" else _ByLabels(self, domain)
@@ -181,10 +164,6 @@ class LabelledGraph(Structure):
     def size(self) -> tuple[str, int]:
         """The number of links."""
         return "n_links", len(self)
-
-    def to_networkx(self, context: Assignment | None = None) -> Any:
-        """Return `given(context)` as a networkx.Graph."""
-        return self.given(context).to_networkx()
 
     def _link_features(self) -> Iterator[list[CodedCondition]]:
         for link in (*self.links, *self.weighed):

@@ -1,7 +1,7 @@
 """What every structure answers for itself, and how it answers in the coding of another domain.
 
 `Structure` is the base of graphs, canonical models, labelled graphs, sets of features and models with
-weights: nobody else needs to know which of them it has. `view` makes a structure answer which pairs interact
+weights: no other module needs to know which it has. `view` makes a structure answer which pairs interact
 in which rows: for each pair and each row of codes, whether the two interact. Views that answer for all
 contexts have `boxes`: for each pair the partial contexts in which it interacts.
 
@@ -331,7 +331,7 @@ class Structure:
         return html_table(repr(self)[1:-1], (), ())
 
     def __dir__(self) -> list[str]:
-        # What other parts of the library use is no help to people.
+        # Users need not see what other parts of the library call.
         inner = {*_OF_ALL, *self._inner}
         return [name for name in super().__dir__() if not name.startswith("_") and name not in inner]
 

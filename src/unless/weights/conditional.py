@@ -32,7 +32,7 @@ Term = tuple[int, ...]
 # Standard deviations of the prior, from strong to weak. Weaker ones are not tried once one is worse.
 GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 N_FOLDS = 5
-# The intercept is measured in steps of this size, so that the prior hardly holds it back.
+# The intercept is measured in steps of this size, so that the prior has little effect on it.
 INTERCEPT = 100.0
 # Largest component of the gradient that is left, as a share of the rows: to judge priors, and at last.
 ROUGH, FINE = 1e-5, 1e-7

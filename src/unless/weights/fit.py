@@ -32,11 +32,11 @@ from unless.runtime.compilation import compile_ahead
 from unless.runtime.memory import parse_memory, show_memory
 from unless.runtime.progress import BAR_DELAY, Bar, progress
 from unless.structures.graph import FeatureSet
+from unless.typing import Floats
 from unless.weights.optimise import Descent, Loss, Objective, StopRules, direction_at, make_loss, minimise
 from unless.weights.priors import NO_PRIOR, Gaussian, Prior
 from unless.weights.report import GAIN, Candidate, Completed, FitReport
 
-Floats = npt.NDArray[np.float64]
 # The largest component of the gradient where nothing else is asked for.
 TOLERANCE = 1e-6
 # From strong to weak, so that the weights of one are a good start for the next.

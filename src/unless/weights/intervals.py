@@ -148,6 +148,6 @@ def _variances(net: LogLinearModel, data: Dataset, inverse: Floats, bar: Bar) ->
             add_spread(gradients[some], worth[some], inverse, total)
         mean += (counts[:, None] * gradients).sum(axis=0)
         bar()
-    # At the optimum the mean is what the prior pulls, which is no scatter.
+    # At the optimum the mean is the pull of the prior, which is not scatter.
     add_product(inverse, mean, pull)
     return np.asarray(total - pull**2 / data.n_rows)

@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset
 from unless.errors import SettingError
@@ -31,11 +30,11 @@ from unless.inference.pseudo_likelihood import Conditionals, Counts
 from unless.inference.results import Measure
 from unless.runtime.progress import Bar, Look, unseen
 from unless.structures.graph import FeatureSet
+from unless.typing import Bools, Floats
 from unless.weights.likelihood import Expectations
 from unless.weights.priors import Prior
 from unless.weights.report import StoppedBy
 
-Floats = npt.NDArray[np.float64]
 # Above, a dense Hessian takes too long to solve in every Newton step, or even once.
 _MOST_DENSE = 2_000
 _MOST_DENSE_ONCE = 5_000
@@ -47,7 +46,7 @@ _LONG_MEMORY = 200
 _ORTHANT_HALVINGS = 40
 # Iterations over which progress is judged; what is left to gain is judged by a fifth of them, at least 20.
 _SPAN, _SHORTEST = 5, 20
-Chosen = npt.NDArray[np.bool_]
+Chosen = Bools
 MAX_PRODUCTS = 250
 # Sweeps of coordinate descent between two steps to the minimum over what is not zero.
 SWEEPS = 200
@@ -61,7 +60,7 @@ _STALLS = (1e-5, 1e-7, 1e-9, 0.0)
 # Where a Newton step costs many passes, only the last digits are left to it.
 _STALLS_OF_LARGE = (1e-10, 0.0)
 _NEWTON_STEPS = 30
-# The steps that Libra's optimiser remembers; it moves in plain coordinates.
+# The steps that Libra's optimiser keeps; it moves in plain coordinates.
 LIBRAS_MEMORY = 6
 
 
@@ -230,7 +229,7 @@ class Objective:
 
     @property
     def memory(self) -> int:
-        """How many steps to remember: more where a pass takes longer than to go through them."""
+        """How many steps to keep: more where a pass takes longer than to go through them."""
         by_cost = int(self.loss.work / (4 * max(1, self.loss.n_features)))
         return MEMORY if self.hessian_is_cheap else min(max(by_cost, MEMORY), _LONG_MEMORY)
 
@@ -293,7 +292,7 @@ def factor_of(matrix: Floats) -> Floats | None:
 
 
 def factorise_in_calls(matrix: Floats, bar: Bar | None = None) -> bool:
-    """Replace a matrix by its factor, in calls short enough that Ctrl-C is heard between them."""
+    """Replace a matrix by its factor, in calls short enough for Ctrl-C between them."""
     from unless.kernels.algebra import PANEL, factorise, factorise_some
 
     n = len(matrix)
@@ -463,7 +462,7 @@ def direction_at(objective: Objective, weights: Floats, gradient: Floats, tolera
         if objective.prior.l1:
             return _sparse_minimum(matrix, gradient, weights, objective.prior.l1, tolerance) - weights
         return _solve(matrix, -slope)
-    # A weight at zero that wants to leave it is free to go; the others stay.
+    # A weight at zero whose gradient exceeds the penalty may move; the others stay.
     free = (weights != 0) | (slope != 0) if objective.prior.l1 else np.ones(len(slope), dtype=np.bool_)
     share = 0.3 * tolerance / float(np.abs(slope).max())
     return _solve_roughly(objective, slope, free, min(0.1, max(share, 1e-4)))

@@ -7,7 +7,7 @@ from unless.data.showing import html_table
 from unless.inference.results import Measure
 from unless.weights.priors import Prior
 
-# Nats a row that may be left to gain where no tolerance is given and the optimum is dear.
+# Nats a row that may be left to gain where no tolerance is given and the optimum is costly.
 GAIN = 2e-3
 StoppedBy = Literal["tolerance", "gain", "relative_tolerance", "max_iterations", "rounding"]
 _MESSAGES = {

@@ -33,12 +33,12 @@ def test_a_sign_test_is_that_of_a_fair_coin():
 def test_a_claim_holds_where_all_cells_speak_for_it():
     results = made_up(lambda run: {"kl": 0.5} if run.method == "CSGS" else {})
     found = find(CLAIMS["CSGS-GSMN"], results, STUDY)
-    assert found.tally[:2] == (24, 0)
-    assert found.tally.settled_for == 24
+    assert found.signs[:2] == (24, 0)
+    assert found.signs.settled_for == 24
     assert found.verdict == "holds"
     against = find(CLAIMS["CSPC-GSMN"], results, STUDY)
     # Ties are for nobody.
-    assert against.tally[:2] == (0, 0)
+    assert against.signs[:2] == (0, 0)
     assert against.verdict == "does not hold"
 
 
@@ -47,9 +47,9 @@ def test_a_claim_may_hold_from_a_size():
         lambda run: {"n_tests": 10 * run.table.size} if run.method == "CSPC" else {"n_tests": 405}
     )
     found = find(CLAIMS["fewer"], results, STUDY)
-    assert found.tally[:2] == (16, 8)
+    assert found.signs[:2] == (16, 8)
     assert found.verdict == "holds from N = 50"
-    assert find(CLAIMS["growing"], results, STUDY).tally[:2] == (22, 0)
+    assert find(CLAIMS["growing"], results, STUDY).signs[:2] == (22, 0)
 
 
 @pytest.mark.parametrize(("n_sizes", "verdict"), [(5, "too few cells"), (6, "holds")])
@@ -69,8 +69,8 @@ def test_one_bad_network_does_not_settle_a_cell():
 
     found = find(CLAIMS["CSGS-DTSL"], made_up(value), STUDY)
     # By the means of the figure all cells are against, by nine networks of ten all are for.
-    assert found.tally[:2] == (0, 24)
-    assert (found.tally.settled_for, found.tally.settled_against) == (24, 0)
+    assert found.signs[:2] == (0, 24)
+    assert (found.signs.settled_for, found.signs.settled_against) == (24, 0)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_bars_overlap_where_the_means_are_within_both_deviations(kl, n_for):
 
     results = made_up(value)
     found = {one.claim.key: one for one in findings(results, cspc="CSPC-independent")}["overlap"]
-    assert found.tally == (n_for, 24 - n_for, sign_test(n_for, 24 - n_for), 0, 0)
+    assert found.signs == (n_for, 24 - n_for, sign_test(n_for, 24 - n_for), 0, 0)
 
 
 def test_an_interpretation_is_worth_the_sentences_that_hold():

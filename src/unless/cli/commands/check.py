@@ -34,8 +34,8 @@ import click
 from unless.cli.failures import in_options
 from unless.cli.files import check_output, found_files, source_of, with_database
 from unless.cli.options import make_command, preparing_options, settings_of
-from unless.cli.output import busy, count, note, say, say_json
-from unless.data.showing import visible
+from unless.cli.output import busy, note, say, say_json
+from unless.data.showing import count, visible
 
 
 @make_command(

@@ -46,8 +46,8 @@ from click.core import ParameterSource
 
 from unless.cli.files import open_record, read_files, read_like, with_database
 from unless.cli.options import MATCHING, make_command, reading_options
-from unless.cli.output import busy, count, say, say_json
-from unless.data.showing import visible
+from unless.cli.output import busy, say, say_json
+from unless.data.showing import count, visible
 from unless.errors import SettingError
 
 if TYPE_CHECKING:

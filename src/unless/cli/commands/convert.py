@@ -79,7 +79,7 @@ def _shaped(structure: "Structure", source: str, target: str, ending: str) -> "S
             f"{source!r} holds no weights, so it cannot become {target!r}; find them with `unless fit`."
         )
     if structure.kind == "graph" and not getattr(structure, "context", None):
-        # A graph that is seen from no context is a graph like any other.
+        # A graph without a context is written as a plain graph.
         return Graph.from_packed(structure.domain, structure.graph_given().packed)
     return structure
 

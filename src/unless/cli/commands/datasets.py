@@ -17,7 +17,8 @@ import click
 
 from unless.cli.files import check_output
 from unless.cli.options import make_command
-from unless.cli.output import count, say, say_json
+from unless.cli.output import say, say_json
+from unless.data.showing import count
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset

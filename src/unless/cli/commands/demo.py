@@ -14,7 +14,8 @@ import click
 
 from unless.cli.files import check_output
 from unless.cli.options import make_command
-from unless.cli.output import LEGEND, busy, count, document, note, say, say_json, say_statements
+from unless.cli.output import LEGEND, busy, document, note, say, say_json, say_statements
+from unless.data.showing import count
 
 TABLES = ("ucb_admissions", "titanic")
 

@@ -47,8 +47,8 @@ import click
 
 from unless.cli.files import MODELS, check_model_output, found_files, open_record, read_like, with_database
 from unless.cli.options import Written, jobs_option, make_command, matching_options, quiet_option, seed_option
-from unless.cli.output import MEASURES, busy, count, note, number, say, say_json, say_notes
-from unless.data.showing import visible
+from unless.cli.output import MEASURES, busy, note, number, say, say_json, say_notes
+from unless.data.showing import count, visible
 from unless.errors import SettingError, TooLarge
 
 if TYPE_CHECKING:

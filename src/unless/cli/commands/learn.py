@@ -50,7 +50,6 @@ from unless.cli.options import (
 from unless.cli.output import (
     LEGEND,
     busy,
-    count,
     document,
     either,
     note,
@@ -60,7 +59,7 @@ from unless.cli.output import (
     say_statements,
     summary,
 )
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 from unless.learners import DEFAULT_LEARNER
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ LEARNING = (
 
 
 def _order(text: str) -> str | list[str]:
-    # A list of one is no order, so these two words can be no names.
+    # An order lists two names or more, so these two words cannot be names.
     return text if text in ("association", "columns") else names(text)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from unless.inference.model import LogLinearModel
     from unless.inference.results import Distribution, MostProbable
 
-# A longer table is no answer to a person.
+# A longer table is cut short.
 MOST_ROWS = 50
 
 

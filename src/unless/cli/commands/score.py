@@ -28,8 +28,8 @@ import click
 
 from unless.cli.files import read_like, with_database
 from unless.cli.options import Written, make_command, matching_options, names
-from unless.cli.output import MEASURES, count, note, number, say, say_json, say_notes, say_table
-from unless.data.showing import visible
+from unless.cli.output import MEASURES, note, number, say, say_json, say_notes, say_table
+from unless.data.showing import count, visible
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset

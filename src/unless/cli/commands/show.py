@@ -78,7 +78,6 @@ from unless.cli.options import context_option, gathered, make_command, matching_
 from unless.cli.output import (
     LEGEND,
     context_text,
-    count,
     document,
     edge_text,
     how_learned,
@@ -92,7 +91,7 @@ from unless.cli.output import (
     size_of,
     size_text,
 )
-from unless.data.showing import visible
+from unless.data.showing import count, visible
 from unless.errors import FileFormatError, UnlessError
 
 if TYPE_CHECKING:

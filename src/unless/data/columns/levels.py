@@ -73,7 +73,7 @@ def _listed_sql(words: frozenset[str]) -> str:
 
 
 def text_or_null(one: Field, how: Settings, value: str | None = None) -> str:
-    """Write a column's value as text, null where it is missing; `value` is its text if it is at hand."""
+    """Write a column's value as text, null where it is missing; `value` is its text if the caller has it."""
     listed = _listed_sql(missing_words(one, how))
     if one.form == "words":
         # Blanks are nearly always all that stands around a label; other layout is seen where labels are made.
@@ -342,7 +342,7 @@ def _name_holes(columns: Sequence[RawColumn], holes: dict[str, int], how: Settin
     names = set()
     for column in columns:
         if column.name in holes:
-            # Levels given by hand may already have a place for it.
+            # Levels that the user listed may have it already.
             given = [label for label in MISSING_LABELS if label in how.levels.get(column.name, ())]
             column.missing_label = given[0] if given else free_name("missing", column.labels)
             names.add(column.missing_label)

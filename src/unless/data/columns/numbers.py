@@ -12,7 +12,7 @@ import numpy as np
 
 from unless.data.settings import Bins
 from unless.data.showing import to_label
-from unless.data.sources.session import DuckDBSession
+from unless.data.sources.session import Source
 from unless.errors import DataError, SettingError
 from unless.typing import Floats
 
@@ -305,14 +305,10 @@ def _edges(name: str, spec: Any) -> tuple[float, ...]:
     return edges
 
 
-def find_cutting(
-    name: str, spec: Bins, value: str, weight: str, relation: str, session: DuckDBSession
-) -> Cutting:
+def find_cutting(name: str, spec: Bins, value: str, weight: str, source: Source) -> Cutting:
     """Find the cuts of a column, given SQL for its value and its count."""
     method, n_bins, edges = check_bins(name, spec)
-    low, high, whole = session.row(
-        f"select min({value}), max({value}), bool_and({value} = floor({value})) from {relation}"
-    )
+    low, high, whole = source.row(f"min({value}), max({value}), bool_and({value} = floor({value}))")
     if low is None:
         raise DataError(f"Column {name!r} has no numbers to cut; leave it out with exclude=.")
     if method == "edges":
@@ -320,7 +316,7 @@ def find_cutting(
     if method == "width":
         cuts = _equal_widths(low, high, n_bins, whole)
     else:
-        cuts = _quantiles(n_bins, value, weight, relation, session)
+        cuts = _quantiles(n_bins, value, weight, source)
     label = "at quantiles" if method == "quantile" else "at equal widths"
     return _cutting(low, sorted({cut for cut in cuts if low < cut <= high}), high, whole, label)
 
@@ -346,11 +342,11 @@ def _equal_widths(low: float, high: float, n_bins: int, whole: bool) -> list[flo
     return rounded if len(set(rounded)) == len(exact) else exact
 
 
-def _quantiles(n_bins: int, value: str, weight: str, relation: str, session: DuckDBSession) -> list[float]:
+def _quantiles(n_bins: int, value: str, weight: str, source: Source) -> list[float]:
     """Return the smallest values with at least 1/n, 2/n, ... of the rows below them."""
     wanted = ", ".join(f"min(v) filter (where below * {n_bins} >= total * {i})" for i in range(1, n_bins))
-    found = session.row(
-        f"with g as (select {value} as v, sum({weight}) as w from {relation} group by all "
+    found = source.session.row(
+        f"with g as (select {value} as v, sum({weight}) as w from {source.relation} group by all "
         "having v is not null), r as (select v, sum(w) over () as total, coalesce(sum(w) over "
         "(order by v rows between unbounded preceding and 1 preceding), 0) as below from g) "
         f"select {wanted} from r"

@@ -134,7 +134,7 @@ def label_in_sql(number: str, part: str) -> str:
     return f"list_extract([{listed}], ({number})::BIGINT)"
 
 
-# Fewer levels have no order to speak of.
+# Fewer levels are not ordered.
 LEAST_LEVELS = 3
 # Whole numbers of so many values are a scale, a count or a grade; fewer may be codes of kinds, without order,
 # so that no trend is looked for unless the order is given.
@@ -143,7 +143,7 @@ IN_NUMBERS, IN_WORDS = "in the order of their numbers", "a scale in words"
 BY_CALENDAR, BY_GRADES = "in the order of the calendar", "letter grades, the best last"
 # Reasons for which levels are ordered though they are text.
 KNOWN_ORDERS = (IN_NUMBERS, IN_WORDS, BY_GRADES)
-# Answers that are no place on a scale.
+# Answers that are not on a scale.
 NO_ANSWERS = frozenset({
     "don't know", "dont know", "do not know", "i don't know", "dk", "not sure", "unsure", "can't say",
     "prefer not to say", "prefer not to answer", "no answer", "no response", "not applicable", "n/a", "na",
@@ -473,7 +473,7 @@ def name_of_choice(column: str, choice: str) -> str:
 def find_choices(counts: Mapping[str, int], *, is_asked: bool = False) -> Choices | None:
     """Find the answers in cells, each seen so many times; None if they hold single values.
 
-    Somebody who asked for it is believed: only a separator must be there.
+    Where the user asked for it, only a separator must be there.
     """
     for separator in SEPARATORS:
         found = _split(counts, separator, is_asked)
@@ -494,7 +494,7 @@ def _split(counts: Mapping[str, int], separator: str, is_asked: bool) -> Choices
         for one in listed:
             ticks[one] += counts[cell]
             combinations[one] += 1
-    # Nothing is learned from an answer that hardly anybody, or nearly everybody, gave.
+    # Nothing is learned from an answer that almost nobody, or almost everybody, gave.
     informative = {one for one, n in ticks.items() if min(n, total - n) >= (1 if is_asked else LEAST_ROWS)}
     joined: Counter[str] = Counter()
     for cell in several:

@@ -68,7 +68,7 @@ def _source(
         cleaned = [_rewritten(one, delimiter, len(names), session) for one in files]
         return replace(_source(cleaned, names, delimiter, session, how), repair=None)
 
-    return Source(files[0].title, relation, names, fields, nameless=not how.header, repair=repair)
+    return Source(files[0].title, relation, names, fields, session, nameless=not how.header, repair=repair)
 
 
 def _check_same(headers: Sequence[list[str]], files: Sequence[TableFile], how: Settings) -> None:
@@ -110,7 +110,7 @@ def _find_delimiter(file: TableFile, session: DuckDBSession) -> str:
         sample = stream.read(_SAMPLE)
     lines = sample.splitlines(keepends=True)
     if len(sample) == _SAMPLE and len(lines) > 2:
-        # The last line of a cut sample is no whole line.
+        # The last line of a cut sample may be incomplete.
         lines.pop()
     return max(_DELIMITERS, key=lambda one: (*_fit(lines, one), -_DELIMITERS.index(one)))
 
@@ -122,7 +122,7 @@ def _fit(lines: Sequence[str], delimiter: str) -> tuple[bool, bool, int]:
     except csv.Error:
         widths = []
     width = widths[0] if widths else 1
-    # Words in a sentence are no columns: a blank or a colon must split every line alike to be taken.
+    # Words in a sentence are not columns: a blank or a colon must split every line alike to be taken.
     strict = delimiter in " :"
     same = len(set(widths)) == 1
     return width > 1 and same, width > 1 and not strict, width if same or not strict else 0
@@ -238,7 +238,7 @@ def _text(
 ) -> Iterator[IO[str]]:
     path = file.path
     if file.compression == ".zst":
-        # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter nobody writes gives whole lines.
+        # Python below 3.14 cannot open .zst, but DuckDB can; a delimiter that no file has gives whole lines.
         path, encoding = session.temporary_path(".txt"), "utf-8-sig"
         session.run(
             f"copy (select line from read_csv([{quoted(str(file.path))}], auto_detect = false, "

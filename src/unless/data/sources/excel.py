@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from unless.data.settings import Settings
     from unless.data.sources.session import DuckDBSession, Source, TableFile
 
-# Sheets are XML, which packs well, though seldom to a fiftieth.
+# Sheets are XML, which packs well, but rarely to a fiftieth.
 SMALL, RATIO = 2**24, 100
 # What no program writes: Excel ends there, and so does LibreOffice.
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
-# Cells that a sheet may span without having them: a table is seldom emptier than this.
+# Cells that a sheet may span without having them: a table is rarely emptier than this.
 _SPARE_CELLS, _SPAN = 2_000_000, 20
 # A cell of Excel holds 32,767 characters.
 _LONGEST_TEXT = 2**20
@@ -76,7 +76,7 @@ def open_excel(file: "TableFile", session: "DuckDBSession", how: "Settings") -> 
     source = open_delimited([replace(file, path=target, suffix=".csv")], session, plain)
     others = [name for number, name in enumerate(names) if number != index]
     if not others or how.sheet is not None:
-        # Who named the sheet knows which was read.
+        # Not said where the user named the sheet.
         return replace(source, repair=None)
     word = "another sheet is" if len(others) == 1 else "other sheets are"
     note = f"Read sheet {report['read']!r}; {word} {shorten(others, 20)} (choose with sheet=)."

@@ -111,7 +111,7 @@ def _register(
     arrays |= beside or {}
     session.register("given", arrays)
     fields = tuple(field for field, _ in encoded)
-    return Source("The table", "given", names, fields, nameless=nameless, keep_alive=(arrays,))
+    return Source("The table", "given", names, fields, session, nameless=nameless, keep_alive=(arrays,))
 
 
 def encode(name: str, column: str, values: Any, *, numeric: bool = False) -> tuple[Field, Array]:
@@ -340,7 +340,7 @@ def _open_stream(table: Any, session: DuckDBSession, how: Settings) -> Source:
 
 def _given(names: tuple[str, ...], session: DuckDBSession) -> Source:
     fields = typed_fields(names, [row[1] for row in session.rows("describe given")])
-    return Source("The table", aliased("given", len(names)), names, tuple(fields))
+    return Source("The table", aliased("given", len(names)), names, tuple(fields), session)
 
 
 def _with_declared(field: Field, table: Any, position: int) -> Field:

@@ -91,7 +91,7 @@ def open_labelled(file: "TableFile", session: "DuckDBSession", how: "Settings") 
     )
     notes = (f"{shorten(partly)} {verb} read without them.",) if partly else ()
     wanted = tuple(field for field in fields if how.wants(field.name))
-    return Source(file.title, relation, names, wanted, notes=notes)
+    return Source(file.title, relation, names, wanted, session, notes=notes)
 
 
 def _ending(path: Path) -> str:

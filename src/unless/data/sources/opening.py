@@ -4,7 +4,8 @@ Paths, patterns and streams become regular files first: a stream is copied to th
 file is unpacked there, and the format is known by the ending or by the first bytes.
 
 To add a file format, write one file in this folder with a function `open_...(file, session, how)`, or
-`open_...(files, session, how)` for one that reads `several` files as one table, and add a line to `FORMATS`.
+`open_...(files, session, how)` for one that reads `several` files as one table, that returns a `Source`
+(`session.py`; `structured.py` has short examples), and add a line to `FORMATS`.
 Take its endings out of `_FOREIGN` if they are there, and add its first bytes to `_MAGIC` if it has some, so
 that streams and files without an ending are known.
 """
@@ -73,7 +74,7 @@ _FOREIGN = {
     ".xpt": "pandas.read_sas",
     ".pkl": "pandas.read_pickle",
 }
-# What files begin with that are no text.
+# The first bytes of files that are not text.
 _MAGIC = {
     b"\x1f\x8b": ".gz",
     b"BZh": ".bz2",
@@ -88,7 +89,7 @@ _MAGIC = {
 }
 # Address space of the process that unpacks: what `xz -9` needs, and Python.
 _MEMORY = 112 * 2**20
-# What begins like a query, and is no path unless there is such a file.
+# What begins like a query, and is one unless there is a file of this name.
 _QUERY = re.compile(r"\s*(?:select\s+\S|with\s+[^\0]+\bselect\s|from\s+\w+\s)", re.IGNORECASE)
 
 
@@ -348,7 +349,7 @@ def _unpacked(
 def _staged(path: Path, packing: str, session: DuckDBSession) -> Path:
     """Give a path the database will not take for a pattern, with the ending by which it knows Zstandard."""
     absolute = path.absolute()
-    # A name of bytes that are no text is nothing that a library could open.
+    # No library could open a name whose bytes are not text.
     is_plain = not glob.has_magic(str(absolute)) and str(absolute).isprintable()
     if is_plain and (not packing or path.suffix.lower() == packing):
         return absolute

@@ -80,7 +80,7 @@ class Field:
 class Source:
     """A relation the database can read as often as needed.
 
-    `names` are all columns of the table; `fields` may leave out those nobody asked for. `repair` gives the
+    `names` are all columns of the table; `fields` may leave out those that are not needed. `repair` gives the
     same table from a cleaned copy, or says in one sentence what is wrong with it.
     """
 
@@ -88,6 +88,7 @@ class Source:
     relation: str
     names: tuple[str, ...]
     fields: tuple[Field, ...]
+    session: "DuckDBSession" = field(repr=False)
     nameless: bool = False
     notes: tuple[str, ...] = ()
     repair: Callable[[], "Source"] | None = None
@@ -100,6 +101,14 @@ class Source:
     def field(self, name: str) -> Field:
         """Return the field of this name, which is known to be there."""
         return next(one for one in self.fields if one.name == name)
+
+    def rows(self, wanted: str, rest: str = "") -> list[tuple[Any, ...]]:
+        """Select something, in SQL, of all rows; `rest` says which, in what groups and in what order."""
+        return self.session.rows(f"select {wanted} from {self.relation} {rest}")  # noqa: S608
+
+    def row(self, wanted: str, rest: str = "") -> tuple[Any, ...]:
+        """Select what is one row."""
+        return self.rows(wanted, rest)[0]
 
 
 def form_of(duck_type: str) -> tuple[Form, Kind | None]:
@@ -329,7 +338,7 @@ class DuckDBSession:
             self._interrupt()
 
     def watch(self, path: Path, title: str) -> None:
-        """Remember how a file is before it is opened."""
+        """Note the state of a file before it is opened."""
         self._watched[path] = title, _state(path)
 
     @contextmanager

@@ -266,7 +266,7 @@ def _check_reads(text: str) -> None:
 def _open_duckdb(text: str, connection: Any, session: DuckDBSession, how: Settings) -> Source:
     with _refusing():
         statements = connection.extract_statements(text)
-    # Looked at before anything is run: what changes the database is no query.
+    # Looked at before anything is run: a statement that changes the database is refused.
     if len(statements) > 1:
         raise DataError(f"There are {len(statements):,} statements, and one is read; give a single query.")
     if not statements or [one.name for one in statements[-1].expected_result_type] != ["QUERY_RESULT"]:
@@ -448,7 +448,7 @@ def _spool_stream(
     for position, declared in (levels or {}).items():
         fields[position] = Field(names[position], f"c{position}", "text", "category", levels=declared)
     session.lock()
-    return Source(session.title, _SPOOLED, names, tuple(fields[position] for position in wanted))
+    return Source(session.title, _SPOOLED, names, tuple(fields[position] for position in wanted), session)
 
 
 def _batch_size(n_columns: int) -> int:
@@ -490,7 +490,7 @@ def _spool_rows(
         session.bar.share(-1.0)
     session.run("commit")
     session.lock()
-    return Source(session.title, _SPOOLED, names, tuple(one.field() for one in spooled))
+    return Source(session.title, _SPOOLED, names, tuple(one.field() for one in spooled), session)
 
 
 def _insert(
@@ -559,7 +559,7 @@ class _SpooledColumn:
         if self.kind == "integer" and None not in values:
             return np.array([int(value) for value in values], dtype=np.int64)
         if self.kind == "float":
-            # A value that is no number is missing, as elsewhere.
+            # A value that is not a number is missing, as elsewhere.
             return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
         return np.array([None if value is None else _written(value) for value in values], dtype=object)
 

@@ -31,10 +31,10 @@ def open_parquet(files: Sequence[TableFile], session: DuckDBSession, how: Settin
     paths = ", ".join(quoted(str(one.path)) for one in files)
     relation = aliased(f"read_parquet([{paths}], {_PARQUET})", len(names))
     fields = typed_fields(names, [kind for _, kind in schemas[0]])
-    return Source(first.title, relation, names, tuple(fields))
+    return Source(first.title, relation, names, tuple(fields), session)
 
 
-# Old writers leave text unmarked; folder names are no columns.
+# Old writers leave text unmarked; folder names are not read as columns.
 _PARQUET = "binary_as_string = true, hive_partitioning = false, union_by_name = false"
 
 
@@ -96,7 +96,7 @@ def open_json(files: Sequence[TableFile], session: DuckDBSession, how: Settings)
         raise
     names = table_names([row[0] for row in described], first.title, how)
     fields = typed_fields(names, ["JSON"] * len(names))
-    return Source(first.title, aliased(read, len(names)), names, tuple(fields))
+    return Source(first.title, aliased(read, len(names)), names, tuple(fields), session)
 
 
 def _check_depth(file: TableFile) -> None:

@@ -18,7 +18,7 @@ from unless.errors import DataError
 from unless.runtime.memory import show_memory
 
 PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
-# A table seldom shrinks to a fiftieth; what unpacks further was made to fill the disk.
+# A table rarely shrinks to a fiftieth; a file that unpacks further was made to fill the disk.
 SMALL, RATIO = 128 * 2**20, 200
 # What the largest dictionary of `xz -9` takes, and a little more.
 _DICTIONARY = 72 * 2**20

@@ -319,7 +319,7 @@ class WorkingSets:
                     checkpoint.save(partial(_state, here, nearby=nearby, n_taken=n_taken, settled=settled))
             if settled and not len(new):
                 break
-            # While the set still grows much, it is not worth while to fit it to the last digit.
+            # While the set still grows much, it need not be fitted to the last digit.
             growing = len(new) > _STILL_GROWING * len(here.features)
             left = max_iterations - n_taken
             limit = min(left, _EARLY) if growing else left

@@ -90,7 +90,7 @@ def grow_trees(
     """Grow the tree of every variable; whatever the order of the columns and the threads, the same trees."""
     n, run = data.n_variables, run or Run()
     _check_memory(data, rules, run.max_bytes, min(run.n_workers, n))
-    source = run.share(data, _TreeGrower, rules)
+    source = run.share(_TreeGrower(data, rules), _TreeGrower, data, rules)
     parts = run.cut(n, n)
     kind = f"trees-{table_digest(data)[:8]}-{rules.kappa:g}" if run.is_kept else "trees"
     done = run.shards(

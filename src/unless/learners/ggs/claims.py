@@ -27,12 +27,13 @@ from unless.independence.statistics import (
 )
 from unless.learners.base import Run
 from unless.learners.ggs.gates import GateProblem, GateSearch, GateTree, gate_ranks
-from unless.learners.ggs.regressions import Bools, Conditions, Floats, NeighbourTests, Stratum
+from unless.learners.ggs.regressions import Conditions, NeighbourTests, Stratum
 from unless.referee.counted import WideTester
 from unless.referee.regressions import RegressionTable
 from unless.runtime.interrupts import cancellable
 from unless.structures.labelled import LabelledGraph, Link
 from unless.structures.structure import Edge
+from unless.typing import Bools, Floats
 
 # The ends of a pair may cut the table in different ways; beyond so many strata one end's way is enough.
 MAX_STRATA = 8
@@ -283,7 +284,7 @@ def link_pairs(
     problem: GateProblem, searches: Sequence[GateSearch], trees: Sequence[GateTree], run: Run
 ) -> tuple[Linker, dict[tuple[int, int], PairLinks]]:
     """Say of every pair that may be linked and need not be where it is."""
-    # The ends of a pair are no gates of it.
+    # The ends of a pair are not gates of it.
     n_gates = max(1, min(int(problem.gates.sum()), len(searches) - 2))
     linker = Linker([search.tests for search in searches], trees, problem.alpha, n_gates)
     open_pairs = np.argwhere(np.triu(problem.allowed & ~problem.required, 1)).tolist()
@@ -417,7 +418,7 @@ def _q_by_region(domain: Domain, linked: Sequence[_About], p_values: Sequence[fl
         regions.setdefault(one.conditions, []).append(number)
     q_values = np.ones(len(linked))
     for conditions, numbers in regions.items():
-        # Gates are no part of the pairs they switch; where there are none, pairs of no region count.
+        # Gates are not part of the pairs they switch; without gates, pairs without a region count.
         n_pairs = comb(n - len(conditions), 2) if conditions else len(numbers) + comb(n, 2) - n_linked
         q_values[numbers] = adapted([p_values[number] for number in numbers], n_pairs, level)
     return q_values

@@ -21,9 +21,7 @@ from unless.independence.statistics import Statistic, critical_value
 from unless.learners.base import Run
 from unless.learners.ggs.regressions import (
     Blanket,
-    Bools,
     Conditions,
-    Floats,
     NeighbourTests,
     Regression,
     StratifiedTable,
@@ -36,6 +34,7 @@ from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken, cancellable, cancellable_map
 from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.structure import Edge
+from unless.typing import Bools, Floats
 
 # A gate of more levels would be searched among too many sets of them.
 MAX_GATE_LEVELS = 8
@@ -175,7 +174,7 @@ class GateSearch:
             return None
         ratio = 2 * (sum(one.log_likelihood for one in apart) - together.log_likelihood)
         every = Statistic(max(0.0, ratio), df).p
-        # One link that differs is hardly seen among many that do not: the strongest is tested alone, too.
+        # One link that differs is hard to detect among many that do not: the strongest is tested alone, too.
         alone = min(test.p for test in differences(apart, union)) * len(union)
         return GateCandidate(gate, gain, min(1.0, 2 * min(every, alone)), union)
 
@@ -267,12 +266,12 @@ def grow_gate_trees(
 
     `settings` are those of a GateProblem.
     """
-    shared = run.share(data, GateProblem, *settings)
-    problem = shared.load()
+    problem = GateProblem(data, *settings)
     n = len(problem.domain)
     searches = [problem.search(target) for target in range(n)]
     token = _watched(searches, run.steps(n, "gates of each"))
     if run.is_kept:
+        shared = run.share(problem, GateProblem, data, *settings)
         alone = _grow_in_parts(shared, searches, run, token)
     else:
         shares = even_shares(n)

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.data.dataset import Dataset, Positions
 from unless.independence.logistic import (
@@ -27,10 +26,8 @@ from unless.independence.logistic import (
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.regressions import EXPLAINED, known_part
 from unless.runtime.interrupts import CancelToken
+from unless.typing import Bools, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Blanket = tuple[int, ...]
 # A variable and the levels it may have, in the order of variables.
 Conditions = tuple[tuple[int, tuple[int, ...]], ...]
@@ -69,13 +66,13 @@ class StratifiedTable:
         # Row by row: many variables are counted in one go.
         self.by_row = np.ascontiguousarray(data.rows, dtype=np.int32)
         self.counts: Floats = data.counts.astype(np.float64)
-        self.n_levels: Ints = data.domain.n_levels.astype(np.int64)
+        self.n_levels: Integers = data.domain.n_levels.astype(np.int64)
         weighted = [
             np.bincount(column, weights=self.counts, minlength=size)
             for column, size in zip(self.codes, self.n_levels.tolist(), strict=True)
         ]
         # The reference of the weights is the most frequent level, the same in every stratum.
-        self.references: Ints = np.array([np.argmax(counts) for counts in weighted], dtype=np.int64)
+        self.references: Integers = np.array([np.argmax(counts) for counts in weighted], dtype=np.int64)
         self.used = [np.flatnonzero(counts).tolist() for counts in weighted]
         # There is an indicator for each level that is used but the reference.
         self.free = [
@@ -110,8 +107,8 @@ class StratifiedTable:
         return int(self.counts[stratum.rows].sum())
 
     def count_levels(
-        self, rows: Positions, which: Ints, n_kinds: int, variables: Sequence[int]
-    ) -> tuple[Floats, list[Ints]]:
+        self, rows: Positions, which: Integers, n_kinds: int, variables: Sequence[int]
+    ) -> tuple[Floats, list[Integers]]:
         """Count the levels of variables by kind of row; return the columns of their free levels, too."""
         from unless.kernels.patterns import count_levels
 
@@ -122,7 +119,7 @@ class StratifiedTable:
         return counts, [begin + self.free[one] for begin, one in zip(begins, variables, strict=False)]
 
 
-def _begins(sizes: Ints) -> Ints:
+def _begins(sizes: Integers) -> Integers:
     """Return where each of some begins if they follow each other, and where the last ends."""
     return np.append(0, np.cumsum(sizes))
 
@@ -193,7 +190,7 @@ def differences(strata: Sequence[Regression], variables: Blanket) -> list[Statis
 class Patterns(NamedTuple):
     """Distinct values of a blanket in a stratum: which one each row has, and the columns each sets to 1."""
 
-    which: Ints
+    which: Integers
     columns: Columns
 
 
@@ -223,7 +220,7 @@ class NeighbourTests:
         # Regressions start from the last one of their stratum, or of a wider one.
         self._latest: dict[Conditions, Fit] = {}
         # Counts of the levels of near variables with those of the target, in the last stratum.
-        self._counted: tuple[tuple[Conditions, list[int]], Floats, dict[int, Ints]] | None = None
+        self._counted: tuple[tuple[Conditions, list[int]], Floats, dict[int, Integers]] | None = None
         self.token = CancelToken()
 
     @property
@@ -264,7 +261,7 @@ class NeighbourTests:
     def scores(self, stratum: Stratum, blanket: Blanket) -> dict[int, Statistic]:
         """Test, by score, for every near variable that it adds nothing to the blanket."""
         near = [b for b in self.near if b not in blanket]
-        # A blanket that grows never is the same again: there is nothing to remember.
+        # A blanket that grows is never asked about again: nothing is kept.
         self.n_tests += len(near)
         self.n_scored += len(near)
         if len(self.regression(stratum, blanket).target_levels) < 2:
@@ -386,7 +383,9 @@ class NeighbourTests:
         wider = (conditions[:number] + conditions[number + 1 :] for number in range(len(conditions)))
         return next((self._latest[one] for one in wider if one in self._latest), self._latest.get(()))
 
-    def _count_with_target(self, stratum: Stratum, variables: list[int]) -> tuple[Floats, dict[int, Ints]]:
+    def _count_with_target(
+        self, stratum: Stratum, variables: list[int]
+    ) -> tuple[Floats, dict[int, Integers]]:
         """Count the levels of variables by level of the target, and find their free levels."""
         table = self.table
         which = table.codes[self.target][stratum.rows].astype(np.int64)

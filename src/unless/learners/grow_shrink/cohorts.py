@@ -100,8 +100,8 @@ def learn_by_cohorts(
     """
     n, m = data.n_variables, data.n_distinct
     workers = min(run.n_workers, m if strategy.shared else n)
-    source = run.share(data, PackedTable.of, tuple(order))
-    packed = source.load()
+    packed = PackedTable.of(data, tuple(order))
+    source = run.share(packed, PackedTable.of, data, tuple(order))
     # Threads without a folder to fill work on one part together, and ask nothing twice.
     n_threads = 1 if run.is_kept else min(run.n_sharing_memory, workers)
     n_parts = n_shards(n, m) if run.is_kept else workers // n_threads
