@@ -7,6 +7,7 @@ and the strength of a pair that follows from them (`LinkEstimate`).
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod, sqrt
 from typing import NamedTuple
 
@@ -570,7 +571,7 @@ class LinkEstimate:
         """What the statistic has beyond chance: rows times twice the information, in nats."""
         return max(0.0, self._value - self.statistic.df)
 
-    @property
+    @cached_property
     def largest_beyond_chance(self) -> float:
         """The upper 95 % limit of that; a statistic smaller than chance gives counts as that."""
         return largest_shift(max(self._value, float(self.statistic.df)), self.statistic.df)
