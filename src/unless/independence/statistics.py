@@ -42,6 +42,8 @@ _NODES, _DROP = 48, 40.0
 # Beyond half a noncentrality like this the sum has some 100,000 terms, and takes gigabytes in the end.
 _MANY_TERMS = 1e7
 _MOST_STEPS = 10_000
+# Halves of a statistic and of a noncentrality below which a mixture is summed number by number.
+_MOST_STEPPED = 300.0
 _TINY = 1e-300
 
 
@@ -101,7 +103,8 @@ def log_tail(df: npt.ArrayLike, statistic: npt.ArrayLike) -> Floats:
 
 def _log_small_tail(shape: Floats, x: Floats) -> Floats:
     """Log of the regularised upper incomplete gamma function for x much larger than its shape."""
-    return np.asarray(shape * np.log(x) - x - _log_gamma(shape) + np.log(continued_fraction(shape, x)))
+    fractions = [_continued_fraction(*one) for one in zip(shape.tolist(), x.tolist(), strict=True)]
+    return np.asarray(shape * np.log(x) - x - _log_gamma(shape) + np.log(fractions))
 
 
 def largest_shift(statistic: float, df: int, chance: float = 0.05) -> float:
@@ -365,7 +368,7 @@ def _parts(shape: float, x: float) -> tuple[float, float]:
         return float(both[0][0]), float(both[1][0])
     front = math.exp(-x / 2) * (x**shape / math.gamma(shape)) * math.exp(-x / 2)
     if x >= shape + 1:
-        above = min(1.0, front * float(continued_fraction(np.array([shape]), np.array([x]))[0]))
+        above = min(1.0, front * _continued_fraction(shape, x))
         return 1 - above, above
     total, term, step = 0.0, 1 / shape, shape
     while term > 1e-17 * total:
@@ -376,23 +379,23 @@ def _parts(shape: float, x: float) -> tuple[float, float]:
     return below, 1 - below
 
 
-def continued_fraction(shape: Floats, x: Floats) -> Floats:
+def _continued_fraction(shape: float, x: float) -> float:
     """Return the upper tail over its front factor, for x of at least about the shape.
 
     It is evaluated as a product of ratios of convergents (Lentz's method).
     """
     b = x + 1 - shape
-    c, d = np.full_like(x, 1 / _TINY), 1 / b
-    fraction = d.copy()
+    c, d = 1 / _TINY, 1 / b
+    fraction = d
     for step in range(1, _MOST_STEPS):
         numerator = -step * (step - shape)
-        b = b + 2
+        b += 2
         d = numerator * d + b
-        d = 1 / np.where(np.abs(d) < _TINY, _TINY, d)
+        d = 1 / (_TINY if abs(d) < _TINY else d)
         c = b + numerator / c
-        c = np.where(np.abs(c) < _TINY, _TINY, c)
+        c = _TINY if abs(c) < _TINY else c
         fraction *= c * d
-        if (np.abs(c * d - 1) < 1e-15).all():
+        if abs(c * d - 1) < 1e-15:
             break
     return fraction
 
@@ -520,16 +523,38 @@ def noncentrality_of(df: float, value: float, below: float) -> float:
     if gamma_below(shape, x) <= below:
         return 0.0
     for _ in range(100):
-        peak = min(half, (math.sqrt(shape**2 + 4 * half * x) - shape) / 2)
-        terms = np.arange(_some_below(peak), half + 12 * math.sqrt(half) + 50)
-        weights, steps = _mixture(shape, x, half, terms)
-        under = gamma_below(shape + float(terms[-1]), x) + np.cumsum(steps[::-1])[::-1] - steps[-1]
-        chance, slope = float((weights * under).sum()), float((weights * steps).sum())
+        chance, slope = _chance_up_to(shape, x, half)
         move = math.log(max(chance, _TINY) / below) * max(chance, _TINY) / max(slope, _TINY)
         half = max(half + move, half * 0.1)
-        if abs(move) <= 1e-14 * half:
+        # The next move would be about as large as the square of this one.
+        if abs(move) <= 1e-9 * half:
             break
     return 2 * half
+
+
+def _chance_up_to(shape: float, x: float, half: float) -> tuple[float, float]:
+    """Return the chance of a noncentral chi-square up to a value, and how much it falls with the other half.
+
+    A chance up to x is a sum of steps, from one tail of the mixture to the next; a step counts with all the
+    Poisson weights up to its own. Few steps are taken one by one, many at once.
+    """
+    if shape < _LARGE and max(x, half) < _MOST_STEPPED:
+        weight = weights = math.exp(-half)
+        step = math.exp(-x / 2) * (x**shape / math.gamma(shape + 1)) * math.exp(-x / 2)
+        chance, slope, n = step * weights, step * weight, 1.0
+        while not step <= 1e-17 * chance * (1 - x / (shape + n)):
+            weight *= half / n
+            weights += weight
+            step *= x / (shape + n)
+            chance += step * weights
+            slope += step * weight
+            n += 1
+        return chance, slope
+    peak = min(half, (math.sqrt(shape**2 + 4 * half * x) - shape) / 2)
+    terms = np.arange(_some_below(peak), half + 12 * math.sqrt(half) + 50)
+    every_weight, every_step = _mixture(shape, x, half, terms)
+    under = gamma_below(shape + float(terms[-1]), x) + np.cumsum(every_step[::-1])[::-1] - every_step[-1]
+    return float((every_weight * under).sum()), float((every_weight * every_step).sum())
 
 
 def _some_below(peak: float) -> float:

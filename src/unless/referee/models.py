@@ -86,6 +86,8 @@ class Models:
     # Sets of three columns, or four, that interact; an end has the product of the others.
     products: set[tuple[int, ...]] = field(default_factory=set)
     _enriched: dict[tuple[int, frozenset[Term]], frozenset[Term]] = field(default_factory=dict)
+    # Score tests of products, by the end and the terms of the regression without them.
+    _scored: dict[tuple[int, frozenset[Term]], dict[Term, Statistic]] = field(default_factory=dict)
 
     def terms(self, target: int, more: Iterable[int] = ()) -> set[Term]:
         """Return the terms of a target's regression: its blanket, its products, and more columns."""
@@ -137,31 +139,44 @@ class Models:
             if table.likelihood_ratio(target, terms, [best]).p >= limit:
                 break
             terms = terms | {best}
+            wider = [tuple(sorted((*best, c))) for c in columns if c not in best] if len(best) == 2 else []
             tried += [
                 term
-                for term in combinations(columns, 3)
-                if set(best) < set(term)
-                and term not in terms
+                for term in wider
+                if term not in terms
                 and term not in tried
                 and sum(part in terms for part in combinations(term, 2)) >= 2
                 and table.n_weights(term) * fitted.n_free <= WEIGHTS_PER_ROW * table.n_rows
             ]
         return frozenset(terms)
 
-    def product_test(self, triple: Triple, by_score: bool = False) -> Statistic:
-        """Test that no end of a triple needs the product of the others; mean of the ends.
+    def product_test(self, triple: Triple) -> Statistic:
+        """Test, by likelihood ratio, that no end of a triple needs the product of the others."""
+        return mean_of(
+            self.table.likelihood_ratio(end, terms, [product])
+            for end, terms, product in self._without_product(triple)
+        )
 
-        By likelihood ratio, or by score from regressions without the product.
-        """
-        table, tests = self.table, []
+    def product_scores(self, triples: Iterable[Triple]) -> list[Statistic]:
+        """Test the same of many triples by score, all products that one regression does without at once."""
+        asked = [self._without_product(triple) for triple in triples]
+        waiting: dict[tuple[int, frozenset[Term]], list[Term]] = {}
+        for ends in asked:
+            for end, terms, product in ends:
+                if product not in self._scored.setdefault((end, terms), {}):
+                    waiting.setdefault((end, terms), []).append(product)
+        for (end, terms), products in waiting.items():
+            tests = self.table.product_scores(end, self.table.fit(end, terms), products)
+            self._scored[end, terms].update(zip(products, tests, strict=True))
+        return [mean_of(self._scored[end, terms][product] for end, terms, product in ends) for ends in asked]
+
+    def _without_product(self, triple: Triple) -> list[tuple[int, frozenset[Term], Term]]:
+        """Return each end of a triple, the terms of its regression without the product, and the product."""
+        ends = []
         for end in triple:
             product = tuple(other for other in triple if other != end)
-            terms = self.terms(end, product) - {product}
-            if by_score:
-                tests += table.product_scores(end, table.fit(end, terms), [product])
-            else:
-                tests.append(table.likelihood_ratio(end, terms, [product]))
-        return mean_of(tests)
+            ends.append((end, frozenset(self.terms(end, product) - {product}), product))
+        return ends
 
     def links(self) -> list[tuple[int, int]]:
         """Return the pairs of which one is in the blanket of the other, or that a product has."""
@@ -182,12 +197,11 @@ def find_products(models: Models) -> None:
     while changed:
         changed = False
         rest = [triple for triple in screened if triple not in models.products]
-        scores = [models.product_test(triple, by_score=True) for triple in rest]
-        for p, triple in sorted(zip(p_values_of(scores), rest, strict=True)):
+        for p, triple in sorted(zip(p_values_of(models.product_scores(rest)), rest, strict=True)):
             if p >= limit:
                 break
             # Others that were accepted meanwhile may account for it.
-            if models.product_test(triple, by_score=True).p < limit and models.product_test(triple).p < limit:
+            if models.product_scores([triple])[0].p < limit and models.product_test(triple).p < limit:
                 models.products.add(triple)
                 changed = True
     for triple in screened:

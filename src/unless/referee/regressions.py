@@ -7,6 +7,7 @@ and the strength of a pair that follows from them (`LinkEstimate`).
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod, sqrt
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ EXPLAINED = 1e-7
 # A level of a cut column is held as so many groups at most, of about so many rows or more.
 GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 # Numberings of rows that are kept, and layouts of terms: a fit is mostly tested by score right away.
-_KEPT, _LAYOUTS_KEPT = 64, 4
+_KEPT, _LAYOUTS_KEPT = 64, 16
 
 
 class TermFit(NamedTuple):
@@ -230,7 +231,8 @@ class RegressionTable:
         # Cut columns that are held fixed are held by their finer groups.
         fixed = {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in terms}
         wanted = tuple(sorted(fixed | set(tested)))
-        needed |= self.incomplete([target, *(c for term in wanted for c in term)])
+        if self._missing:
+            needed |= self.incomplete([target, *(c for term in wanted for c in term)])
         key = target, wanted, needed
         if key not in self.fits:
             self.fits[key] = self._latest[target] = self._fit(target, wanted, needed)
@@ -254,10 +256,8 @@ class RegressionTable:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
         number_of = {term: number for number, term in enumerate(terms)}
-        owners = np.array(
-            [-1 if owner < 0 else number_of.get(latest.terms[owner], -2) for owner in latest.owners.tolist()],
-            dtype=np.int64,
-        )
+        # By the term of a column; that of column 0, which is none, comes last.
+        owners = np.array([*(number_of.get(term, -2) for term in latest.terms), -1])[latest.owners]
         kept = owners > -2
         return np.ascontiguousarray(latest.weights[kept]), owners[kept], latest.levels[kept], latest.shown
 
@@ -570,7 +570,7 @@ class LinkEstimate:
         """What the statistic has beyond chance: rows times twice the information, in nats."""
         return max(0.0, self._value - self.statistic.df)
 
-    @property
+    @cached_property
     def largest_beyond_chance(self) -> float:
         """The upper 95 % limit of that; a statistic smaller than chance gives counts as that."""
         return largest_shift(max(self._value, float(self.statistic.df)), self.statistic.df)
