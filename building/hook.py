@@ -10,14 +10,20 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 COMPILER = "numba>=0.61"
+# What `numba.pycc` calls the C compiler by.
+BUILDER = "setuptools>=75"
 
 
 class ExtensionHook(BuildHookInterface):
     """Compiles the extension into a temporary folder, so that none is ever left beside newer sources."""
 
+    def dependencies(self) -> list[str]:
+        """Return what a build from the sources needs, with an environment of its own."""
+        return [COMPILER, BUILDER] if _is_wanted() else []
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the extension to the wheel; a wheel without one needs the compiler at run time."""
-        if version == "editable" or os.environ.get("UNLESS_EXTENSION") != "1":
+        if version == "editable" or not _is_wanted():
             build_data["dependencies"].append(COMPILER)
             return
         self._folder = tempfile.TemporaryDirectory()
@@ -32,3 +38,7 @@ class ExtensionHook(BuildHookInterface):
         """Remove the temporary folder."""
         if hasattr(self, "_folder"):
             self._folder.cleanup()
+
+
+def _is_wanted() -> bool:
+    return os.environ.get("UNLESS_EXTENSION") == "1"

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import unless
 from building.record import described, fit_all_ways, gated_table, recording, tables, use
 from unless.datasets import load_titanic, load_ucb_admissions, make_csi
+from unless.errors import SettingError, UnlessWarning
 from unless.kernels import compiling, extension
 from unless.kernels.algebra import add_product, dot
 from unless.kernels.answers import Rules
@@ -165,7 +168,78 @@ def test_an_array_that_cannot_be_written_is_another_type():
     assert extension.type_name(np.arange(6)[::2]) == "i8[1A]"
 
 
+def test_an_array_that_machine_code_would_read_wrongly_is_another_type():
+    assert extension.type_name(np.arange(3).astype(">i8")) == ">i8[1C]"
+    assert extension.type_name(np.frombuffer(bytes(17), "u1")[1:].view("i8")) == "<i8[1Cr]"
+
+
+@pytest.mark.parametrize(
+    ("features", "can_run"),
+    [
+        ({"X86_V2": True, "X86_V3": True}, True),
+        ({"AVX2": True, "FMA3": True, "F16C": True, "X86_V3": False}, False),
+        # As numpy before 2.4 tells them.
+        ({"AVX": True, "AVX2": True, "FMA3": True, "F16C": True}, True),
+        ({"AVX": True, "AVX2": False, "FMA3": True, "F16C": True}, False),
+        ({}, False),
+    ],
+)
+def test_the_extension_is_left_alone_where_the_processor_lacks_instructions(features, can_run, monkeypatch):
+    monkeypatch.setattr(extension.platform, "machine", lambda: "x86_64")
+    assert extension.can_run(features) is can_run
+    monkeypatch.setattr(extension.platform, "machine", lambda: "aarch64")
+    assert extension.can_run(features)
+
+
+OLD_PROCESSOR = """
+import sys
+import unless
+from unless.datasets import load_titanic
+from unless.kernels import compiling
+
+assert unless.learn(load_titanic()).statements_
+assert not compiling.HAS_EXTENSION
+assert "unless.kernels._machine_code" not in sys.modules
+"""
+
+
+@pytest.mark.skipif(not compiling.HAS_EXTENSION, reason="there is no extension; make test-wheel has one")
+def test_an_older_processor_works_without_the_extension():
+    environment = {name: value for name, value in os.environ.items() if name != "UNLESS_KERNELS"}
+    # numpy then says that the processor lacks it.
+    environment["NPY_DISABLE_CPU_FEATURES"] = "X86_V3"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", OLD_PROCESSOR], check=True, env=environment)
+
+
+@pytest.mark.parametrize(("asked", "said"), [("fast", "let it be 'plain'"), ("numba", "cannot run here")])
+def test_code_that_cannot_be_had_is_refused(asked, said, monkeypatch):
+    monkeypatch.setattr(compiling, "has_numba", lambda: False)
+    monkeypatch.setenv("UNLESS_KERNELS", asked)
+    with pytest.raises(SettingError, match=said):
+        compiling.forced()
+
+
+def test_slow_work_says_what_would_make_it_fast(monkeypatch):
+    monkeypatch.setattr(compiling, "FORCED", "")
+    monkeypatch.setattr(compiling, "HAS_EXTENSION", False)
+    monkeypatch.setattr(compiling, "has_numba", lambda: False)
+    with pytest.warns(UnlessWarning, match="install numba"), compiling.plain_if_small(np.inf, "GGS") as first:
+        assert not first
+
+
+def test_types_that_the_extension_lacks_say_so_where_nothing_can_compile_them(monkeypatch):
+    monkeypatch.setattr(compiling, "FORCED", "")
+    monkeypatch.setattr(compiling, "HAS_EXTENSION", True)
+    monkeypatch.setattr(compiling, "has_numba", lambda: False)
+    kernel = compiling.Kernel(dot.function)
+    with pytest.warns(UnlessWarning, match="install numba"):
+        assert kernel(np.arange(3, dtype=np.int8), np.arange(3, dtype=np.int8)) == 5
+
+
 AHEAD = """
+import joblib
+
+joblib.cpu_count = lambda: 2
 from unless.runtime import compilation
 
 names = ["algebra.dot", "algebra.substitute", "algebra.add_product", "bits.number_rows"]
@@ -179,5 +253,38 @@ assert all(is_cached(compiling.dispatcher(compiling.kernel_named(name).function)
 
 def test_kernels_are_compiled_ahead_by_several_processes(tmp_path):
     pytest.importorskip("numba")
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", AHEAD], check=True, env=environment)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    # A file of the user that has the name of a module.
+    (tmp_path / "json.py").write_text("raise ImportError")
+    subprocess.run([sys.executable, "-P", "-c", AHEAD], check=True, env=environment, cwd=tmp_path)
+
+
+STOPPED = """
+import joblib
+
+joblib.cpu_count = lambda: 2
+from unless.runtime import compilation
+
+compilation._START = (
+    "import os, pathlib, sys, time; "
+    "sys.stdin.readline() and pathlib.Path(os.environ['FOLDER'], str(os.getpid())).touch(); "
+    "time.sleep(600)"
+)
+compilation.compile_kernels(["algebra.dot"] * 9, False)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows interrupts in another way")
+def test_stopping_the_parent_alone_ends_the_processes_that_compile(tmp_path):
+    environment = {**os.environ, "FOLDER": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED], env=environment, stderr=subprocess.DEVNULL
+    ) as parent:
+        while len(list(tmp_path.iterdir())) < 2:
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.send_signal(signal.SIGINT)
+        parent.wait(60)
+    for path in tmp_path.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.name), 0)

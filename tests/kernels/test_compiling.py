@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import numba
+import pytest
 
 import unless
+from unless.kernels import jit
 from unless.kernels.compiling import compiled, dispatcher, helper
 
 PACKAGE = Path(unless.__file__).parent
@@ -98,3 +100,49 @@ def test_what_older_kernels_left_in_the_cache_is_not_unpickled(tmp_path):
     for index in (tmp_path / "cache").rglob("*.nbi"):
         index.write_bytes(pickle.dumps(numba.__version__) + gone)
     assert ask(copy, tmp_path / "cache") == ["1", "0"]
+
+
+def test_processes_that_compile_at_once_never_mix_up_what_they_keep(tmp_path, monkeypatch):
+    one, other = (jit._Kept(str(tmp_path), "kernel") for _ in range(2))
+    # Both look at the list before either has written: what the first one listed is compiled anew.
+    monkeypatch.setattr(other, "_load_index", dict)
+    one.save("whole numbers", b"one")
+    other.save("fractions", b"two")
+    found = jit._Kept(str(tmp_path), "kernel")
+    assert (found.load("whole numbers"), found.load("fractions")) == (None, b"two")
+    found.save("whole numbers", b"one")
+    assert (found.load("whole numbers"), found.load("fractions")) == (b"one", b"two")
+
+
+def test_machine_code_of_older_sources_is_never_taken_for_that_of_a_process_that_was_killed(
+    tmp_path, monkeypatch
+):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    sources = jit._SOURCES
+    monkeypatch.setattr(jit, "_SOURCES", "0" * 64)
+    jit._Kept(str(tmp_path), "kernel").save("types", b"old")
+    monkeypatch.setattr(jit, "_SOURCES", sources)
+    for half in ("_save_data", "_save_index"):
+        stopped = jit._Kept(str(tmp_path), "kernel")
+        monkeypatch.setattr(stopped, half, stop)
+        with pytest.raises(KeyboardInterrupt):
+            stopped.save("types", b"new")
+        assert jit._Kept(str(tmp_path), "kernel").load("types") is None
+    kept = jit._Kept(str(tmp_path), "kernel")
+    kept.save("types", b"new")
+    assert kept.load("types") == b"new"
+    assert len(list(tmp_path.glob("*.nbc"))) == 1
+
+
+def test_files_that_were_cut_short_and_full_disks_cost_a_compilation_and_no_more(tmp_path, monkeypatch):
+    for ending in ("*.nbc", "*.nbi"):
+        kept = jit._Kept(str(tmp_path), "kernel")
+        kept.save("types", b"code")
+        (cut,) = tmp_path.glob(ending)
+        cut.write_bytes(b"")
+        assert kept.load("types") is None
+    monkeypatch.setattr(kept, "_save_data", lambda *_: Path("/dev/full").write_text("x"))
+    kept.save("types", b"code")
+    assert kept.load("types") is None

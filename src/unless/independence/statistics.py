@@ -107,6 +107,7 @@ def _log_small_tail(shape: Floats, x: Floats) -> Floats:
     return np.asarray(shape * np.log(x) - x - _log_gamma(shape) + np.log(fractions))
 
 
+@lru_cache(maxsize=4096)
 def largest_shift(statistic: float, df: int, chance: float = 0.05) -> float:
     """Return the noncentrality at which a chi-square as small as this one has no more than this chance."""
     return noncentrality_of(df, statistic, chance)
@@ -421,14 +422,23 @@ def _front(shape: Floats, x: Floats) -> Floats:
 def _excess(u: Floats) -> Floats:
     """Return u - log(1 + u) without losing digits near zero."""
     near = np.abs(u) < 0.5
-    small = np.where(near, u, 0.0)
+    if near.all():
+        return _excess_near_zero(u)
+    with np.errstate(divide="ignore"):
+        if not near.any():
+            return np.asarray(u - np.log1p(u))
+        far = u - np.log1p(np.where(near, 0.0, u))
+    return np.where(near, _excess_near_zero(np.where(near, u, 0.0)), far)
+
+
+def _excess_near_zero(u: Floats) -> Floats:
     # log(1 + u) is twice the inverse hyperbolic tangent of z.
-    z = small / (2 + small)
+    z = u / (2 + u)
     square, series = z * z, np.zeros_like(z)
     for power in range(37, 1, -2):
-        series = series * square + 1 / power
-    with np.errstate(divide="ignore"):
-        return np.where(near, z * (small - 2 * square * series), u - np.log1p(np.where(near, 0.0, u)))
+        series *= square
+        series += 1 / power
+    return np.asarray(z * (u - 2 * square * series))
 
 
 def _large_parts(shape: Floats, x: Floats) -> tuple[Floats, Floats]:

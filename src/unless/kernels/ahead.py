@@ -7,7 +7,9 @@ from unless.kernels.compiling import dispatcher, kernel_named
 from unless.kernels.extension import signatures
 from unless.kernels.jit import compile_for
 
-if __name__ == "__main__":
+
+def serve() -> None:
+    """Compile what standard input names, until it ends, as it does when the parent ends."""
     for line in sys.stdin:
         name = json.loads(line)
         for signature in signatures()[name]:

@@ -7,6 +7,7 @@ compiled by numba, once per installation (`jit.py`).
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,15 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from unless.errors import SettingError, UnlessWarning
 from unless.kernels import extension
 
-# For tests, the only code that may run kernels: "plain", "numba" or "extension".
-FORCED = os.environ.get("UNLESS_KERNELS", "")
 # Scalar steps of plain Python that take some two seconds: with a cache, to load the compiler takes one.
 SMALL = 3e6
 # A process that has asked for so many in all works on, and is better off with compiled kernels.
 MANY = 2e7
-HAS_EXTENSION = FORCED in ("", "extension") and extension.is_there()
 # Functions that numba has not been told of, with how it is to compile them.
 _declared: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 # Whether small work runs as plain Python; None where nobody has decided.
@@ -34,6 +33,28 @@ _is_plain: ContextVar[bool | None] = ContextVar("is_plain", default=None)
 _n_plain_steps = 0.0
 # Kinds of work that numba has run kernels for; what has no name needs none.
 _begun = {""}
+
+
+def has_numba() -> bool:
+    """Tell whether numba is installed, without loading it."""
+    return find_spec("numba") is not None
+
+
+def forced() -> str:
+    """Return the only code that may run kernels, as the environment says; "" where it says nothing."""
+    asked = os.environ.get("UNLESS_KERNELS", "")
+    here = {"": True, "plain": True, "numba": has_numba, "extension": extension.is_there}.get(asked)
+    if here is None:
+        raise SettingError(
+            f"UNLESS_KERNELS is {asked!r}; let it be 'plain', 'numba' or 'extension', or unset it."
+        )
+    if callable(here) and not here():
+        raise SettingError(f"UNLESS_KERNELS asks for {asked!r}, which cannot run here; unset it.")
+    return asked
+
+
+FORCED = forced()
+HAS_EXTENSION = FORCED == "extension" or (not FORCED and extension.is_there())
 
 
 class Kernel:
@@ -70,8 +91,10 @@ class Kernel:
     def machine_code(self) -> Callable[..., Any]:
         """What runs the kernel where no extension does and the work is not small."""
         if self._machine_code is None:
-            if FORCED == "plain" or find_spec("numba") is None:
+            if FORCED == "plain" or not has_numba():
                 self._machine_code = self._plain
+                if HAS_EXTENSION:
+                    _warn_of_slowness()
             else:
                 self._machine_code = dispatcher(self.function)
         return self._machine_code
@@ -108,16 +131,7 @@ def dispatcher(function: Callable[..., Any]) -> Any:
 
     while _declared:
         jit.declare(*_declared.pop())
-    for plain in (
-        popcount,
-        trailing_zeros,
-        without_refcount,
-        prefetch,
-        compare_and_swap,
-        fetch_add,
-        exp,
-        log,
-    ):
+    for plain in _REPLACED:
         jit.replace(plain)
     return jit.DISPATCHERS[function]
 
@@ -144,11 +158,23 @@ def plain_if_small(n_steps: float, work: str = "") -> Iterator[bool]:
     token = _is_plain.set(is_small) if is_free else None
     is_first = (FORCED == "numba" or _is_plain.get() is False) and work not in _begun
     _begun.update([work] if is_first else [])
+    if is_free and not is_small and not has_numba():
+        _warn_of_slowness()
     try:
-        yield is_first and find_spec("numba") is not None
+        yield is_first and has_numba()
     finally:
         if token is not None:
             _is_plain.reset(token)
+
+
+def _warn_of_slowness() -> None:
+    """Say why work takes so long: Python shows the same warning once for each place."""
+    warnings.warn(
+        "This work is done by plain Python, some hundred times slower than by machine code, of which this "
+        "installation has none for this processor or this table; install numba to have it compiled.",
+        UnlessWarning,
+        stacklevel=2,
+    )
 
 
 def _to_python(result: Any) -> Any:

@@ -6,7 +6,7 @@ again by the functions that it exports (`building/extension.py`).
 
 import json
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,8 +19,8 @@ import numpy as np
 NAME = "_machine_code"
 SIGNATURES = Path(__file__).with_name("signatures.json")
 WORK = Path(__file__).with_name("work.json")
-# What numpy calls the newest instructions that x86-64-v3 has and older processors lack.
-_NEEDED = ("AVX2", "FMA3", "F16C")
+# What numpy before 2.4, which knows no x86-64-v3, calls the newest instructions of it.
+_NEWEST = ("AVX2", "FMA3", "F16C")
 _SCALARS = {bool: "b1", int: "i8", float: "f8", type(None): "none"}
 
 
@@ -59,12 +59,19 @@ def kernels_of(work: str) -> list[str]:
     return listed
 
 
+def can_run(features: Mapping[str, bool]) -> bool:
+    """Tell whether a processor with these features, as numpy names them, runs the extension."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return True
+    return features.get("X86_V3", all(features.get(one) for one in _NEWEST))
+
+
 @cache
 def _module() -> ModuleType | None:
     from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found, unused-ignore]
 
     # Looked at before: an instruction that the processor does not know ends the process.
-    if platform.machine() in ("x86_64", "AMD64") and not all(__cpu_features__.get(one) for one in _NEEDED):
+    if not can_run(__cpu_features__):
         return None
     try:
         return import_module(f"unless.kernels.{NAME}")
@@ -110,6 +117,8 @@ def type_name(leaf: Any) -> str:
 
 @cache
 def _array_type(kind: np.dtype[Any], n_dimensions: int, flags: int) -> str:
-    # As `ndarray.flags` has them: C order, Fortran's order, writable.
+    # As `ndarray.flags` has them: C order, Fortran's order, aligned, writable.
     layout = "C" if flags & 0x1 else "F" if flags & 0x2 else "A"
-    return f"{kind.str[1:]}[{n_dimensions}{layout}{'' if flags & 0x400 else 'r'}]"
+    # What machine code would read wrongly is no type that it is made for.
+    name = kind.str[1:] if kind.isnative and flags & 0x100 else kind.str
+    return f"{name}[{n_dimensions}{layout}{'' if flags & 0x400 else 'r'}]"

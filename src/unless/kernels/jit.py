@@ -5,14 +5,17 @@ Only kernels that are called from here import this module, because numba takes h
 
 import math
 from collections.abc import Callable
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
@@ -57,8 +60,8 @@ def numba_type(described: Any) -> Any:
 
 def is_cached(made: Any) -> bool:
     """Tell whether the cache has machine code of a kernel, or can have none."""
-    cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
-    return cache_file is None or bool(cache_file._load_index())
+    kept = getattr(made._cache, "_cache_file", None)
+    return kept is None or bool(kept._load_index())
 
 
 def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -69,13 +72,60 @@ def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     except RuntimeError:
         # Neither the package folder nor the user's cache can be written: compile anew in every process.
         return _without_literals(numba.njit(function, **options))
-    # numba keeps machine code until the function's own file changes, but kernels are inlined across files.
-    cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _SOURCES
-        # numba compares the version before it unpickles the rest, which may name classes that are gone.
-        cache_file._version = f"{cache_file._version} {_SOURCES}"
+    made._cache._cache_file = _Kept(made._cache.cache_path, made._cache._impl.filename_base)
     return _without_literals(made)
+
+
+class _Kept(IndexDataCacheFile):  # type: ignore[misc, unused-ignore]
+    """The files with the machine code of a function: several processes may write them, and any may be killed.
+
+    numba numbers these files for each function, and lists them before it writes them. Two processes may
+    take the same number for different types, and one that ends between the two leaves what older sources
+    had under that number. Here a name tells what is in the file, and is listed last.
+    """
+
+    def __init__(self, folder: str, base: str) -> None:
+        # Not until the function's own file changes, as numba does: kernels are inlined across files.
+        super().__init__(folder, base, _SOURCES)
+        # numba compares the version before it unpickles the rest, which may name classes that are gone.
+        self._version = f"{numba.__version__} {_SOURCES}"
+        self._folder, self._base = Path(folder), base
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep machine code, if the disk takes it."""
+        name = f"{self._base}.{_SOURCES[:12]}-{sha256(repr(key).encode()).hexdigest()[:12]}.nbc"
+        listed = self._load_index()
+        try:
+            self._save_data(name, data)
+            self._save_index(listed | {key: name})
+            if not listed:
+                self._remove_older()
+        except OSError:
+            # A disk that is full: what is in memory serves all the same.
+            return
+
+    def load(self, key: Any) -> Any:
+        """Return machine code, None where there is none that can be read."""
+        try:
+            return super().load(key)
+        except _DAMAGED:
+            return None
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            listed: dict[Any, str] = super()._load_index()
+        except _DAMAGED:
+            return {}
+        return listed
+
+    def _remove_older(self) -> None:
+        for path in self._folder.glob(f"{escape(self._base)}.*.nbc*"):
+            if not path.name.startswith(f"{self._base}.{_SOURCES[:12]}-"):
+                path.unlink(missing_ok=True)
+
+
+# A file that is cut short, as after a power failure.
+_DAMAGED = (EOFError, UnpicklingError)
 
 
 def _without_literals(made: Any) -> Any:

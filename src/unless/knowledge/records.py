@@ -101,12 +101,9 @@ def _cells(evidence: PairEvidence, with_tables: bool) -> tuple[Integers, Integer
 
 def _codes(evidence: PairEvidence, domain: Domain) -> Integers:
     """Write the levels that make the strata as codes, stratum by stratum."""
-    columns = [domain[name] for name in evidence.table_given]
-    codes = [
-        variable.code(label)
-        for labels in evidence.strata
-        for variable, label in zip(columns, labels, strict=True)
-    ]
+    levels = [domain[name].levels for name in evidence.table_given]
+    code_of = [{label: code for code, label in enumerate(some)} for some in levels]
+    codes = [codes[label] for labels in evidence.strata for codes, label in zip(code_of, labels, strict=True)]
     return np.array(codes, dtype=np.int64)
 
 

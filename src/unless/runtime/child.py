@@ -71,7 +71,7 @@ def run_in_child(
     }
     # Without the user's site and environment, which also takes half the time to start.
     # Without bytecode: a bound on the size of files would leave half of it in the installation.
-    command = [sys.executable, "-B", "-I", "-S", "-X", "utf8", "-c", _START, *_homes("unless", *packages)]
+    command = [sys.executable, "-B", "-I", "-S", "-X", "utf8", "-c", _START, *homes("unless", *packages)]
     child = subprocess.Popen(  # noqa: S603 (this Python, and words of our own)
         command,
         stdin=subprocess.PIPE,
@@ -94,7 +94,7 @@ def run_in_child(
     return _answer(report, child.returncode)
 
 
-def _homes(*packages: str) -> list[str]:
+def homes(*packages: str) -> list[str]:
     """Return the folders (or archives) that packages are imported from."""
     found = [importlib.util.find_spec(name) for name in packages]
     return list(dict.fromkeys(str(Path(one.origin).parents[1]) for one in found if one and one.origin))

@@ -8,13 +8,20 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
-from typing import IO
+from typing import TYPE_CHECKING
 
 from unless.kernels import compiling, extension
+from unless.runtime.child import homes
 from unless.runtime.progress import Bar, progress
 
-# Fewer are compiled where they are called: a process takes a second to start.
+if TYPE_CHECKING:
+    import subprocess
+
+# So few are compiled where they are called: a process takes a second to start.
 _FEW = 3
+# More processes would take more memory, 250 MB each, for little: the longest kernels decide.
+_MOST = 8
+_START = "import sys; sys.path.extend(sys.argv[1:]); from unless.kernels.ahead import serve; serve()"
 
 
 def compile_ahead(work: str, show_progress: bool | None = None) -> None:
@@ -34,47 +41,57 @@ def missing(kernels: Iterable[str]) -> list[str]:
 
 
 def compile_kernels(kernels: Sequence[str], show_progress: bool | None = None) -> None:
-    """Compile kernels into numba's cache, as many at a time as there are cores."""
+    """Compile kernels into numba's cache, several at a time where there are cores."""
     # Here, because most processes compile nothing.
     import subprocess
     from concurrent.futures import ThreadPoolExecutor
 
-    n_processes = min(len(kernels), os.cpu_count() or 1)
-    if len(kernels) <= _FEW or n_processes < 2:
+    from joblib import cpu_count
+
+    n_processes = min(len(kernels), cpu_count(), _MOST)
+    can_start = sys.executable and not getattr(sys, "frozen", False)
+    if len(kernels) <= _FEW or n_processes < 2 or not can_start:
         return
     left: SimpleQueue[str] = SimpleQueue()
     for name in kernels:
         left.put(name)
-    command = [sys.executable, "-m", "unless.kernels.ahead"]
+    # Not with -m: files in the folder where the user works must not pass for modules.
+    command = [sys.executable, "-P", "-c", _START, *homes("unless", "numba")]
     environment = {**os.environ, "UNLESS_KERNELS": "numba"}
-    processes = [
-        subprocess.Popen(  # noqa: S603 (this Python, and a module of ours)
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-        )
-        for _ in range(n_processes)
-    ]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     try:
-        with progress("Compiling kernels, once per installation", show_progress) as bar:
-            bar.begin("", len(kernels))
-            with ThreadPoolExecutor(n_processes) as threads:
-                list(threads.map(lambda one: _feed(one.stdin, one.stdout, left, bar), processes))
-    finally:
-        # After Ctrl-C, too. What is not compiled now is compiled where it is called.
-        for one in processes:
-            one.kill()
-            one.communicate()
+        processes = [
+            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment)  # noqa: S603 (this Python, and words of our own)
+            for _ in range(n_processes)
+        ]
+    except OSError:
+        # No more processes are allowed. Those that began end when they read nothing.
+        return
+    with (
+        progress("Compiling kernels, once per installation", show_progress) as bar,
+        ThreadPoolExecutor(n_processes) as threads,
+    ):
+        bar.begin("", len(kernels))
+        try:
+            list(threads.map(lambda one: _feed(one, left, bar), processes))
+        finally:
+            # After Ctrl-C, before anybody waits for the threads: they wait for the processes.
+            # What is not compiled now is compiled where it is called.
+            for one in processes:
+                one.kill()
 
 
-def _feed(stdin: IO[bytes] | None, stdout: IO[bytes] | None, left: "SimpleQueue[str]", bar: Bar) -> None:
-    """Hand one kernel after the other to a process."""
-    assert stdin is not None  # noqa: S101 (for type checkers)
-    assert stdout is not None  # noqa: S101
+def _feed(process: "subprocess.Popen[bytes]", left: "SimpleQueue[str]", bar: Bar) -> None:
+    """Hand one kernel after the other to a process, and let it end."""
     try:
-        while True:
-            stdin.write(json.dumps(left.get_nowait()).encode() + b"\n")
-            stdin.flush()
-            if not stdout.readline():
-                return
-            bar()
+        with process:
+            assert process.stdin is not None  # noqa: S101 (for type checkers)
+            assert process.stdout is not None  # noqa: S101
+            while True:
+                process.stdin.write(json.dumps(left.get_nowait()).encode() + b"\n")
+                process.stdin.flush()
+                if not process.stdout.readline():
+                    return
+                bar()
     except (Empty, OSError):
         return
