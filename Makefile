@@ -51,9 +51,10 @@ format: $(READY) ## let ruff rewrite what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure, in ratios from one run, into docs (an hour; DATA=folder with the data to measure on)
+bench: $(READY) ## measure, in ratios from one run, into docs (two hours; DATA=folder with the data to measure on)
 	@UNLESS_PEERS=.benchmarks/peers $(BIN)/python -m benchmarks --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
 	@$(BIN)/python -m benchmarks --only accuracy --data $(DATA) --write docs/recovery.md
+	@$(BIN)/python -m benchmarks --only learners --data $(DATA) --write docs/learners.md
 	@$(BIN)/python -m benchmarks --only scaling --plots docs/scaling --write docs/scaling.md
 
 paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
