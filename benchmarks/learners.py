@@ -115,14 +115,12 @@ def _summary(table: str, order: list[str], here: dict[str, dict[str, Any]]) -> N
         return Note(f"{table}: nothing finished.")
     score = here[done[0]]["pll"]
     near = [name for name in done[1:] if here[name]["pll"] >= (1 + NEAR) * score]
-    says = f"{table}: {done[0]} is best ({score:.4f})"
+    says = f"{table}: of the {len(done)} that finished, `{done[0]}` is best ({score:.4f})"
     if near:
-        says += f"; within {NEAR:.0%} of it: {', '.join(near)}"
+        says += f"; within {NEAR:.0%} of it: {', '.join(f'`{name}`' for name in near)}"
     canonical = next((name for name in done if name in CANONICAL), None)
     if canonical and canonical != done[0]:
-        says += (
-            f"; of those with a graph for every context {canonical} is best ({here[canonical]['pll']:.4f})"
-        )
+        says += f"; of those with a graph for every context, `{canonical}` ({here[canonical]['pll']:.4f})"
     return Note(says + ".")
 
 

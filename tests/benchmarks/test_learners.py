@@ -97,5 +97,6 @@ def test_the_best_comes_first_and_what_did_not_finish_says_why(tmp_path, monkeyp
     assert shown[1].rows[2][-1].startswith("not tried")
     best = [entry.text for entry in entries if isinstance(entry, Note)]
     assert best[0] == (
-        "nltcs: GGS is best (-1.0000); of those with a graph for every context CSGS is best (-2.0000)."
+        "nltcs: of the 2 that finished, `GGS` is best (-1.0000); "
+        "of those with a graph for every context, `CSGS` (-2.0000)."
     )
