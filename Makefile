@@ -9,7 +9,7 @@ JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench paper truth tables faults size walks golden lock clean signatures test-wheel wheel
+.PHONY: help demo test test-slow check format bench paper truth tables faults calibration size walks golden lock clean signatures test-wheel wheel
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -51,9 +51,10 @@ format: $(READY) ## let ruff rewrite what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure, in ratios from one run, into docs (an hour; DATA=folder with the data to measure on)
+bench: $(READY) ## measure, in ratios from one run, into docs (two hours; DATA=folder with the data to measure on)
 	@UNLESS_PEERS=.benchmarks/peers $(BIN)/python -m benchmarks --data $(DATA) --history benchmarks/history --write docs/benchmarks.md
 	@$(BIN)/python -m benchmarks --only accuracy --data $(DATA) --write docs/recovery.md
+	@$(BIN)/python -m benchmarks --only learners --data $(DATA) --write docs/learners.md
 	@$(BIN)/python -m benchmarks --only scaling --plots docs/scaling --write docs/scaling.md
 
 paper: $(READY) ## repeat the paper's experiments into docs/paper (QUICK=1: a few minutes, into build/paper)
@@ -67,6 +68,9 @@ tables: $(READY) ## judge what is said of numbers, holes and weights, into docs/
 
 faults: $(READY) ## kill, fill disks and open hostile files, into docs/reliability.md (resumes; SEED=n; QUICK=1: into build/faults)
 	@$(BIN)/python -m studies.faults $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick)
+
+calibration: $(READY) ## compare the probabilities of links by CSIBMAP with known laws, into build/calibration (resumes; SEED=n; QUICK=1)
+	@$(BIN)/python -m studies.calibration $(if $(SEED),--seed $(SEED)) $(if $(QUICK),--quick)
 
 golden: $(READY) ## rewrite the golden files of the tests; look at the diff before you commit it
 	@UNLESS_REWRITE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/studies/paper/test_repository.py tests/report/test_components.py

@@ -10,11 +10,11 @@ from unless.errors import SettingError
 
 ITEMS = (
     "startup", "popcount", "tests_per_second", "paper", "alarm", "structures", "sharing", "threads",
-    "cluster", "ingest", "preparing", "memory", "memory_large", "weights", "weights_learned", "learners",
+    "cluster", "ingest", "preparing", "memory", "memory_large", "weights", "weights_learned",
     "inference", "pages", "published", "fuzz",
 )  # fmt: skip
 # Run only when named: most take a quarter of an hour or more.
-LONG = ("first_use", "wide", "scaling", "weights_large", "gssl_debd", "accuracy", "classifier")
+LONG = ("first_use", "wide", "scaling", "weights_large", "learners", "gssl_debd", "accuracy", "classifier")
 
 
 def chosen(names: Sequence[str] | None) -> tuple[str, ...]:

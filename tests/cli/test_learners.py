@@ -37,6 +37,16 @@ def test_learn_show_fit_and_query(unless, berkeley_csv, tmp_path, learner):
     assert answer
 
 
+def test_what_a_learner_counts_is_named(unless, berkeley_csv, tmp_path):
+    asked, weighed = (
+        unless("learn", berkeley_csv, "-o", tmp_path / "m.unless", "--learner", learner).stdout
+        for learner in ("CSGS", "CSMPL")
+    )
+    assert " tests, 12 of them distinct." in asked
+    # CSMPL asks no tests.
+    assert "It weighed 60 scores, 24 of them distinct." in weighed
+
+
 def test_json_holds_settings_in_words_and_what_was_tried(unless, berkeley_csv, tmp_path):
     words = [
         "--learner",

@@ -173,6 +173,19 @@ def test_probabilities_of_links_follow_the_gate():
         CSIBMAP().fit(law.sample(3, random_state=1)).link_probabilities({**one, "W": 1})
 
 
+def test_restarts_find_a_gate_that_single_flips_miss():
+    rng = np.random.default_rng(3)
+    w, a, others = rng.integers(0, 3, 1500), rng.integers(0, 4, 1500), rng.integers(0, 4, 1500)
+    copies = (w == 1) & (rng.random(1500) < 0.8)
+    frame = pd.DataFrame({"w": w, "a": a, "b": np.where(copies, a, others)}).astype(str)
+    missed, found = (CSIBMAP(n_restarts=n).fit(frame) for n in (0, 3))
+    assert missed.structure_.link_shares()["a", "w"] < 0.5 < found.structure_.link_shares()["a", "w"]
+    # Known: what is in no blanket is no gate of a probability either.
+    assert missed.link_probabilities({"w": "0"})["a", "b"] > 0.5
+    assert found.link_probabilities({"w": "0"})["a", "b"] < 0.1
+    assert found.link_probabilities({"w": "1"})["a", "b"] > 0.9
+
+
 def test_nothing_is_said_where_nothing_varies_and_many_levels_are_no_obstacle():
     levels = tuple(map(str, range(30)))
     domain = unless.Domain(tuple(unless.Variable(name, levels) for name in "abc"))

@@ -65,6 +65,8 @@ class Estimator(HasSettings):
     kept_structure: ClassVar[type] = object
     # Whether a checkpoint store keeps the whole answer, because it takes more than joining shards.
     saves_answer: ClassVar[bool] = False
+    # What `n_tests_` counts, in words: a verb and a noun.
+    _counts: ClassVar[tuple[str, str]] = ("asked", "test")
 
     structure_: Any
     # The distinct rows learned from, unless it came from a file that keeps none.

@@ -56,6 +56,7 @@ class CSMPL(Learner):
     kept_structure = LabelledGraph
     _work = "Scores of {n:,} variables in {m:,} distinct rows"
     saves_answer = True
+    _counts = ("weighed", "score")
     max_blanket: int | None = setting(default=None, check=at_least(0))
     required_edges: EdgeNames = setting(default=None)
     forbidden_edges: EdgeNames = setting(default=None)

@@ -314,7 +314,8 @@ def _say_learned(learner: "Estimator") -> None:
         size = f": {count(len(structure), 'context')}, {count(structure.n_graphs, 'different graph')}"
     say(f"{type(learner).__name__} learned from {table}{size}.")
     if learner.n_tests_:
-        say(f"It asked {count(learner.n_tests_, 'test')}, {learner._distinct_tests()} of them distinct.")
+        verb, noun = learner._counts
+        say(f"It {verb} {count(learner.n_tests_, noun)}, {learner._distinct_tests()} of them distinct.")
     if learner.statements_:
         say(f"{summary(learner.statements_)}\n")
     say_statements(learner.statements_, at_most=MOST_SENTENCES)
