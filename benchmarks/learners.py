@@ -39,7 +39,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Method:
     """A learner with its settings, those it needs on wide tables, and the tables where it is hopeless."""
 
     learner: str
@@ -56,21 +56,21 @@ CLIMBS = {
 # Unbounded, CSPC conditions on sets that leave no rows to test: it then removes what is left.
 BOUNDED = {"max_condition": 2}
 RUNS = {
-    ALONE: Contestant(ALONE),
-    "ChowLiu": Contestant("ChowLiu"),
-    "CSGS": Contestant("CSGS"),
-    "CSPC": Contestant("CSPC", {"adjacency": "shared"}, BOUNDED),
-    "CSPC, independent": Contestant("CSPC", {"adjacency": "independent"}, BOUNDED),
-    "CSIBMAP": Contestant("CSIBMAP", hopeless=CLIMBS),
-    "CSGSSL": Contestant("CSGSSL"),
-    "CSMPL": Contestant("CSMPL"),
-    "GGS": Contestant("GGS"),
-    "GSMN": Contestant("GSMN"),
-    "GSMN, Bayesian test": Contestant("GSMN", {"test": "bayesian"}),
-    "IBMAPHC": Contestant("IBMAPHC"),
-    "DTSL": Contestant("DTSL"),
-    "GSSL": Contestant("GSSL"),
-    "GSSL, one setting": Contestant("GSSL", {"prune": 10, "prior": "Gaussian(1) + Laplace(10)"}),
+    ALONE: Method(ALONE),
+    "ChowLiu": Method("ChowLiu"),
+    "CSGS": Method("CSGS"),
+    "CSPC": Method("CSPC", {"adjacency": "shared"}, BOUNDED),
+    "CSPC, independent": Method("CSPC", {"adjacency": "independent"}, BOUNDED),
+    "CSIBMAP": Method("CSIBMAP", hopeless=CLIMBS),
+    "CSGSSL": Method("CSGSSL"),
+    "CSMPL": Method("CSMPL"),
+    "GGS": Method("GGS"),
+    "GSMN": Method("GSMN"),
+    "GSMN, Bayesian test": Method("GSMN", {"test": "bayesian"}),
+    "IBMAPHC": Method("IBMAPHC"),
+    "DTSL": Method("DTSL"),
+    "GSSL": Method("GSSL"),
+    "GSSL, one setting": Method("GSSL", {"prune": 10, "prior": "Gaussian(1) + Laplace(10)"}),
 }
 CANONICAL = ("CSGS", "CSPC", "CSPC, independent", "CSIBMAP", "CSGSSL")
 HEADERS = (

@@ -56,6 +56,20 @@ def test_eigenvalues_and_what_lies_along_their_vectors(seed, size, kind):
 
 
 @settings(deadline=None, max_examples=50)
+@given(seed=seeds, size=st.integers(1, 140))
+def test_factors_in_one_panel_and_in_several(seed, size):
+    rng = np.random.default_rng(seed)
+    parts = rng.normal(size=(size, size + 5))
+    matrix = parts @ parts.T
+    found = matrix.copy()
+    assert factorise(found)
+    assert np.tril(found) == pytest.approx(np.linalg.cholesky(matrix), abs=1e-9)
+    negative = rng.integers(size)
+    matrix[negative, negative] = -1.0
+    assert not factorise(matrix)
+
+
+@settings(deadline=None, max_examples=50)
 @given(seed=seeds, size=sizes, width=st.integers(1, 5))
 def test_elimination(seed, size, width):
     rng = np.random.default_rng(seed)

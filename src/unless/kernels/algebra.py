@@ -103,7 +103,7 @@ def factorise(matrix):
     matrix = without_refcount(matrix)
     n = matrix.shape[0]
     if n <= PANEL:
-        return _factorise_one_panel(matrix)
+        return _factorise_panel(matrix, np.empty((n, n)), 0, n)
     return factorise_some(matrix, np.zeros((PANEL, n)), 0, n)
 
 
@@ -114,20 +114,8 @@ def factorise_some(matrix, panel, begin, end):
     n = matrix.shape[0]
     for first in range(begin, end, PANEL):
         last = min(first + PANEL, n)
-        for k in range(first, last):
-            pivot = matrix[k, k]
-            if not pivot > 0.0:
-                return False
-            root = np.sqrt(pivot)
-            matrix[k, k] = root
-            row = panel[k - first]
-            for i in range(k + 1, n):
-                matrix[i, k] /= root
-                row[i] = matrix[i, k]
-            for i in range(k + 1, n):
-                share = row[i]
-                for j in range(k + 1, min(i + 1, last)):
-                    matrix[i, j] -= share * row[j]
+        if not _factorise_panel(matrix, panel, first, last):
+            return False
         for k in range(last - first, PANEL):
             for i in range(n):
                 panel[k, i] = 0.0
@@ -142,24 +130,39 @@ def factorise_some(matrix, panel, begin, end):
 
 
 @helper
-def _factorise_one_panel(matrix):
-    """Do the same where there is nothing beyond the first panel, which then need not be kept."""
-    matrix = without_refcount(matrix)
+def _factorise_panel(matrix, panel, begin, end):
+    """Factorise some columns, and turn each into a row of the panel; False where one cannot be.
+
+    By fours, which are taken off the columns after them at once, one product after the other.
+    """
+    matrix, panel = without_refcount((matrix, panel))
     n = matrix.shape[0]
-    row = np.empty(n)
-    for k in range(n):
-        pivot = matrix[k, k]
-        if not pivot > 0.0:
-            return False
-        root = np.sqrt(pivot)
-        matrix[k, k] = root
-        for i in range(k + 1, n):
-            matrix[i, k] /= root
-            row[i] = matrix[i, k]
-        for i in range(k + 1, n):
-            share = row[i]
-            for j in range(k + 1, i + 1):
-                matrix[i, j] -= share * row[j]
+    for first in range(begin, end, 4):
+        last = min(first + 4, end)
+        for k in range(first, last):
+            pivot = matrix[k, k]
+            if not pivot > 0.0:
+                return False
+            root = np.sqrt(pivot)
+            matrix[k, k] = root
+            for i in range(k + 1, n):
+                matrix[i, k] /= root
+                panel[k - begin, i] = matrix[i, k]
+            for j in range(k + 1, last):
+                share = matrix[j, k]
+                for i in range(j, n):
+                    matrix[i, j] -= matrix[i, k] * share
+        if last == end:
+            # What comes after the panel is the caller's.
+            break
+        four = without_refcount(panel[first - begin : last - begin])
+        for i in range(last, n):
+            a, b, c, d = four[0, i], four[1, i], four[2, i], four[3, i]
+            for j in range(last, min(i + 1, end)):
+                left = matrix[i, j] - a * four[0, j]
+                left -= b * four[1, j]
+                left -= c * four[2, j]
+                matrix[i, j] = left - d * four[3, j]
     return True
 
 

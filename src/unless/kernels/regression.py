@@ -16,6 +16,8 @@ _MAX_ROUNDS = 50
 _LEAST_STEP = 1e-4
 # A variance of so much less than what counts as known is one that rounding left.
 _ROUNDING = 1e-6
+# A column with no more levels is read once for each: that is faster than to ask in each row which one it has.
+_FEW_LEVELS = 12
 
 
 # ---------------------------------------------------------------------- patterns and terms
@@ -125,6 +127,17 @@ def count_indicators(codes, weights, which, target, terms, sizes, begins, number
     levels, n_rows = without_refcount(codes[target]), codes.shape[1]
     for term in range(terms.shape[0]):
         begin, first = begins[term], without_refcount(codes[terms[term, 0]])
+        if terms[term, 1] < 0 and sizes[terms[term, 0]] <= _FEW_LEVELS:
+            for level in range(sizes[terms[term, 0]]):
+                number = numbers[begin + level]
+                if number < 0:
+                    continue
+                by_pattern, by_level = without_refcount(seen[number]), without_refcount(shown[number])
+                for row in range(n_rows):
+                    if first[row] == level:
+                        by_pattern[which[row]] += weights[row]
+                        by_level[levels[row]] += weights[row]
+            continue
         for row in range(n_rows):
             combination = np.int64(first[row])
             for part in range(1, terms.shape[1]):
@@ -206,9 +219,11 @@ def screen_products(
                         by_level[0, level, other, k] = by_level[1, level, other, k] = 0.0
             for cell in range(n_cells):
                 level, other = second[example[cell]], third[example[cell]]
+                wanted = without_refcount(by_level[0, level, other])
+                found = without_refcount(by_level[1, level, other])
                 for k in range(n_shown):
-                    by_level[0, level, other, k] += expected[cell, k]
-                    by_level[1, level, other, k] += excess[cell, k]
+                    wanted[k] += expected[cell, k]
+                    found[k] += excess[cell, k]
             statistics[s, t] = _squared_excess(by_level, n_second, n_third)
 
 
@@ -634,15 +649,26 @@ def _carry_over(before, owners, levels, shown, weights):
 
 @helper
 def _invert(matrix, inverse):
-    """Fill the inverse; False where the matrix is not positive definite."""
+    """Fill the inverse; False where the matrix is not positive definite.
+
+    Rows of the factor's inverse are taken by fours, one product after the other. Beyond its diagonal, and
+    below its last row, it is zero, so that all four have the same length.
+    """
     matrix, inverse = without_refcount((matrix, inverse))
     size = matrix.shape[0]
     factor = matrix.copy()
     if not factorise(factor):
         return False
-    root = np.zeros((size, size))
+    root = np.zeros((size + 3, size))
     for i in range(size):
-        for j in range(i):
+        for j in range(0, i // 4 * 4, 4):
+            a, b, c, d = factor[i, j], factor[i, j + 1], factor[i, j + 2], factor[i, j + 3]
+            for k in range(j + 4):
+                left = root[i, k] - a * root[j, k]
+                left -= b * root[j + 1, k]
+                left -= c * root[j + 2, k]
+                root[i, k] = left - d * root[j + 3, k]
+        for j in range(i // 4 * 4, i):
             share = factor[i, j]
             for k in range(j + 1):
                 root[i, k] -= share * root[j, k]
@@ -652,11 +678,14 @@ def _invert(matrix, inverse):
     for i in range(size):
         for j in range(size):
             inverse[i, j] = 0.0
-    for i in range(size):
-        for j in range(i + 1):
-            share = root[i, j]
+    for i in range(0, size, 4):
+        for j in range(min(i + 4, size)):
+            a, b, c, d = root[i, j], root[i + 1, j], root[i + 2, j], root[i + 3, j]
             for k in range(j + 1):
-                inverse[j, k] += share * root[i, k]
+                total = inverse[j, k] + a * root[i, k]
+                total += b * root[i + 1, k]
+                total += c * root[i + 2, k]
+                inverse[j, k] = total + d * root[i + 3, k]
     for i in range(size):
         for j in range(i):
             inverse[j, i] = inverse[i, j]

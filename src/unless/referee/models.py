@@ -160,12 +160,12 @@ class Models:
     def product_scores(self, triples: Iterable[Triple]) -> list[Statistic]:
         """Test the same of many triples by score, all products that one regression does without at once."""
         asked = [self._without_product(triple) for triple in triples]
-        unscored: dict[tuple[int, frozenset[Term]], list[Term]] = {}
+        not_scored: dict[tuple[int, frozenset[Term]], list[Term]] = {}
         for ends in asked:
             for end, terms, product in ends:
                 if product not in self._scored.setdefault((end, terms), {}):
-                    unscored.setdefault((end, terms), []).append(product)
-        for (end, terms), products in unscored.items():
+                    not_scored.setdefault((end, terms), []).append(product)
+        for (end, terms), products in not_scored.items():
             tests = self.table.product_scores(end, self.table.fit(end, terms), products)
             self._scored[end, terms].update(zip(products, tests, strict=True))
         return [mean_of(self._scored[end, terms][product] for end, terms, product in ends) for ends in asked]
