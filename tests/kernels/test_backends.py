@@ -102,7 +102,7 @@ def test_weights_of_many_features_are_no_small_work(monkeypatch):
         return nullcontext(False)
 
     monkeypatch.setattr("unless.weights.fit.plain_if_small", record)
-    few, many = load_titanic(), make_csi(8, random_state=0).sample(1_000, random_state=1)
+    few, many = load_titanic(), make_csi(9, random_state=0).sample(5_000, random_state=1)
     for data in (few, many):
         fit_weights(unless.CSGS().fit(data).structure_.features(), data, show_progress=False)
     assert asked[0] < compiling.SMALL < asked[1]
