@@ -1,6 +1,7 @@
 """One run: a method learns from a table, and what it learned is held against the truth."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def measure(run: Run) -> tuple[Record, Record]:
     variant = variant_named(run.table.variant)
     sample = sample_of(run.table)
     begin = time.process_time()
-    learned = learn(run.method, sample, variant)
+    learned = _learn_once(run, sample, variant)
     learn_seconds = time.process_time() - begin
     begin = time.process_time()
     weighed = _weighed(learned, sample, variant, METHODS[run.method].features or variant.features)
@@ -45,6 +46,22 @@ def measure(run: Run) -> tuple[Record, Record]:
         **_compared(learned, sample, run.table.n_variables),
     }
     return record, {"learn_seconds": learn_seconds, "weigh_seconds": weigh_seconds}
+
+
+# What was learned from the table that was measured last.
+_learned: dict[tuple[Any, ...], Learned] = {}
+
+
+def _learn_once(run: Run, sample: Sample, variant: Variant) -> Learned:
+    """Learn, unless a variant that differs in something else only has learned the same from the table."""
+    table, domain = replace(run.table, variant=""), tuple(sorted(variant.domain.items()))
+    make = METHODS[run.method].make
+    key = (table, domain, variant.first, run.method, repr(make(variant)) if make else "")
+    if key not in _learned:
+        if any(other[0] != table for other in _learned):
+            _learned.clear()
+        _learned[key] = learn(run.method, sample, variant)
+    return _learned[key]
 
 
 def _weighed(learned: Learned, sample: Sample, variant: Variant, kind: Indicators) -> Record:

@@ -1,10 +1,10 @@
 """Go through a plan: tables side by side, finished runs left alone."""
 
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
 
 from studies.paper.measuring import measure
-from studies.paper.plan import Plan, Run
+from studies.paper.plan import Plan, Run, Table
 from studies.paper.store import Store
 from unless.runtime.progress import progress
 
@@ -22,9 +22,12 @@ def measure_missing(plan: Plan, folder: Path, n_jobs: int = -1, show_progress: b
     if not missing:
         return 0
     by_method = {run.method: run for run in reversed(missing)}
-    tables = [list(runs) for _, runs in groupby(missing, key=lambda run: run.table)]
+    # The variants of a table in one process: they share samples, and structures that they learn alike.
+    by_table: dict[Table, list[Run]] = {}
+    for run in missing:
+        by_table.setdefault(replace(run.table, variant=""), []).append(run)
     # The long ones last a while: begun first, they do not hold up the end.
-    tables.sort(key=lambda runs: -runs[0].table.size * runs[0].table.n_variables)
+    tables = sorted(by_table.values(), key=lambda runs: -runs[0].table.size * runs[0].table.n_variables)
     with progress("Measuring", show_progress) as step:
         step.begin("first runs", len(by_method))
         # Kernels are compiled once, by the first runs, before several processes would all compile them.

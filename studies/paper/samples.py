@@ -34,8 +34,8 @@ def sample_of(table: Table) -> Sample:
     return Sample(truth, data)
 
 
-# The methods of a table follow each other, and all learn from the same sample.
-@lru_cache(maxsize=2)
+# The methods and variants of a table follow each other, and learn from few samples.
+@lru_cache(maxsize=4)
 def _sampled(
     shape: Any, n_variables: int, network: int, settings: tuple[tuple[str, Any], ...]
 ) -> tuple[GatedDomain, Rows]:
