@@ -116,10 +116,10 @@ LEARNERS = {
     "CSGS in column order": CSGS(order="columns"),
     "CSGS, blankets alone, or": CSGS(blankets="independent", rule="or"),
     "CSGS, blankets alone, and": CSGS(blankets="independent", rule="and"),
-    "CSPC": CSPC(),
-    "CSPC in column order": CSPC(order="columns"),
-    "CSPC, neighbours alone, or": CSPC(adjacency="independent", rule="or"),
-    "CSPC, neighbours alone, and": CSPC(adjacency="independent", rule="and"),
+    "CSPC, shared": CSPC(adjacency="shared"),
+    "CSPC, shared, in column order": CSPC(adjacency="shared", order="columns"),
+    "CSPC, neighbours alone, or": CSPC(rule="or"),
+    "CSPC, neighbours alone, and": CSPC(rule="and"),
 }
 
 

@@ -31,7 +31,7 @@ IN_PARTS = pytest.mark.parametrize(
     "name", ["CSGS", "independent", "CSPC", "CSPC apart", "CSIBMAP", "GSMN", "DTSL", "GGS"]
 )
 QUICK = {
-    "CSPC": {"max_condition": 2},
+    "CSPC": {"adjacency": "shared", "max_condition": 2},
     "GSSL": {"n_draws": 500, "prune": 2, "prior": unless.Gaussian(1.0) + unless.Laplace(2.0)},
     "DTSL": {"kappa": [0.01, 0.1], "prior": unless.Gaussian(1.5)},
 }
@@ -53,7 +53,7 @@ def make(name, **settings):
     if name == "independent":
         return unless.CSGS(blankets="independent", **settings)
     if name == "CSPC apart":
-        return unless.CSPC(adjacency="independent", **QUICK["CSPC"], **settings)
+        return unless.CSPC(adjacency="independent", max_condition=2, **settings)
     return LEARNERS[name](**QUICK.get(name, {}), **settings)
 
 

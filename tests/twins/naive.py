@@ -178,7 +178,7 @@ def reference_csgs(
 
 
 def reference_cspc(
-    rows, counts, n_levels, *, alpha=0.05, test="pearson", order=None, adjacency="shared", rule="or",
+    rows, counts, n_levels, *, alpha=0.05, test="pearson", order=None, adjacency="independent", rule="or",
     max_condition=None, required=(), forbidden=(), undecided="independent", effect=0.3,
 ):  # fmt: skip
     """Run PC in each context alone; return as `reference_csgs` does."""

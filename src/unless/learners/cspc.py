@@ -46,9 +46,9 @@ class CSPC(Learner):
     k of a's other neighbours have the context's values: k = 0 for all pairs, then k = 1, and so on. Of a
     large table it asks more questions than CSGS, on larger slices, and finds fewer links that are not there.
 
-    With `adjacency="shared"` a link taken away at one variable is gone when its other end is visited.
-    `"independent"` learns the neighbours of every variable alone and joins them by `rule`. Both depend on
-    the order: neighbours go one after the other, and those that are left are conditioned on.
+    The neighbours of every variable are learned alone and joined by `rule`. With `adjacency="shared"` a link
+    taken away at one variable is gone when its other end is visited: fewer links are left. Both depend on the
+    order: neighbours go one after the other, and those that are left are conditioned on.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class CSPC(Learner):
         "association" (most strongly associated variables first, whatever the order of the columns),
         "columns", or a list of all names. One order serves a, b and the sets of neighbours.
     adjacency
-        "shared" or "independent", as above.
+        "independent" or "shared", as above.
     rule
         How independent neighbours are joined: "or" needs one end of an edge, "and" both.
     max_condition
@@ -86,7 +86,7 @@ class CSPC(Learner):
     alpha: float = setting(default=0.05, check=between(0, 1), kw_only=False)
     test: Literal["pearson", "likelihood_ratio", "bayesian"] = setting(default="pearson")
     order: str | Sequence[str] = setting(default="association")
-    adjacency: Literal["shared", "independent"] = setting(default="shared")
+    adjacency: Literal["independent", "shared"] = setting(default="independent")
     rule: Literal["or", "and"] = setting(default="or")
     max_condition: int | None = setting(default=None, check=at_least(0))
     undecided: Literal["independent", "keep"] = setting(default="independent")
