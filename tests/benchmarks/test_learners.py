@@ -81,6 +81,7 @@ def test_the_best_comes_first_and_what_did_not_finish_says_why(tmp_path, monkeyp
         for part in ("train", "valid", "test"):
             with gzip.open(folder / f"{table}.{part}.data.gz", "wt") as file:
                 file.write("0,1\n")
+    monkeypatch.setattr(learners, "KEPT", tmp_path / "kept")
     answers = {
         "CSGS": {"pll": -2.0, "features": 3, "kind": "cliques", "peak": 1_000_000},
         "GGS": {"pll": -1.0},
@@ -92,6 +93,9 @@ def test_the_best_comes_first_and_what_did_not_finish_says_why(tmp_path, monkeyp
         lambda work, folder, learner, *rest, **_: answers.get(learner, {"refused": "no"}),
     )
     entries = list(learners.run(Options(tmp_path, 1)))
+    # A second run takes what the first found.
+    monkeypatch.setattr(learners, "in_child", None)
+    assert list(learners.run(Options(tmp_path, 1))) == entries
     shown = [entry for entry in entries if isinstance(entry, Table)]
     assert [[row[0] for row in table.rows] for table in shown] == [["GGS", "CSGS", "CSIBMAP"]] * 3
     assert shown[1].rows[2][-1].startswith("not tried")
