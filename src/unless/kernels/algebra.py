@@ -8,7 +8,7 @@ whatever their number.
 
 import numpy as np
 
-from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.compiling import compiled, helper, inlined, upward, without_refcount
 
 # Columns taken together: as long as that many of all rows of a matrix of thousands are in the second cache.
 _TILE = 64
@@ -122,7 +122,7 @@ def factorise_some(matrix, panel, begin, end):
         for i in range(last, n):
             for k in range(0, PANEL, 4):
                 a, b, c, d = panel[k, i], panel[k + 1, i], panel[k + 2, i], panel[k + 3, i]
-                for j in range(last, i + 1):
+                for j in upward(last, i + 1):
                     matrix[i, j] -= (a * panel[k, j] + b * panel[k + 1, j]) + (
                         c * panel[k + 2, j] + d * panel[k + 3, j]
                     )
@@ -145,12 +145,12 @@ def _factorise_panel(matrix, panel, begin, end):
                 return False
             root = np.sqrt(pivot)
             matrix[k, k] = root
-            for i in range(k + 1, n):
+            for i in upward(k + 1, n):
                 matrix[i, k] /= root
                 panel[k - begin, i] = matrix[i, k]
             for j in range(k + 1, last):
                 share = matrix[j, k]
-                for i in range(j, n):
+                for i in upward(j, n):
                     matrix[i, j] -= matrix[i, k] * share
         if last == end:
             # What comes after the panel is the caller's.
@@ -158,7 +158,7 @@ def _factorise_panel(matrix, panel, begin, end):
         four = without_refcount(panel[first - begin : last - begin])
         for i in range(last, n):
             a, b, c, d = four[0, i], four[1, i], four[2, i], four[3, i]
-            for j in range(last, min(i + 1, end)):
+            for j in upward(last, max(last, min(i + 1, end))):
                 left = matrix[i, j] - a * four[0, j]
                 left -= b * four[1, j]
                 left -= c * four[2, j]

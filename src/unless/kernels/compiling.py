@@ -206,6 +206,15 @@ def without_refcount(array: Any) -> Any:
     return array
 
 
+def upward(begin: int, end: int) -> range:
+    """Count from one number up to another that is no smaller, neither of them negative.
+
+    What machine code counts so is unsigned: numba asks of every signed index whether it counts from the end
+    of the array, and a loop with that question in it does not become vector instructions.
+    """
+    return range(begin, end)
+
+
 def prefetch(array: Any, row: int) -> None:
     """Ask for a row of a matrix ahead of its use, so that a look-up need not wait for memory."""
 
@@ -248,4 +257,14 @@ def log(number: float) -> float:
 
 
 # What machine code has in place of these is in `jit.INTRINSICS`.
-_REPLACED = (popcount, trailing_zeros, without_refcount, prefetch, compare_and_swap, fetch_add, exp, log)
+_REPLACED = (
+    popcount,
+    trailing_zeros,
+    without_refcount,
+    upward,
+    prefetch,
+    compare_and_swap,
+    fetch_add,
+    exp,
+    log,
+)

@@ -197,6 +197,10 @@ def _fetch_add(_typing_context: Any, counters: Any, at: Any, by: Any) -> Any:  #
     return types.int64(counters, types.int64, types.int64), build
 
 
+def _count_upward(begin: Any, end: Any) -> Any:
+    return range(np.uint64(begin), np.uint64(end))
+
+
 def _address_of_row(context: Any, builder: Any, kind: Any, array: Any, row: Any) -> Any:
     matrix = context.make_array(kind)(context, builder, value=array)
     return builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
@@ -234,6 +238,7 @@ INTRINSICS: dict[str, Any] = {
     "popcount": _unary(lambda builder, word: builder.ctpop(word)),
     "trailing_zeros": _unary(lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 1))),
     "without_refcount": _without_refcount,
+    "upward": _without_literals(numba.njit(_count_upward, forceinline=True, no_cpython_wrapper=True)),
     "fetch_add": _fetch_add,
     "compare_and_swap": _compare_and_swap,
     "prefetch": _prefetch,
