@@ -21,7 +21,7 @@ _ROUNDING = 2.0**-52
 
 
 @inlined
-def _sum_of_products(matrix, row, vector):
+def sum_of_products(matrix, row, vector):
     """Return the product of a row of a matrix with a vector.
 
     By eight sums in a fixed order, which the processor adds at once: in one sum each addition would wait for
@@ -52,7 +52,7 @@ def _sum_of_products(matrix, row, vector):
 def dot(left, right):
     """Return the sum of the products of two vectors."""
     left, right = without_refcount((left, right))
-    return _sum_of_products(left.reshape((1, left.shape[0])), 0, right)
+    return sum_of_products(left.reshape((1, left.shape[0])), 0, right)
 
 
 @compiled
@@ -60,7 +60,7 @@ def add_product(matrix, vector, total):
     """Add the product of a matrix with a vector to a total."""
     matrix, vector, total = without_refcount((matrix, vector, total))
     for row in range(matrix.shape[0]):
-        total[row] += _sum_of_products(matrix, row, vector)
+        total[row] += sum_of_products(matrix, row, vector)
 
 
 @compiled

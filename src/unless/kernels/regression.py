@@ -8,7 +8,7 @@ score.
 
 import numpy as np
 
-from unless.kernels.algebra import factorise, substitute
+from unless.kernels.algebra import factorise, substitute, sum_of_products
 from unless.kernels.compiling import compiled, exp, helper, inlined, log, without_refcount
 from unless.kernels.patterns import _number
 
@@ -177,8 +177,9 @@ def screen_products(
         number_of[shown[k]] = k
     cell_of = np.empty(n_patterns * most, dtype=np.int64)
     example = np.empty(n_rows, dtype=np.int64)
-    expected, excess = np.empty((n_rows, n_shown)), np.empty((n_rows, n_shown))
-    by_level = np.empty((2, most_second, most, n_shown))
+    # Of each level of the target what is expected, then what is found beyond it, rounded up to fours.
+    width = (2 * n_shown + 3) // 4 * 4
+    cells, by_level = np.empty((n_rows, width)), np.empty((most_second, most, width))
     for t in range(len(thirds)):
         third = without_refcount(codes[thirds[t]])
         n_third = sizes[thirds[t]]
@@ -194,19 +195,19 @@ def screen_products(
             if cell < 0:
                 cell_of[place] = cell = n_cells
                 example[cell] = row
-                for k in range(n_shown):
-                    expected[cell, k] = excess[cell, k] = 0.0
+                for k in range(width):
+                    cells[cell, k] = 0.0
                 n_cells += 1
-            # The rows of a cell first, in `expected`; then what the regression makes of them.
-            expected[cell, 0] += weight
+            # The rows of a cell first, in place of what is expected; then what the regression makes of them.
+            cells[cell, 0] += weight
             number = number_of[codes[target, row]]
             if number >= 0:
-                excess[cell, number] += weight
+                cells[cell, n_shown + number] += weight
         for cell in range(n_cells):
-            weight, pattern = expected[cell, 0], which[example[cell]]
+            weight, pattern = cells[cell, 0], which[example[cell]]
             for k in range(n_shown):
-                expected[cell, k] = weight * probabilities[pattern, k]
-                excess[cell, k] -= expected[cell, k]
+                cells[cell, k] = weight * probabilities[pattern, k]
+                cells[cell, n_shown + k] -= cells[cell, k]
         for s in range(len(seconds)):
             if is_ascending and not seconds[s] < thirds[t]:
                 statistics[s, t] = 0.0
@@ -215,35 +216,42 @@ def screen_products(
             n_second = sizes[seconds[s]]
             for level in range(n_second):
                 for other in range(n_third):
-                    for k in range(n_shown):
-                        by_level[0, level, other, k] = by_level[1, level, other, k] = 0.0
+                    for k in range(width):
+                        by_level[level, other, k] = 0.0
             for cell in range(n_cells):
-                level, other = second[example[cell]], third[example[cell]]
-                wanted = without_refcount(by_level[0, level, other])
-                found = without_refcount(by_level[1, level, other])
-                for k in range(n_shown):
-                    wanted[k] += expected[cell, k]
-                    found[k] += excess[cell, k]
-            statistics[s, t] = _squared_excess(by_level, n_second, n_third)
+                sums = without_refcount(by_level[second[example[cell]], third[example[cell]]])
+                summands = without_refcount(cells[cell])
+                for k in range(0, width, 4):
+                    _add_four(sums[k:], (summands[k], summands[k + 1], summands[k + 2], summands[k + 3]))
+            statistics[s, t] = _squared_excess(by_level, n_shown, n_second, n_third)
+
+
+@inlined
+def _add_four(sums, summands):
+    """Add four numbers, read before any is written, so that they are added at once."""
+    sums[0] += summands[0]
+    sums[1] += summands[1]
+    sums[2] += summands[2]
+    sums[3] += summands[3]
 
 
 @helper
-def _squared_excess(by_level, n_second, n_third):
+def _squared_excess(by_level, n_shown, n_second, n_third):
     """Return Pearson's statistic of cells, the margins of the third made to agree."""
     by_level = without_refcount(by_level)
     total = 0.0
     for other in range(n_third):
-        for k in range(by_level.shape[3]):
+        for k in range(n_shown):
             sum_excess, sum_expected = 0.0, 0.0
             for level in range(n_second):
-                sum_expected += by_level[0, level, other, k]
-                sum_excess += by_level[1, level, other, k]
+                sum_expected += by_level[level, other, k]
+                sum_excess += by_level[level, other, n_shown + k]
             if sum_expected <= 0.0:
                 continue
             for level in range(n_second):
-                cell = by_level[0, level, other, k]
+                cell = by_level[level, other, k]
                 if cell > 1e-9:
-                    left = by_level[1, level, other, k] - sum_excess * cell / sum_expected
+                    left = by_level[level, other, n_shown + k] - sum_excess * cell / sum_expected
                     total += left * left / cell
     return total
 
@@ -394,49 +402,61 @@ def _slopes(begins, active, counts, ridge, weights, probabilities, slope):
 
 @helper
 def _curve(begins, active, counts, ridge, probabilities, matrix):
-    """Fill the lower triangle of the information.
-
-    The pairs of levels of two columns lie side by side in `sums`, so that a pattern adds to all of them at
-    once; each sum has its summands in the order of the patterns.
-    """
-    begins, active, counts, ridge = without_refcount((begins, active, counts, ridge))
-    probabilities, matrix = without_refcount((probabilities, matrix))
-    n_free, n_columns = probabilities.shape[1], len(ridge)
-    n_pairs = n_free * (n_free + 1) // 2
-    # A column is below another where it comes later.
-    sums = np.zeros((n_columns * (n_columns + 1) // 2, n_pairs))
-    spread = np.empty(n_pairs)
-    for pattern in range(probabilities.shape[0]):
-        n_rows = 0.0
+    """Fill the lower triangle of the information."""
+    counts, ridge, probabilities = without_refcount((counts, ridge, probabilities))
+    matrix = without_refcount(matrix)
+    n_patterns, n_free = probabilities.shape
+    n_columns, n_rows = len(ridge), np.zeros(n_patterns)
+    for pattern in range(n_patterns):
         for k in range(n_free + 1):
-            n_rows += counts[pattern, k]
-        if n_rows == 0.0:
-            continue
-        pair = 0
-        for k in range(n_free):
-            for other in range(k + 1):
-                spread[pair] = -n_rows * probabilities[pattern, k] * probabilities[pattern, other]
-                if other == k:
-                    spread[pair] += n_rows * probabilities[pattern, k]
-                pair += 1
-        begin, end = begins[pattern], begins[pattern + 1]
-        if n_pairs == 1:
-            only = spread[0]
-            for at in range(begin, end):
-                line = active[at] * (active[at] + 1) // 2
-                for under in range(begin, at + 1):
-                    sums[line + active[under], 0] += only
-            continue
-        for at in range(begin, end):
-            line = active[at] * (active[at] + 1) // 2
-            for under in range(begin, at + 1):
-                place = without_refcount(sums[line + active[under]])
-                for pair in range(n_pairs):
-                    place[pair] += spread[pair]
+            n_rows[pattern] += counts[pattern, k]
+    sums = _no_sums(n_free, n_columns)
+    _add_information(begins, active, n_rows, probabilities, sums)
     _spread_out(sums, n_free, n_columns, matrix)
     for k in range(n_free):
         for c in range(n_columns):
             matrix[k * n_columns + c, k * n_columns + c] += ridge[c]
+
+
+@helper
+def _no_sums(n_free, n_columns):
+    """Return zeros: a line for each pair of columns, in it the pairs of levels."""
+    return np.zeros((n_columns * (n_columns + 1) // 2, n_free * (n_free + 1) // 2))
+
+
+@helper
+def _add_information(begins, active, n_rows, probabilities, sums):
+    """Add up what the patterns, each of so many rows, tell of the weights.
+
+    The pairs of levels of two columns lie side by side in `sums`, so that a pattern adds to all of them at
+    once; each sum has its summands in the order of the patterns.
+    """
+    begins, active, n_rows = without_refcount((begins, active, n_rows))
+    probabilities, sums = without_refcount((probabilities, sums))
+    n_free, n_pairs = probabilities.shape[1], sums.shape[1]
+    spread = np.empty(n_pairs)
+    for pattern in range(probabilities.shape[0]):
+        if n_rows[pattern] == 0.0:
+            continue
+        pair = 0
+        for k in range(n_free):
+            for other in range(k + 1):
+                spread[pair] = -n_rows[pattern] * probabilities[pattern, k] * probabilities[pattern, other]
+                if other == k:
+                    spread[pair] += n_rows[pattern] * probabilities[pattern, k]
+                pair += 1
+        begin, end = begins[pattern], begins[pattern + 1]
+        for at in range(begin, end):
+            # A column is below another where it comes later.
+            line = active[at] * (active[at] + 1) // 2
+            if n_pairs == 1:
+                for under in range(begin, at + 1):
+                    sums[line + active[under], 0] += spread[0]
+                continue
+            for under in range(begin, at + 1):
+                place = without_refcount(sums[line + active[under]])
+                for pair in range(n_pairs):
+                    place[pair] += spread[pair]
 
 
 @helper
@@ -705,7 +725,7 @@ def score_variables(
     of a variable end where the next begin (`ends`, from 0). A df of -1 says that the variance, left in
     `variances` one variable after another, is too nearly singular to say how much of it is known; the
     slopes, in `slopes` in the same order, are then for the caller, and in place of the statistic stands the
-    least variance that counts.
+    least variance that counts. Of variances the lower triangle is filled.
     """
     begins, active, probabilities = without_refcount((begins, active, probabilities))
     covariance, seen, shown, ends, results = without_refcount((covariance, seen, shown, ends, results))
@@ -728,12 +748,11 @@ def score_variables(
         for i in range(n_free):
             for c in range(width):
                 own_slopes[i * width + c] = slope[i, begin + c]
-                for j in range(n_free):
-                    for d in range(width):
+                explains = without_refcount(half[i * n_indicators + begin + c])
+                for j in range(i + 1):
+                    for d in range(width if j < i else c + 1):
                         total = own[i, j, begin + c] if c == d else 0.0
-                        left, right = i * n_indicators + begin + c, j * n_indicators + begin + d
-                        for k in range(half.shape[1]):
-                            total -= half[left, k] * crossed[right, k]
+                        total -= sum_of_products(crossed, j * n_indicators + begin + d, explains)
                         variance[(i * width + c) * size + j * width + d] = total
         largest = 0.0
         for i in range(n_free):
@@ -821,48 +840,70 @@ def score_gate(begins, active, owners, probabilities, covariance, counts, at_lev
 @helper
 def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, slope, variance, crossed):
     """Do as for variables, for the columns at each level of a gate; of the variance the lower triangle."""
+    begins, active, probabilities = without_refcount((begins, active, probabilities))
     number_of, slope, variance, crossed = without_refcount((number_of, slope, variance, crossed))
+    counts, at_levels = without_refcount((counts, at_levels))
     n_patterns, n_free = probabilities.shape
     n_levels, n_columns, size = len(at_levels), len(number_of), len(slope)
     width = size // max(1, n_free * n_levels)
-    for p in range(n_patterns):
-        for level in range(n_levels):
-            n_rows = 0.0
+    n_rows = np.empty(n_patterns)
+    for level in range(n_levels):
+        for p in range(n_patterns):
+            n_rows[p] = 0.0
             for i in range(n_free + 1):
-                n_rows += counts[p, i, at_levels[level]]
-            if n_rows == 0.0:
+                n_rows[p] += counts[p, i, at_levels[level]]
+            if n_rows[p] == 0.0:
                 continue
             for i in range(n_free):
-                left = counts[p, i, at_levels[level]] - n_rows * probabilities[p, i]
-                for j in range(n_free):
-                    spread = -probabilities[p, i] * probabilities[p, j]
-                    if i == j:
-                        spread += probabilities[p, i]
-                    spread *= n_rows
-                    for a in range(begins[p], begins[p + 1]):
-                        c = number_of[active[a]]
-                        if c < 0:
-                            continue
-                        here = (i * n_levels + level) * width + c
-                        if j == 0:
-                            slope[here] += left
-                        for b in range(begins[p], begins[p + 1]):
-                            crossed[here, j * n_columns + active[b]] += spread
-                            d = number_of[active[b]]
-                            if d >= 0 and (j < i or (j == i and d <= c)):
-                                variance[here, (j * n_levels + level) * width + d] += spread
+                left = counts[p, i, at_levels[level]] - n_rows[p] * probabilities[p, i]
+                for at in range(begins[p], begins[p + 1]):
+                    c = number_of[active[at]]
+                    if c >= 0:
+                        slope[(i * n_levels + level) * width + c] += left
+        sums = _no_sums(n_free, n_columns)
+        _add_information(begins, active, n_rows, probabilities, sums)
+        for column in range(n_columns):
+            for below in range(column + 1):
+                line = column * (column + 1) // 2 + below
+                c, d, pair = number_of[column], number_of[below], 0
+                for i in range(n_free):
+                    for j in range(i + 1):
+                        first, second = (i * n_levels + level) * width, (j * n_levels + level) * width
+                        share = sums[line, pair]
+                        pair += 1
+                        if c >= 0:
+                            crossed[first + c, j * n_columns + below] = share
+                            crossed[second + c, i * n_columns + below] = share
+                        if d >= 0:
+                            crossed[first + d, j * n_columns + column] = share
+                            crossed[second + d, i * n_columns + column] = share
+                        if c >= 0 and d >= 0:
+                            variance[first + c, second + d] = share
+                            if j < i:
+                                variance[first + d, second + c] = share
 
 
 @helper
 def _times(left, right):
+    """Return the product of two matrices, rows of the right one by fours."""
     left, right = without_refcount((left, right))
-    product = np.zeros((left.shape[0], right.shape[1]))
+    n, n_columns = left.shape[1], right.shape[1]
+    product = np.zeros((left.shape[0], n_columns))
     for i in range(left.shape[0]):
-        for k in range(left.shape[1]):
+        row = without_refcount(product[i])
+        for k in range(0, n // 4 * 4, 4):
+            a, b, c, d = left[i, k], left[i, k + 1], left[i, k + 2], left[i, k + 3]
+            if a == 0.0 and b == 0.0 and c == 0.0 and d == 0.0:
+                continue
+            for j in range(n_columns):
+                total = row[j] + a * right[k, j]
+                total += b * right[k + 1, j]
+                total += c * right[k + 2, j]
+                row[j] = total + d * right[k + 3, j]
+        for k in range(n // 4 * 4, n):
             share = left[i, k]
-            if share != 0.0:
-                for j in range(right.shape[1]):
-                    product[i, j] += share * right[k, j]
+            for j in range(n_columns):
+                row[j] += share * right[k, j]
     return product
 
 
@@ -870,21 +911,10 @@ def _times(left, right):
 def _take_off(variance, crossed, covariance):
     """Take off what the columns of the regression explain, from the lower triangle."""
     variance, crossed = without_refcount((variance, crossed))
-    size, n_columns = crossed.shape
-    half, total = _times(crossed, covariance), np.empty(size)
-    turned = np.empty((n_columns, size))
-    for i in range(size):
-        for k in range(n_columns):
-            turned[k, i] = crossed[i, k]
-    for i in range(size):
+    half = without_refcount(_times(crossed, covariance))
+    for i in range(crossed.shape[0]):
         for j in range(i + 1):
-            total[j] = 0.0
-        for k in range(n_columns):
-            share = half[i, k]
-            for j in range(i + 1):
-                total[j] += share * turned[k, j]
-        for j in range(i + 1):
-            variance[i, j] -= total[j]
+            variance[i, j] -= sum_of_products(crossed, j, half[i])
 
 
 @helper
