@@ -55,7 +55,8 @@ class Account:
     outside: LinkEstimate
     # Whether both sides differ, from either end.
     differences: tuple[Statistic, ...]
-    far_level_p: float
+    # The least p of a link on the far side, where that was looked for.
+    far_level_p: float = 1.0
     # What it gains over the best other account of the same columns.
     margin: float = 0.0
 
@@ -204,8 +205,14 @@ class PairProblem:
             self.estimate(near, self.n_rows(inside)),
             self.estimate(far, self.n_complete(inside) - self.n_rows(inside)),
             tuple(self.ratios([(inside,)], beside=[()])),
-            self._least_far_p(clauses, inside),
         )
+
+    def with_far_levels(self, account: Account) -> Account:
+        """Look for links at single levels of the far side of an account, unless it is linked as a whole."""
+        if account.ratio > 1:
+            return account
+        inside, _ = self._sides(account.clauses)
+        return replace(account, far_level_p=self._least_far_p(account.clauses, inside))
 
     def with_far_products(self, account: Account) -> Account:
         """Look, on the far side of an account that may be said, for links that another column turns round."""
@@ -359,7 +366,7 @@ def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
             single = problem.best_gate(gate)
             if single is None:
                 continue
-            single = problem.with_far_products(single)
+            single = problem.with_far_products(problem.with_far_levels(single))
             found[single.pair, single.clauses] = single
             # The second clause is looked for inside the first: outside of it there must be little.
             if single.ratio > 1 or single.far_level_p < FAR_LEVEL:
@@ -369,7 +376,7 @@ def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
                 both = PairProblem(models, a, b, [gate, column])
                 box = both.best_box(single.clauses[0], column, 2 * log(len(columns)))
                 if box is not None:
-                    found[box.pair, box.clauses] = both.with_far_products(box)
+                    found[box.pair, box.clauses] = both.with_far_products(both.with_far_levels(box))
     return [
         replace(one, margin=one.advantage - _best_rival(one, found.values()))
         for one in found.values()
@@ -400,9 +407,11 @@ def _again(models: Models, account: Account) -> Account | None:
     gates = [column for column, _ in account.clauses]
     problem = PairProblem(models, *account.pair, gates)
     if len(gates) == 1:
-        return problem.best_gate(gates[0])
-    n_columns = len(_second_columns(models, (*account.pair, gates[0])))
-    return problem.best_box(account.clauses[0], gates[1], 2 * log(max(1, n_columns)))
+        again = problem.best_gate(gates[0])
+    else:
+        n_columns = len(_second_columns(models, (*account.pair, gates[0])))
+        again = problem.best_box(account.clauses[0], gates[1], 2 * log(max(1, n_columns)))
+    return None if again is None else problem.with_far_levels(again)
 
 
 def _term(part: tuple[int, ...], other: int) -> Term:

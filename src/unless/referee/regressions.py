@@ -4,10 +4,10 @@ Every verdict rests on these: likelihood ratios and score tests of terms, beside
 and the strength of a pair that follows from them (`LinkEstimate`).
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod, sqrt
 from typing import NamedTuple
 
@@ -34,6 +34,8 @@ EXPLAINED = 1e-7
 GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 # Numberings of rows that are kept, and layouts of terms: a fit is mostly tested by score right away.
 _KEPT, _LAYOUTS_KEPT = 64, 16
+# A regression starts from the one of the same target that is most like it, of so many latest ones.
+_RECENT = 64
 
 
 class TermFit(NamedTuple):
@@ -118,7 +120,7 @@ class RegressionTable:
                 self._finer[column] = self._added(groups.astype(np.int32), None)
                 self._owners[self._finer[column]] = column
         self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], TermFit] = {}
-        self._latest: dict[int, TermFit] = {}
+        self._recent: defaultdict[int, deque[TermFit]] = defaultdict(partial(deque, maxlen=_RECENT))
         self._combined: dict[Term, list[int]] = {}
 
     @property
@@ -235,7 +237,8 @@ class RegressionTable:
             needed |= self.incomplete([target, *(c for term in wanted for c in term)])
         key = target, wanted, needed
         if key not in self.fits:
-            self.fits[key] = self._latest[target] = self._fit(target, wanted, needed)
+            self.fits[key] = self._fit(target, wanted, needed)
+            self._recent[target].append(self.fits[key])
         return self.fits[key]
 
     def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> TermFit:
@@ -250,16 +253,20 @@ class RegressionTable:
         return TermFit(terms, shown, weights, owners, levels, likelihood, needed)
 
     def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Ints, Ints, Ints]:
-        """Take the weights of the latest regression of this target, as far as it has the same terms."""
-        latest = self._latest.get(target)
-        if latest is None:
+        """Take the weights of the regression of this target that has most nearly the same terms."""
+        wanted, nearest, least = frozenset(terms), None, 0
+        for one in reversed(self._recent[target]):
+            n_others = len(wanted.symmetric_difference(one.terms))
+            if nearest is None or n_others < least:
+                nearest, least = one, n_others
+        if nearest is None:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
         number_of = {term: number for number, term in enumerate(terms)}
         # By the term of a column; that of column 0, which is none, comes last.
-        owners = np.array([*(number_of.get(term, -2) for term in latest.terms), -1])[latest.owners]
+        owners = np.array([*(number_of.get(term, -2) for term in nearest.terms), -1])[nearest.owners]
         kept = owners > -2
-        return np.ascontiguousarray(latest.weights[kept]), owners[kept], latest.levels[kept], latest.shown
+        return np.ascontiguousarray(nearest.weights[kept]), owners[kept], nearest.levels[kept], nearest.shown
 
     def correction(self, a: int, b: int) -> Correction:
         """Return the correction for statistics of two columns; none where rows were drawn alike."""
