@@ -22,7 +22,8 @@ import numpy as np
 from unless.data.dataset import Dataset, unknown_levels, whole_numbers
 from unless.independence.sparse import SparseTest, independence_within_strata
 from unless.independence.statistics import Statistic, critical_value, expected_counts, pearson_statistic
-from unless.referee.regressions import Bools, Codes, Ints, LinkEstimate, RegressionTable, estimate_link
+from unless.referee.regressions import Codes, LinkEstimate, RegressionTable, estimate_link
+from unless.typing import Bools, Integers
 
 # A column and some of its levels.
 Clause = tuple[int, tuple[int, ...]]
@@ -175,7 +176,7 @@ def _upper_limit(n_broken: int) -> float:
     return critical_value(2 * (n_broken + 1), 1 - CONFIDENCE) / 2
 
 
-def _totals(data: Dataset, column: int, keep: Bools | slice = slice(None)) -> Ints:
+def _totals(data: Dataset, column: int, keep: Bools | slice = slice(None)) -> Integers:
     """Count the rows of each level, of those to keep."""
     # In floats, which are exact: a dataset has fewer than 2^53 rows.
     n_levels = int(data.domain.n_levels[column])
@@ -183,7 +184,7 @@ def _totals(data: Dataset, column: int, keep: Bools | slice = slice(None)) -> In
     return totals.astype(np.int64)
 
 
-def _n_wrong(totals: Ints) -> int:
+def _n_wrong(totals: Integers) -> int:
     return int(totals.sum() - totals.max(initial=0))
 
 
@@ -234,7 +235,7 @@ def find_rule(
 
 
 def _is_rule(
-    table: RegressionTable, first: int, column: int, fixed: Sequence[int], strata: Ints, several: Bools
+    table: RegressionTable, first: int, column: int, fixed: Sequence[int], strata: Integers, several: Bools
 ) -> bool:
     """Tell whether the other columns tell the second, as far as rows that are alike in them can show."""
     which, example = table.numbered(tuple(sorted((*fixed, first))))
@@ -248,7 +249,7 @@ def _is_rule(
     return float(n_levels.mean()) >= LEAST_FILLED * len(table.used_levels(first))
 
 
-def _shows_several(which: Ints, codes: Codes, n_levels: int, n_strata: int) -> Bools:
+def _shows_several(which: Integers, codes: Codes, n_levels: int, n_strata: int) -> Bools:
     """Tell which strata show two levels of a column or more."""
     seen = np.zeros(n_strata * n_levels, dtype=np.bool_)
     seen[which * n_levels + codes] = True
@@ -256,7 +257,7 @@ def _shows_several(which: Ints, codes: Codes, n_levels: int, n_strata: int) -> B
 
 
 def _clause(
-    table: RegressionTable, gate: int, example: Ints, inside: Bools, varying: Bools
+    table: RegressionTable, gate: int, example: Integers, inside: Bools, varying: Bools
 ) -> tuple[float, int, tuple[int, ...]]:
     """Return the chance that no stratum varies at other levels of a gate, the gate, and these levels.
 
@@ -299,7 +300,7 @@ class WideTester:
         self.n_patterns = len(table.counts)
         self._alone: dict[tuple[int, int], SparseTest] = {}
 
-    def counts(self, a: int, b: int, fixed: Sequence[int] = ()) -> Ints:
+    def counts(self, a: int, b: int, fixed: Sequence[int] = ()) -> Integers:
         """Return how often each row occurs, 0 where one of some columns has no value.
 
         Of a survey, how often it does in a sample of rows that count the same and tell as much of the pair.
@@ -334,10 +335,12 @@ class WideTester:
         statistic = self.table.corrected(Statistic(float(value), int(df)), a, b)
         return SparseTest(statistic.value, statistic.df, statistic.p, "chi-square", 0)
 
-    def _test(self, a: int, b: int, strata: Ints, fixed: Sequence[int] = ()) -> SparseTest:
+    def _test(self, a: int, b: int, strata: Integers, fixed: Sequence[int] = ()) -> SparseTest:
         return self._test_in(a, b, strata, self.counts(a, b, fixed), slice(None))
 
-    def _test_in(self, a: int, b: int, strata: Ints, counts: Ints, inside: Bools | slice) -> SparseTest:
+    def _test_in(
+        self, a: int, b: int, strata: Integers, counts: Integers, inside: Bools | slice
+    ) -> SparseTest:
         first, second = (self.table.codes[c][inside].astype(np.int64) for c in (a, b))
         sizes = self.table.n_levels[a], self.table.n_levels[b]
         return independence_within_strata(first, second, strata, counts, *sizes)
@@ -376,7 +379,7 @@ class WideTester:
         return estimate_link(self.table, (a, b), Statistic(test.statistic, test.df), rows)
 
 
-def _refined(strata: Ints, codes: Codes, n_levels: int) -> tuple[Ints, int]:
+def _refined(strata: Integers, codes: Codes, n_levels: int) -> tuple[Integers, int]:
     key = strata * n_levels + codes
     occurring, which = np.unique(key, return_inverse=True)
     return which.astype(np.int64), len(occurring)

@@ -19,15 +19,15 @@ from unless.independence.statistics import (
     NOTHING,
     Statistic,
     adjusted_whatever_depends,
-    largest_shift,
     p_values_of,
 )
 from unless.kernels.compiling import plain_if_small
 from unless.referee.counted import determined_pairs, find_determined
 from unless.referee.gates import FAR_LEVEL, FAR_SHARE, LEAST_ROWS, PairProblem
 from unless.referee.models import MOST_NEIGHBOURS, Models, find_blanket
-from unless.referee.regressions import Bools, Floats, Ints, LinkEstimate, RegressionTable, Term, mean_of
+from unless.referee.regressions import LinkEstimate, RegressionTable, Term, mean_of
 from unless.referee.verdicts import ALPHA, SIDE_LINKED, agreed
+from unless.typing import Bools, Floats, Integers
 
 Change = Literal["gained", "lost", "stronger", "weaker", "other", "not shown"]
 # Of columns with more levels too few rows are left in each cell of each group.
@@ -195,7 +195,7 @@ def _prepared(data: Dataset, group: str) -> tuple[Dataset, Labels, tuple[str, ..
     return table, groups, tuple(notes)
 
 
-def _by_label(codes: Ints, labels: Labels) -> tuple[Ints, Labels]:
+def _by_label(codes: Integers, labels: Labels) -> tuple[Integers, Labels]:
     """Return codes that number the levels that occur, in the order of their labels, and these."""
     used = sorted((labels[code], code) for code in np.unique(codes).tolist())
     number = np.zeros(len(labels), dtype=np.int64)
@@ -203,7 +203,7 @@ def _by_label(codes: Ints, labels: Labels) -> tuple[Ints, Labels]:
     return number[codes], tuple(label for label, _ in used)
 
 
-def _unfit(codes: Ints, n_levels: int, groups: Ints, compared: Sequence[int]) -> str:
+def _unfit(codes: Integers, n_levels: int, groups: Integers, compared: Sequence[int]) -> str:
     """Say why a column cannot be compared, if it cannot."""
     seen = [set(np.unique(codes[groups == one]).tolist()) for one in compared]
     if n_levels > MOST_LEVELS:
@@ -215,7 +215,7 @@ def _unfit(codes: Ints, n_levels: int, groups: Ints, compared: Sequence[int]) ->
     return ""
 
 
-def _part(codes: Ints, counts: Ints, inside: Bools) -> tuple[int, bytes, bytes]:
+def _part(codes: Integers, counts: Integers, inside: Bools) -> tuple[int, bytes, bytes]:
     """Return a key of the rows of one group that does not depend on its label."""
     order = np.lexsort(codes[inside].T[::-1])
     return int(counts[inside].sum()), codes[inside][order].tobytes(), counts[inside][order].tobytes()
@@ -339,7 +339,9 @@ class _Comparison:
             # The likelihood ratio is too large where cells are small, the score where effects are large.
             tests, p = ratios, max(p, agreed(ratios))
         statistic = mean_of(tests)
-        limit = self._limit(statistic, problem.least_levels)
+        # The likelihood ratio of a difference d of V between groups of n and m rows is about
+        # d^2 n m / (n + m) for each degree that V has.
+        limit = LinkEstimate(statistic, self.n_effective, problem.least_levels).largest_v
         missing = self.table.n_rows * ((limit / self.effect) ** 2 - 1)
         return Difference(
             (names[a], names[b]),
@@ -351,17 +353,6 @@ class _Comparison:
             min(ceil(missing), MOST_ROWS_ASKED) if missing > 0 and statistic.df else None,
             tuple(names[c] for c in problem.given if c != self.group),
         )
-
-    def _limit(self, statistic: Statistic, least_levels: int) -> float:
-        """Return the largest difference of V that is not ruled out (95 %).
-
-        The likelihood ratio of a difference d of V between groups of n and m rows is about d^2 n m / (n + m)
-        for each degree that V has.
-        """
-        if not statistic.df:
-            return 1.0
-        shift = largest_shift(max(statistic.value, float(statistic.df)), statistic.df)
-        return min(1.0, sqrt(shift / (self.n_effective * least_levels)))
 
     def _df(self, pair: Pair, sides: Bools) -> int:
         """Return the degrees of freedom of a difference between sides, which are sets of groups.
@@ -476,7 +467,7 @@ def _at_most(test: Statistic, df: int) -> Statistic:
     return Statistic(test.value, min(test.df, df)) if df > 0 else NOTHING
 
 
-def _rank(matrix: Ints) -> int:
+def _rank(matrix: Integers) -> int:
     """Return the rank of a matrix of zeros and ones, by elimination in whole numbers modulo a prime."""
     prime = 2**31 - 1
     rows, rank = matrix % prime, 0

@@ -9,19 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 
-import numpy as np
-
 from unless.independence.statistics import Statistic
 from unless.referee.counted import MOST_LEVELS, Clause
 from unless.referee.models import Models
-from unless.referee.regressions import (
-    Bools,
-    LinkEstimate,
-    Term,
-    estimate_link,
-    least_levels,
-    mean_of,
-)
+from unless.referee.regressions import LinkEstimate, Term, estimate_link, least_levels, mean_of
+from unless.typing import Bools
 
 # "Only when" is said where the far side, at its upper 95 % limit, has at most this share of V inside.
 FAR_SHARE = 0.5
@@ -92,7 +84,7 @@ class PairProblem:
     def __init__(
         self, models: Models, a: int, b: int, gates: Iterable[int] = (), with_products: bool = True
     ) -> None:
-        self.models, self.table, self.pair = models, models.table, (a, b)
+        self.table, self.pair = models.table, (a, b)
         self.gates = tuple(sorted(gates))
         # Where two columns open a gate together, each end has its own share of what they do together.
         together = {self.gates} if len(self.gates) == 2 else set()
@@ -121,10 +113,7 @@ class PairProblem:
         """Test at both ends that neither column rises with the other; nothing where they have no order."""
         if not self.table.has_trend(*self.pair):
             return []
-        return [
-            self.table.scores_and_trends(end, self.table.fit(end, self.bases[end]), [other])[0][1]
-            for end, other in self.ends
-        ]
+        return [self.table.trend(end, self.bases[end], other) for end, other in self.ends]
 
     def product_scores(
         self, beside: Sequence[tuple[int, ...]], columns: Sequence[int], part: int, more: Iterable[int] = ()
@@ -134,15 +123,12 @@ class PairProblem:
         Mean of the scores of both ends; `beside` are terms of the link, `more` columns that the regressions
         have as well.
         """
-        total, df = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.int64)
+        tests = []
         for end, other in self.ends:
             terms = {_term(one, other) for one in beside} | {(c,) for c in more if c != end}
             fitted = self.table.fit(end, self.bases[end] | terms)
-            products = [_term((part, c), other) for c in columns]
-            for position, test in enumerate(self.table.product_scores(end, fitted, products)):
-                total[position] += test.value / 2
-                df[position] = max(df[position], test.df)
-        return [Statistic(float(value), int(n)).p for value, n in zip(total, df, strict=True)]
+            tests.append(self.table.product_scores(end, fitted, [_term((part, c), other) for c in columns]))
+        return [mean_of(both).p for both in zip(*tests, strict=True)]
 
     def ratio(self, terms: Sequence[tuple[int, ...]], beside: Sequence[tuple[int, ...]] = ()) -> Statistic:
         """Return the mean of the statistics of both ends."""
@@ -170,18 +156,14 @@ class PairProblem:
         """Return the strength that a test shows in some rows."""
         return estimate_link(self.table, self.pair, statistic, n_rows)
 
-    def levels(self, gate: int) -> list[int]:
-        """Return the levels of a gate that occur."""
-        return self.table.used_levels(gate)
-
     def ranked(self, gate: int, within: Sequence[Clause] = ()) -> list[int]:
         """Return the levels of a gate, those where the link is strongest for their rows first.
 
         The link is tested at the end with fewer levels, which costs less: only the order matters.
         """
-        end, other = min(self.ends, key=lambda one: (len(self.levels(one[0])), one))
+        end, other = min(self.ends, key=lambda one: (len(self.table.used_levels(one[0])), one))
         strengths = []
-        for level in self.levels(gate):
+        for level in self.table.used_levels(gate):
             column = self.table.indicator([*within, (gate, (level,))])
             test = self.table.likelihood_ratio(end, self.bases[end], {_term((column,), other)}, other)
             strengths.append((-(test.value - test.df) / max(1.0, self.n_rows(column)), level))
@@ -230,7 +212,7 @@ class PairProblem:
         least, n_tried = 1.0, 0
         for number, (gate, levels) in enumerate(clauses):
             others = [clause for k, clause in enumerate(clauses) if k != number]
-            for level in self.levels(gate):
+            for level in self.table.used_levels(gate):
                 if level in levels:
                     continue
                 # With two clauses, one alone opens nothing: its own far levels are where the other is open.
@@ -244,7 +226,9 @@ class PairProblem:
 
         Effects of opposite signs at the levels of a column that is held fixed cancel in a test of them all.
         """
-        columns = [c for c in self.given if len(self.levels(c)) <= MOST_LEVELS and c not in self.gates]
+        columns = [
+            c for c in self.given if len(self.table.used_levels(c)) <= MOST_LEVELS and c not in self.gates
+        ]
         if not columns:
             return 1.0
         p_values = self.product_scores([(inside,), (outside,)], columns, outside, more=columns)
@@ -294,10 +278,10 @@ class PairProblem:
             if clauses.get(gate) == found[1] and turn > 1:
                 break
             clauses[gate] = found[1]
-        if any(len(levels) == len(self.levels(c)) for c, levels in clauses.items()):
+        if any(len(levels) == len(self.table.used_levels(c)) for c, levels in clauses.items()):
             return None
         columns = (first[0], second)
-        price = choices + sum(2 * log(2.0 ** len(self.levels(column)) - 2) for column in columns)
+        price = choices + sum(2 * log(2.0 ** len(self.table.used_levels(column)) - 2) for column in columns)
         return self.account(list(clauses.items()), self._best_without_box(*columns), price)
 
     def _best_levels(
@@ -331,7 +315,7 @@ class PairProblem:
         return [column for p, column in ranked if p < SECOND][:MOST_SECONDS]
 
 
-def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
+def find_gates(models: Models, may_gate: Bools) -> list[Account]:
     """Return the gates that may be said, one a pair at most; products of four columns enter the models.
 
     A gate is read off a product of three columns in the way that scores best; others of the same
@@ -354,12 +338,11 @@ def find_gates(models: Models, may_gate: Bools | None = None) -> list[Account]:
     return said
 
 
-def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
+def _accounts(models: Models, may_gate: Bools) -> list[Account]:
     found = {}
-    may = np.ones(models.table.n_columns, dtype=np.bool_) if may_gate is None else may_gate
     for triple in sorted(models.products):
         for gate in triple:
-            if not may[gate]:
+            if not may_gate[gate]:
                 continue
             a, b = (c for c in triple if c != gate)
             problem = PairProblem(models, a, b, [gate])
@@ -371,7 +354,7 @@ def _accounts(models: Models, may_gate: Bools | None) -> list[Account]:
             # The second clause is looked for inside the first: outside of it there must be little.
             if single.ratio > 1 or single.far_level_p < FAR_LEVEL:
                 continue
-            columns = [c for c in _second_columns(models, triple) if may[c]]
+            columns = [c for c in _second_columns(models, triple) if may_gate[c]]
             for column in problem.second_clauses(single.clauses[0], columns):
                 both = PairProblem(models, a, b, [gate, column])
                 box = both.best_box(single.clauses[0], column, 2 * log(len(columns)))

@@ -14,7 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from unless.independence.statistics import NOTHING, Statistic, chi_square_tails, p_values_of
-from unless.referee.regressions import Bools, RegressionTable, Term, TermFit, mean_of, p_with_trends
+from unless.referee.regressions import RegressionTable, Term, TermFit, mean_of, p_with_trends
+from unless.typing import Bools
 
 Triple = tuple[int, int, int]
 # A product is kept where p, times the number of triples looked at, is below this.
@@ -45,12 +46,6 @@ def find_blanket(
     while p >= alpha. The blanket is there to shut other columns out, so that alpha is not corrected: one
     column too many costs a few degrees of freedom, one too few makes false links.
     """
-
-    def trend_of(column: int, terms: set[Term]) -> Statistic:
-        if not table.has_trend(target, column):
-            return NOTHING
-        return table.scores_and_trends(target, table.fit(target, terms), [column])[0][1]
-
     inside: list[int] = []
     near = list(allowed)
     while len(inside) < MOST_NEIGHBOURS:
@@ -69,7 +64,7 @@ def find_blanket(
         for c in inside:
             whole = table.likelihood_ratio(target, terms - {(c,)}, [(c,)])
             # Both together give twice the smaller p at most.
-            tests.append((whole, trend_of(c, terms - {(c,)}) if 2 * whole.p >= alpha else NOTHING))
+            tests.append((whole, table.trend(target, terms - {(c,)}, c) if 2 * whole.p >= alpha else NOTHING))
         worst, leaving = max(zip(p_with_trends(tests), inside, strict=True))
         if worst < alpha:
             break

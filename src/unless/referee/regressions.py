@@ -19,10 +19,8 @@ from unless.data.domain import Variable
 from unless.independence.design_effects import Correction, DesignEffects
 from unless.independence.logistic import inverse
 from unless.independence.statistics import NOTHING, Statistic, largest_shift, p_values_of
+from unless.typing import Bools, Floats, Integers
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
 # Columns whose product is meant, in ascending order; a single one is a main effect.
 Term = tuple[int, ...]
@@ -42,10 +40,10 @@ class TermFit(NamedTuple):
     """A fitted regression: weights are column x level of the target but the reference."""
 
     terms: tuple[Term, ...]
-    shown: Ints
+    shown: Integers
     weights: Floats
-    owners: Ints
-    levels: Ints
+    owners: Integers
+    levels: Integers
     log_likelihood: float
     # Columns with missing values: the rows that have none in these were used.
     needed: frozenset[int] = frozenset()
@@ -104,14 +102,16 @@ class RegressionTable:
         self.used: list[list[int]] = [np.flatnonzero(counts).tolist() for counts in self.totals]
         self._indicators: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._complements: dict[int, int] = {}
-        self._numbered: OrderedDict[tuple[int, ...], tuple[Ints, Ints]] = OrderedDict()
-        self._layouts: OrderedDict[tuple[Term, ...], tuple[Ints, Ints, Ints, Ints, Ints]] = OrderedDict()
+        self._numbered: OrderedDict[tuple[int, ...], tuple[Integers, Integers]] = OrderedDict()
+        self._layouts: OrderedDict[
+            tuple[Term, ...], tuple[Integers, Integers, Integers, Integers, Integers]
+        ] = OrderedDict()
         # Numbers for the levels of ordered columns, and of those that show two.
         self.level_scores = [_level_scores(*one) for one in zip(data.domain, self.totals, strict=True)]
         self._is_ordered = [_is_ordered(variable) for variable in data.domain]
         # Of cut columns, the groups that regressions hold, and the place of each row in their order.
         self._finer: dict[int, int] = {}
-        self.finest: dict[int, Ints] = {}
+        self.finest: dict[int, Integers] = {}
         for name, codes in {} if data.detail is None else sorted(data.detail.finer.items()):
             column = data.domain.index(name)
             self.finest[column] = codes.astype(np.int64)
@@ -178,7 +178,7 @@ class RegressionTable:
         self._sources.append((self._n_used - 1,) if sources is None else sources)
         return self._n_used - 1
 
-    def numbered(self, variables: tuple[int, ...]) -> tuple[Ints, Ints]:
+    def numbered(self, variables: tuple[int, ...]) -> tuple[Integers, Integers]:
         """Give the distinct values of columns numbers: that of each row, and an example of each."""
         from unless.kernels.regression import number_rows
 
@@ -194,7 +194,7 @@ class RegressionTable:
         """Return the columns of the table that terms are made of."""
         return tuple(sorted({s for term in terms for c in term for s in self._sources[c]}))
 
-    def layout(self, terms: tuple[Term, ...]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    def layout(self, terms: tuple[Term, ...]) -> tuple[Integers, Integers, Integers, Integers, Integers]:
         """Return which pattern each row has, and begins, active, owners and levels of the patterns."""
         from unless.kernels.regression import lay_out_terms
 
@@ -209,7 +209,7 @@ class RegressionTable:
         return self._layouts[terms]
 
     def counted(
-        self, which: Ints, target: int, n_patterns: int, needed: frozenset[int] = frozenset()
+        self, which: Integers, target: int, n_patterns: int, needed: frozenset[int] = frozenset()
     ) -> Floats:
         """Count the levels of a target by pattern, in the rows that have what is needed."""
         from unless.kernels.regression import count_target
@@ -252,7 +252,7 @@ class RegressionTable:
         )
         return TermFit(terms, shown, weights, owners, levels, likelihood, needed)
 
-    def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Ints, Ints, Ints]:
+    def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Integers, Integers, Integers]:
         """Take the weights of the regression of this target that has most nearly the same terms."""
         wanted, nearest, least = frozenset(terms), None, 0
         for one in reversed(self._recent[target]):
@@ -332,6 +332,12 @@ class RegressionTable:
             )
         ]
 
+    def trend(self, target: int, terms: Iterable[Term], column: int) -> Statistic:
+        """Test that a target does not rise with a column beside some terms; nothing without an order."""
+        if not self.has_trend(target, column):
+            return NOTHING
+        return self.scores_and_trends(target, self.fit(target, terms), [column])[0][1]
+
     def _trend(
         self, target: int, fitted: TermFit, column: int, levels: list[int], test: "_ScoreTest"
     ) -> Statistic:
@@ -406,7 +412,7 @@ class RegressionTable:
                     tests[position] = test
         return tests
 
-    def expected(self, fitted: TermFit) -> tuple[Ints, Ints, Ints, Floats]:
+    def expected(self, fitted: TermFit) -> tuple[Integers, Integers, Integers, Floats]:
         """Return which pattern each row has, begins and active of the patterns, and what a fit expects.
 
         That is the probability of each level of the target but the reference, pattern by pattern.
@@ -452,7 +458,9 @@ class RegressionTable:
             at, begin = at + size**2, begin + size
         return tests
 
-    def _covariance(self, target: int, fitted: TermFit, which: Ints, begins: Ints, active: Ints) -> Floats:
+    def _covariance(
+        self, target: int, fitted: TermFit, which: Integers, begins: Integers, active: Integers
+    ) -> Floats:
         """Return the covariance of the weights; only scores ask for it."""
         from unless.kernels.regression import covariance_of
 
@@ -465,7 +473,7 @@ class RegressionTable:
 _Indicators = tuple[Term, list[int]]
 
 
-def _listed(terms: Sequence[Term]) -> Ints:
+def _listed(terms: Sequence[Term]) -> Integers:
     """Return terms as kernels read them: a row each, -1 where there are fewer than three columns."""
     listed = np.full((len(terms), 3), -1, dtype=np.int64)
     for number, term in enumerate(terms):
@@ -518,7 +526,7 @@ def _level_scores(variable: Variable, totals: Floats) -> Floats | None:
     return scores
 
 
-def _held_groups(finest: Ints, levels: Codes, counts: Floats) -> Ints:
+def _held_groups(finest: Integers, levels: Codes, counts: Floats) -> Integers:
     """Join neighbouring places of each level into a few groups, each of enough rows."""
     totals = np.bincount(finest, weights=counts)
     level_of = np.zeros(len(totals), dtype=np.int64)

@@ -19,9 +19,6 @@ from unless.referee.counted import ASSOCIATED, MOST_LEVELS, Rule, WideTester, fi
 from unless.referee.gates import Account, PairProblem, find_gates
 from unless.referee.models import KEPT, Models, find_blanket, find_products, regrow
 from unless.referee.regressions import (
-    Bools,
-    Floats,
-    Ints,
     LinkEstimate,
     RegressionTable,
     Term,
@@ -29,6 +26,7 @@ from unless.referee.regressions import (
     known_part,
     mean_of,
 )
+from unless.typing import Bools, Floats, Integers
 
 Kind = Literal["linked", "gated", "differs", "partly", "determined", "associated", "unlinked", "open"]
 Pair = tuple[int, int]
@@ -493,7 +491,7 @@ def look_again(
     return min(1.0, min(p_values) * len(p_values))
 
 
-def _is_inner(finest: Ints, weights: Floats) -> Bools:
+def _is_inner(finest: Integers, weights: Floats) -> Bools:
     """Tell which rows are in neither the first nor the last place of a number, where there are many."""
     places = np.unique(finest[weights > 0])
     inner: Bools = np.ones(len(finest), dtype=np.bool_)
@@ -513,14 +511,14 @@ def _freed(table: RegressionTable, residuals: Floats, numbers: Sequence[int], we
     return residuals
 
 
-def _within(table: RegressionTable, column: int, weights: Floats) -> tuple[Ints, list[Floats]]:
+def _within(table: RegressionTable, column: int, weights: Floats) -> tuple[Integers, list[Floats]]:
     """Return the group of each row, and a constant, a line and a bend that are orthogonal in each group."""
     finest = table.finest[column]
     totals = np.bincount(finest, weights=weights)
     n_groups = int(min(MOST_PARTS, max(1, totals.sum() // ROWS_A_PART)))
     # A place belongs to the group in which the middle of its rows lies.
     middle = (np.cumsum(totals) - totals / 2) / max(float(totals.sum()), 1.0)
-    group: Ints = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)[finest]
+    group: Integers = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)[finest]
     first, last = np.full(n_groups, np.iinfo(np.int64).max), np.zeros(n_groups, dtype=np.int64)
     np.minimum.at(first, group, finest)
     np.maximum.at(last, group, finest)
@@ -534,7 +532,7 @@ def _within(table: RegressionTable, column: int, weights: Floats) -> tuple[Ints,
     return group, [constant, line, bend]
 
 
-def _without(values: Floats, other: Floats, group: Ints, weights: Floats) -> Floats:
+def _without(values: Floats, other: Floats, group: Integers, weights: Floats) -> Floats:
     """Take from values, in each group, what is a multiple of others."""
     along = np.bincount(group, weights=weights * other * values)
     size = np.bincount(group, weights=weights * other**2)
@@ -544,7 +542,7 @@ def _without(values: Floats, other: Floats, group: Ints, weights: Floats) -> Flo
 
 
 def _p_of(
-    table: RegressionTable, pair: tuple[int, int], residuals: list[tuple[Ints, Floats]], counts: Floats
+    table: RegressionTable, pair: tuple[int, int], residuals: list[tuple[Integers, Floats]], counts: Floats
 ) -> float:
     """Test that products of residuals have mean 0: by all levels and, where there is an order, by trend."""
     (shown, first), (other_shown, second) = residuals
