@@ -17,12 +17,16 @@ LIMITS = {"CSGS().fit": 16, "statements_": 16, "report": 20, "CSV to page": 45, 
 
 
 def modules_of(call: Callable[[], object]) -> list[str]:
-    """Return the modules of the package in which a Python frame ran during a call, in order of entry."""
+    """Return the modules of the package in which a Python frame ran during a call, in order of entry.
+
+    numba reports calls of machine code, too, by frames that no other frame has called; these do not count.
+    """
     entered: dict[str, None] = {}
 
     def notice(frame: FrameType, event: str, _argument: Any) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE) and frame.f_code.co_name != "<module>":
+        is_module = frame.f_code.co_name == "<module>"
+        if event == "call" and frame.f_back is not None and name.startswith(PACKAGE) and not is_module:
             entered[name[len(PACKAGE) + 1 :]] = None
 
     sys.setprofile(notice)
