@@ -128,3 +128,22 @@ def test_what_child_processes_import_loads_no_numpy() -> None:
     code = "import sys; " + "; ".join(f"import unless.data.sources.{name}" for name in names)
     code += "; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_only_arrays_with_an_owner_go_without_reference_counts() -> None:
+    # What a call returns has no other owner: it would be freed while the kernel still reads it.
+    passed = [
+        (relative(module), ast.unparse(part))
+        for module in sorted((PACKAGE / "kernels").glob("*.py"))
+        for function in functions(module)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "without_refcount"
+        for argument in call.args
+        for part in (argument.elts if isinstance(argument, ast.Tuple) else [argument])
+    ]
+    assert passed
+    for where, part in passed:
+        owner = ast.parse(part, mode="eval").body
+        while isinstance(owner, ast.Subscript | ast.Attribute):
+            owner = owner.value
+        assert isinstance(owner, ast.Name), f"{where}: {part}"

@@ -911,10 +911,12 @@ def _times(left, right):
 def _take_off(variance, crossed, covariance):
     """Take off what the columns of the regression explain, from the lower triangle."""
     variance, crossed = without_refcount((variance, crossed))
-    half = without_refcount(_times(crossed, covariance))
+    # It has no other owner, and must be there until the last product.
+    half = _times(crossed, covariance)
     for i in range(crossed.shape[0]):
+        row = without_refcount(half[i])
         for j in range(i + 1):
-            variance[i, j] -= sum_of_products(crossed, j, half[i])
+            variance[i, j] -= sum_of_products(crossed, j, row)
 
 
 @helper
