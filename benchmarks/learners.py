@@ -64,7 +64,7 @@ RUNS = {
     ALONE: Method(ALONE),
     "ChowLiu": Method("ChowLiu"),
     "CSGS": Method("CSGS"),
-    "CSPC": Method("CSPC", {"adjacency": "shared"}, BOUNDED),
+    "CSPC, shared": Method("CSPC", {"adjacency": "shared"}, BOUNDED),
     "CSPC, independent": Method("CSPC", {"adjacency": "independent"}, BOUNDED),
     "CSIBMAP": Method("CSIBMAP", hopeless=CLIMBS),
     "CSGSSL": Method("CSGSSL"),
@@ -77,7 +77,7 @@ RUNS = {
     "GSSL": Method("GSSL"),
     "GSSL, one setting": Method("GSSL", {"prune": 10, "prior": "Gaussian(1) + Laplace(10)"}),
 }
-CANONICAL = ("CSGS", "CSPC", "CSPC, independent", "CSIBMAP", "CSGSSL")
+CANONICAL = ("CSGS", "CSPC, shared", "CSPC, independent", "CSIBMAP", "CSGSSL")
 HEADERS = (
     "learner", "PLL", "features", "of", "tests", "distinct", "learn, CPU s", "weigh, CPU s", "MB", "remark",
 )  # fmt: skip
