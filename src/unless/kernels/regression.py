@@ -14,10 +14,16 @@ from unless.kernels.patterns import _number
 
 _MAX_ROUNDS = 50
 _LEAST_STEP = 1e-4
+# The matrix of an earlier round is used again while a round promises to gain less than this share of the one
+# before: such rounds cost a third. The last of them has to promise less than this share of what is enough,
+# for old matrices promise too little.
+_STALE, _STALE_ENOUGH = 0.05, 0.02
 # A variance of so much less than what counts as known is one that rounding left.
 _ROUNDING = 1e-6
 # A column with no more levels is read once for each: that is faster than to ask in each row which one it has.
 _FEW_LEVELS = 12
+# Sums of cells that are kept apart, so that they can be added to at once.
+_COPIES = 4
 
 
 # ---------------------------------------------------------------------- patterns and terms
@@ -153,19 +159,19 @@ def count_indicators(codes, weights, which, target, terms, sizes, begins, number
 
 @compiled
 def screen_products(
-    codes, weights, target, which, probabilities, shown, seconds, thirds, sizes, is_ascending, statistics
-):
+    codes, weights, target, which, probabilities, shown, seconds, thirds, is_held, sizes, is_ascending,
+    statistics,
+):  # fmt: skip
     """Fill Pearson's statistic of each triple (target, second, third) against what a regression expects.
 
     `probabilities` is pattern x level of the target (all that are shown), `shown` their codes. The regression
-    knows the seconds, so that their margins agree; those of a third are made to agree here. `statistics` is
-    second x third; of triples that are in ascending order alone, if so asked.
-
-    Rows of one pattern and one level of a third are added up once, whatever the second is.
+    knows the seconds, so that their margins agree; those of a third are made to agree here. `is_held` tells
+    of each third whether it is the same in all rows of a pattern. `statistics` is second x third; of triples
+    that are in ascending order alone, if so asked.
     """
     codes, weights, which, probabilities = without_refcount((codes, weights, which, probabilities))
     shown, seconds, thirds, sizes = without_refcount((shown, seconds, thirds, sizes))
-    statistics = without_refcount(statistics)
+    is_held, statistics = without_refcount((is_held, statistics))
     n_rows, n_shown, n_patterns, most = codes.shape[1], probabilities.shape[1], probabilities.shape[0], 1
     for t in range(len(thirds)):
         most = max(most, sizes[thirds[t]])
@@ -175,64 +181,120 @@ def screen_products(
     number_of = np.full(sizes[target], -1, dtype=np.int64)
     for k in range(n_shown):
         number_of[shown[k]] = k
-    cell_of = np.empty(n_patterns * most, dtype=np.int64)
+    # Rows are added up once, whatever the second is, in cells of which all rows have the same third.
+    places, cell_of = np.empty(n_rows, np.int64), np.empty(max(n_rows, n_patterns * most), np.int64)
     example = np.empty(n_rows, dtype=np.int64)
     # Of each level of the target what is expected, then what is found beyond it, rounded up to fours.
     width = (2 * n_shown + 3) // 4 * 4
-    cells, by_level = np.empty((n_rows, width)), np.empty((most_second, most, width))
-    for t in range(len(thirds)):
-        third = without_refcount(codes[thirds[t]])
-        n_third = sizes[thirds[t]]
-        for place in range(n_patterns * n_third):
-            cell_of[place] = -1
-        n_cells = 0
-        for row in range(n_rows):
-            weight = weights[row]
-            if weight == 0.0:
+    cells, by_level = np.empty((n_rows, width)), np.empty((_COPIES, most_second, most, width))
+    codes_of_seconds, codes_of_third = np.empty((len(seconds), n_rows), np.int32), np.empty(n_rows, np.int32)
+    # First those thirds whose cells are the patterns, then those whose cells are rows, then all others.
+    for kind in range(3):
+        n_cells = -1
+        for t in range(len(thirds)):
+            third, n_third = without_refcount(codes[thirds[t]]), sizes[thirds[t]]
+            if kind != (0 if is_held[t] else 1 if n_patterns * n_third >= n_rows else 2):
                 continue
-            place = which[row] * n_third + third[row]
-            cell = cell_of[place]
-            if cell < 0:
-                cell_of[place] = cell = n_cells
-                example[cell] = row
-                for k in range(width):
-                    cells[cell, k] = 0.0
-                n_cells += 1
-            # The rows of a cell first, in place of what is expected; then what the regression makes of them.
-            cells[cell, 0] += weight
-            number = number_of[codes[target, row]]
-            if number >= 0:
-                cells[cell, n_shown + number] += weight
-        for cell in range(n_cells):
-            weight, pattern = cells[cell, 0], which[example[cell]]
-            for k in range(n_shown):
-                cells[cell, k] = weight * probabilities[pattern, k]
-                cells[cell, n_shown + k] -= cells[cell, k]
-        for s in range(len(seconds)):
-            if is_ascending and not seconds[s] < thirds[t]:
-                statistics[s, t] = 0.0
-                continue
-            second = without_refcount(codes[seconds[s]])
-            n_second = sizes[seconds[s]]
-            for level in range(n_second):
-                for other in range(n_third):
-                    for k in range(width):
-                        by_level[level, other, k] = 0.0
-            for cell in range(n_cells):
-                sums = without_refcount(by_level[second[example[cell]], third[example[cell]]])
-                summands = without_refcount(cells[cell])
-                for k in range(0, width, 4):
-                    _add_four(sums[k:], (summands[k], summands[k + 1], summands[k + 2], summands[k + 3]))
-            statistics[s, t] = _squared_excess(by_level, n_shown, n_second, n_third)
+            if n_cells < 0 or kind == 2:
+                for row in range(n_rows):
+                    places[row] = which[row] if kind == 0 else row
+                    if kind == 2:
+                        places[row] = which[row] * n_third + third[row]
+                n_cells = _fill_cells(
+                    codes[target], weights, which, probabilities, number_of, places, cell_of, example, cells
+                )
+                for s in range(len(seconds)):
+                    _take(codes[seconds[s]], example, n_cells, codes_of_seconds[s])
+            _take(third, example, n_cells, codes_of_third)
+            for s in range(len(seconds)):
+                if is_ascending and not seconds[s] < thirds[t]:
+                    statistics[s, t] = 0.0
+                    continue
+                n_second = sizes[seconds[s]]
+                _add_cells(cells, n_cells, codes_of_seconds[s], n_second, codes_of_third, n_third, by_level)
+                statistics[s, t] = _squared_excess(by_level[0], n_shown, n_second, n_third)
 
 
 @inlined
-def _add_four(sums, summands):
-    """Add four numbers, read before any is written, so that they are added at once."""
-    sums[0] += summands[0]
-    sums[1] += summands[1]
-    sums[2] += summands[2]
-    sums[3] += summands[3]
+def _take(codes, example, n_cells, taken):
+    """Copy the codes of the examples of cells, to be read one after the other."""
+    codes, example, taken = without_refcount((codes, example, taken))
+    for cell in range(n_cells):
+        taken[cell] = codes[example[cell]]
+
+
+@helper
+def _add_cells(cells, n_cells, seconds, n_second, thirds, n_third, by_level):
+    """Add up cells by two codes that they have.
+
+    By copies in turn, which are added up at last: cells that follow each other mostly have the same codes,
+    and in one sum each addition would wait for the one before.
+    """
+    cells, seconds, thirds, by_level = without_refcount((cells, seconds, thirds, by_level))
+    width = by_level.shape[3]
+    for copy in range(_COPIES):
+        for level in range(n_second):
+            for other in range(n_third):
+                for k in range(width):
+                    by_level[copy, level, other, k] = 0.0
+    # Unsigned and flat: numba asks of signed indices whether they count from the end.
+    n_wide, n_levels, n_most = np.uint64(width), np.uint64(by_level.shape[1]), np.uint64(by_level.shape[2])
+    flat, sums = cells.reshape(cells.size), by_level.reshape(by_level.size)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    at = np.uint64(0)
+    for cell in range(n_cells):
+        level = np.uint64(cell % _COPIES) * n_levels + np.uint64(seconds[cell])
+        place = (level * n_most + np.uint64(thirds[cell])) * n_wide
+        end = place + n_wide
+        while place < end:
+            a, b, c, d = flat[at], flat[at + one], flat[at + two], flat[at + three]
+            sums[place] += a
+            sums[place + one] += b
+            sums[place + two] += c
+            sums[place + three] += d
+            place += four
+            at += four
+    for copy in range(1, _COPIES):
+        for level in range(n_second):
+            for other in range(n_third):
+                for k in range(width):
+                    by_level[0, level, other, k] += by_level[copy, level, other, k]
+
+
+@helper
+def _fill_cells(levels, weights, which, probabilities, number_of, places, cell_of, example, cells):
+    """Add up rows by their places; return the number of cells, with an example of each.
+
+    A cell has the rows that are expected at each level of the target, and then those found beyond them.
+    """
+    levels, weights, which, probabilities = without_refcount((levels, weights, which, probabilities))
+    number_of, places, cell_of = without_refcount((number_of, places, cell_of))
+    example, cells = without_refcount((example, cells))
+    n_cells, n_shown, width = 0, probabilities.shape[1], cells.shape[1]
+    for place in range(len(cell_of)):
+        cell_of[place] = -1
+    for row in range(len(which)):
+        weight = weights[row]
+        if weight == 0.0:
+            continue
+        cell = cell_of[places[row]]
+        if cell < 0:
+            cell_of[places[row]] = cell = n_cells
+            example[cell] = row
+            for k in range(width):
+                cells[cell, k] = 0.0
+            n_cells += 1
+        # The rows of a cell first, in place of what is expected; then what the regression makes of them.
+        cells[cell, 0] += weight
+        number = number_of[levels[row]]
+        if number >= 0:
+            cells[cell, n_shown + number] += weight
+    for cell in range(n_cells):
+        weight, pattern = cells[cell, 0], which[example[cell]]
+        for k in range(n_shown):
+            cells[cell, k] = weight * probabilities[pattern, k]
+            cells[cell, n_shown + k] -= cells[cell, k]
+    return n_cells
 
 
 @helper
@@ -263,7 +325,8 @@ def _squared_excess(by_level, n_shown, n_second, n_third):
 def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_matrix_wanted):
     """Improve weights (level x column) in place; return the log-likelihood.
 
-    Weights that start worse than `plain` ones, which are those of column 0 alone, start from these.
+    Weights that start worse than `plain` ones, which are those of column 0 alone, start from these. Rounds
+    share a matrix as long as it serves.
 
     The first level of `counts` (pattern x level) is the reference. The information is over the levels and in
     each of them the columns, with `ridge` (one for each column) on its diagonal; of it the lower triangle is
@@ -272,34 +335,37 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
     begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
     matrix, plain = without_refcount((matrix, plain))
     n_free, n_columns = weights.shape
-    probabilities = np.empty((counts.shape[0], n_free))
+    shared, probabilities = _shared(begins, active), np.empty((counts.shape[0], n_free))
     size = n_free * n_columns
     slope = np.empty(size)
     step = np.empty(size)
     before = np.empty((n_free, n_columns))
     factor = np.empty((size, size))
-    likelihood = _predict(begins, active, counts, weights, probabilities)
+    likelihood = _predict(begins, active, shared, counts, weights, probabilities)
     value = likelihood - _penalty(ridge, weights)
     if value < plain[n_free]:
         for k in range(n_free):
             for c in range(n_columns):
                 weights[k, c] = 0.0
             weights[k, 0] = plain[k]
-        likelihood = _predict(begins, active, counts, weights, probabilities)
+        likelihood = _predict(begins, active, shared, counts, weights, probabilities)
         value = likelihood - _penalty(ridge, weights)
+    gain, gain_before, is_factorised = 0.0, 0.0, False
     for _ in range(_MAX_ROUNDS):
-        _slopes(begins, active, counts, ridge, weights, probabilities, slope)
-        _curve(begins, active, counts, ridge, probabilities, matrix)
-        for i in range(size):
-            step[i] = slope[i]
-            for j in range(i + 1):
-                factor[i, j] = matrix[i, j]
-        if not factorise(factor):
-            break
-        substitute(factor, step)
-        gain = 0.0
-        for i in range(size):
-            gain += step[i] * slope[i]
+        _slopes(begins, active, shared, counts, ridge, weights, probabilities, slope)
+        is_fresh = not is_factorised
+        if is_factorised:
+            gain = _solve(factor, slope, step)
+            is_fresh = gain > _STALE * gain_before
+        if is_fresh:
+            _curve(begins, active, shared, counts, ridge, probabilities, matrix)
+            for i in range(size):
+                for j in range(i + 1):
+                    factor[i, j] = matrix[i, j]
+            is_factorised = factorise(factor)
+            if not is_factorised:
+                break
+            gain = _solve(factor, slope, step)
         for k in range(n_free):
             for c in range(n_columns):
                 before[k, c] = weights[k, c]
@@ -308,25 +374,67 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
             for k in range(n_free):
                 for c in range(n_columns):
                     weights[k, c] = before[k, c] + share * step[k * n_columns + c]
-            likelihood = _predict(begins, active, counts, weights, probabilities)
+            likelihood = _predict(begins, active, shared, counts, weights, probabilities)
             reached = likelihood - _penalty(ridge, weights)
             if reached >= value - 1e-12 * abs(value) or share < _LEAST_STEP:
                 break
             share /= 2
         value = reached
-        if gain < enough:
+        if gain < enough * (1.0 if is_fresh else _STALE_ENOUGH):
             break
+        gain_before = gain
     if is_matrix_wanted:
-        _curve(begins, active, counts, ridge, probabilities, matrix)
+        _curve(begins, active, shared, counts, ridge, probabilities, matrix)
     return likelihood
+
+
+@helper
+def _solve(factor, slope, step):
+    """Fill the step that a factorised matrix makes of a slope; return twice what it promises to gain."""
+    slope, step = without_refcount((slope, step))
+    for i in range(len(slope)):
+        step[i] = slope[i]
+    substitute(factor, step)
+    gain = 0.0
+    for i in range(len(slope)):
+        gain += step[i] * slope[i]
+    return gain
 
 
 @helper
 def information(begins, active, counts, ridge, weights, matrix):
     """Fill the lower triangle of the information at some weights (level x column)."""
-    probabilities = np.empty((counts.shape[0], weights.shape[0]))
-    _predict(begins, active, counts, weights, probabilities)
-    _curve(begins, active, counts, ridge, probabilities, matrix)
+    shared, probabilities = _shared(begins, active), np.empty((counts.shape[0], weights.shape[0]))
+    _predict(begins, active, shared, counts, weights, probabilities)
+    _curve(begins, active, shared, counts, ridge, probabilities, matrix)
+
+
+@helper
+def _shared(begins, active):
+    """Count the first columns that each pattern has in common with the one before.
+
+    Patterns are in order, so that most have many. What all patterns of a run share is added up once.
+    """
+    begins, active = without_refcount((begins, active))
+    n_patterns = len(begins) - 1
+    shared = np.zeros(n_patterns, dtype=np.int64)
+    for pattern in range(1, n_patterns):
+        before, begin = begins[pattern - 1], begins[pattern]
+        most = min(begin - before, begins[pattern + 1] - begin)
+        n = 0
+        while n < most and active[before + n] == active[begin + n]:
+            n += 1
+        shared[pattern] = n
+    return shared
+
+
+@helper
+def _most_active(begins):
+    begins = without_refcount(begins)
+    most = 0
+    for pattern in range(len(begins) - 1):
+        most = max(most, begins[pattern + 1] - begins[pattern])
+    return most
 
 
 @helper
@@ -340,13 +448,13 @@ def _penalty(ridge, weights):
 
 
 @helper
-def _predict(begins, active, counts, weights, probabilities):
+def _predict(begins, active, shared, counts, weights, probabilities):
     """Fill the probabilities of each pattern's levels but the reference; return the log-likelihood."""
-    begins, active, counts, weights = without_refcount((begins, active, counts, weights))
-    probabilities = without_refcount(probabilities)
-    total = 0.0
+    begins, active, shared, counts = without_refcount((begins, active, shared, counts))
+    weights, probabilities = without_refcount((weights, probabilities))
+    total, sums = 0.0, np.zeros((_most_active(begins) + 1, weights.shape[0]))
     for pattern in range(probabilities.shape[0]):
-        top = energies(begins, active, weights, probabilities, pattern)
+        top = energies(begins, active, shared, weights, sums, probabilities, pattern)
         n_rows = counts[pattern, 0]
         for k in range(weights.shape[0]):
             total += counts[pattern, k + 1] * probabilities[pattern, k]
@@ -356,13 +464,18 @@ def _predict(begins, active, counts, weights, probabilities):
 
 
 @inlined
-def energies(begins, active, weights, probabilities, pattern):
-    """Fill in the sum of weights of each level of a pattern but the reference; return the largest, or 0."""
+def energies(begins, active, shared, weights, sums, probabilities, pattern):
+    """Fill in the sum of weights of each level of a pattern but the reference; return the largest, or 0.
+
+    `sums` has those of the first columns of the pattern before: none, one, two, ...
+    """
+    begin, end = begins[pattern], begins[pattern + 1]
+    for at in range(begin + shared[pattern], end):
+        for k in range(weights.shape[0]):
+            sums[at - begin + 1, k] = sums[at - begin, k] + weights[k, active[at]]
     top = 0.0
     for k in range(weights.shape[0]):
-        energy = 0.0
-        for at in range(begins[pattern], begins[pattern + 1]):
-            energy += weights[k, active[at]]
+        energy = sums[end - begin, k]
         probabilities[pattern, k] = energy
         top = max(top, energy)
     return top
@@ -383,25 +496,36 @@ def normalise(probabilities, pattern, top):
 
 
 @helper
-def _slopes(begins, active, counts, ridge, weights, probabilities, slope):
-    begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
-    probabilities, slope = without_refcount((probabilities, slope))
+def _slopes(begins, active, shared, counts, ridge, weights, probabilities, slope):
+    begins, active, shared, counts = without_refcount((begins, active, shared, counts))
+    ridge, weights, probabilities, slope = without_refcount((ridge, weights, probabilities, slope))
     n_free, n_columns = weights.shape
     for k in range(n_free):
         for c in range(n_columns):
             slope[k * n_columns + c] = -ridge[c] * weights[k, c]
-    for pattern in range(probabilities.shape[0]):
-        n_rows = 0.0
+    # Sums over the patterns with the same first columns: none, one, two, ...
+    sums, begin, n_open = np.zeros((_most_active(begins) + 1, n_free)), 0, 0
+    for pattern in range(len(shared) + 1):
+        n_kept = shared[pattern] if pattern < len(shared) else 0
+        for depth in range(n_open, n_kept, -1):
+            column = active[begin + depth - 1]
+            for k in range(n_free):
+                total = sums[depth, k]
+                slope[k * n_columns + column] += total
+                sums[depth - 1, k] += total
+                sums[depth, k] = 0.0
+        if pattern == len(shared):
+            break
+        begin, n_rows = begins[pattern], 0.0
+        n_open = begins[pattern + 1] - begin
         for k in range(n_free + 1):
             n_rows += counts[pattern, k]
         for k in range(n_free):
-            left = counts[pattern, k + 1] - n_rows * probabilities[pattern, k]
-            for at in range(begins[pattern], begins[pattern + 1]):
-                slope[k * n_columns + active[at]] += left
+            sums[n_open, k] += counts[pattern, k + 1] - n_rows * probabilities[pattern, k]
 
 
 @helper
-def _curve(begins, active, counts, ridge, probabilities, matrix):
+def _curve(begins, active, shared, counts, ridge, probabilities, matrix):
     """Fill the lower triangle of the information."""
     counts, ridge, probabilities = without_refcount((counts, ridge, probabilities))
     matrix = without_refcount(matrix)
@@ -411,7 +535,7 @@ def _curve(begins, active, counts, ridge, probabilities, matrix):
         for k in range(n_free + 1):
             n_rows[pattern] += counts[pattern, k]
     sums = _no_sums(n_free, n_columns)
-    _add_information(begins, active, n_rows, probabilities, sums)
+    _add_information(begins, active, shared, n_rows, probabilities, sums)
     _spread_out(sums, n_free, n_columns, matrix)
     for k in range(n_free):
         for c in range(n_columns):
@@ -425,38 +549,42 @@ def _no_sums(n_free, n_columns):
 
 
 @helper
-def _add_information(begins, active, n_rows, probabilities, sums):
+def _add_information(begins, active, shared, n_rows, probabilities, sums):
     """Add up what the patterns, each of so many rows, tell of the weights.
 
-    The pairs of levels of two columns lie side by side in `sums`, so that a pattern adds to all of them at
-    once; each sum has its summands in the order of the patterns.
+    The pairs of levels of two columns lie side by side in `sums`, so that all of them are added to at once.
     """
-    begins, active, n_rows = without_refcount((begins, active, n_rows))
+    begins, active, shared, n_rows = without_refcount((begins, active, shared, n_rows))
     probabilities, sums = without_refcount((probabilities, sums))
     n_free, n_pairs = probabilities.shape[1], sums.shape[1]
-    spread = np.empty(n_pairs)
-    for pattern in range(probabilities.shape[0]):
-        if n_rows[pattern] == 0.0:
+    # Sums over the patterns with the same first columns: none, one, two, ...
+    runs, begin, n_open, n_kept = np.zeros((_most_active(begins) + 1, n_pairs)), 0, 0, 0
+    for pattern in range(len(shared) + 1):
+        n_kept = min(n_kept, shared[pattern]) if pattern < len(shared) else 0
+        if pattern < len(shared) and n_rows[pattern] == 0.0:
             continue
-        pair = 0
-        for k in range(n_free):
-            for other in range(k + 1):
-                spread[pair] = -n_rows[pattern] * probabilities[pattern, k] * probabilities[pattern, other]
-                if other == k:
-                    spread[pair] += n_rows[pattern] * probabilities[pattern, k]
-                pair += 1
-        begin, end = begins[pattern], begins[pattern + 1]
-        for at in range(begin, end):
+        for depth in range(n_open, n_kept, -1):
             # A column is below another where it comes later.
-            line = active[at] * (active[at] + 1) // 2
-            if n_pairs == 1:
-                for under in range(begin, at + 1):
-                    sums[line + active[under], 0] += spread[0]
-                continue
-            for under in range(begin, at + 1):
+            column, run = active[begin + depth - 1], without_refcount(runs[depth])
+            line = column * (column + 1) // 2
+            for under in range(begin, begin + depth):
                 place = without_refcount(sums[line + active[under]])
                 for pair in range(n_pairs):
-                    place[pair] += spread[pair]
+                    place[pair] += run[pair]
+            for pair in range(n_pairs):
+                runs[depth - 1, pair] += run[pair]
+                run[pair] = 0.0
+        if pattern == len(shared):
+            break
+        begin = begins[pattern]
+        n_open = begins[pattern + 1] - begin
+        n_kept, pair = n_open, 0
+        for k in range(n_free):
+            share = n_rows[pattern] * probabilities[pattern, k]
+            for other in range(k):
+                runs[n_open, pair + other] -= share * probabilities[pattern, other]
+            runs[n_open, pair + k] += share - share * probabilities[pattern, k]
+            pair += k + 1
 
 
 @helper
@@ -583,9 +711,11 @@ def without(begins, active, counts, shown, owners, variable, by_column, ridges, 
 def expected_probabilities(begins, active, by_column, probabilities):
     """Fill the probabilities of each pattern's levels but the reference, from weights (column x level)."""
     begins, active, probabilities = without_refcount((begins, active, probabilities))
-    weights = by_column.T.copy()
+    weights, shared = by_column.T.copy(), _shared(begins, active)
+    sums = np.zeros((_most_active(begins) + 1, weights.shape[0]))
     for pattern in range(probabilities.shape[0]):
-        normalise(probabilities, pattern, energies(begins, active, weights, probabilities, pattern))
+        top = energies(begins, active, shared, weights, sums, probabilities, pattern)
+        normalise(probabilities, pattern, top)
 
 
 @helper
@@ -846,7 +976,7 @@ def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, sl
     n_patterns, n_free = probabilities.shape
     n_levels, n_columns, size = len(at_levels), len(number_of), len(slope)
     width = size // max(1, n_free * n_levels)
-    n_rows = np.empty(n_patterns)
+    n_rows, shared = np.empty(n_patterns), _shared(begins, active)
     for level in range(n_levels):
         for p in range(n_patterns):
             n_rows[p] = 0.0
@@ -861,7 +991,7 @@ def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, sl
                     if c >= 0:
                         slope[(i * n_levels + level) * width + c] += left
         sums = _no_sums(n_free, n_columns)
-        _add_information(begins, active, n_rows, probabilities, sums)
+        _add_information(begins, active, shared, n_rows, probabilities, sums)
         for column in range(n_columns):
             for below in range(column + 1):
                 line = column * (column + 1) // 2 + below

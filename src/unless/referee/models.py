@@ -22,6 +22,11 @@ Triple = tuple[int, int, int]
 KEPT = 0.01
 # Pearson's statistic against what the regressions expect is a little small: it only rules out.
 SCREENED = 1e-3
+# A column of a blanket whose weights have a p below this share of alpha would not leave by likelihood ratio.
+SETTLED = 0.05
+# Of more columns than these, only those that tell something (`LIKELY`) are asked again while one of them
+# enters a blanket clearly (`CLEARLY`): what is less clear may stand for one that was not asked.
+FEW_NEAR, LIKELY, CLEARLY = 20, 0.05, 1e-6
 # Products that have a p above this at first are not tried again.
 TRIED_AGAIN = 0.05
 # Products enter the regression that a pair is tested beside where p, times their number, is below this.
@@ -47,25 +52,32 @@ def find_blanket(
     column too many costs a few degrees of freedom, one too few makes false links.
     """
     inside: list[int] = []
-    near = list(allowed)
+    near = likely = list(allowed)
     while len(inside) < MOST_NEIGHBOURS:
         fitted = table.fit(target, [(c,) for c in inside])
-        rest = [c for c in near if c not in inside]
+        rest = [c for c in likely if c not in inside]
         tests = table.scores_and_trends(target, fitted, rest)
         ranked = sorted(zip(p_with_trends(tests), [-one.value for one, _ in tests], rest, strict=True))
+        if likely is not near and (not ranked or ranked[0][0] >= CLEARLY):
+            likely = near
+            continue
         if not ranked or ranked[0][0] >= alpha:
             break
-        if len(near) > MOST_NEAR:
+        if likely is near and len(near) > MOST_NEAR:
             near = [c for _, _, c in ranked[:MOST_NEAR]]
         inside.append(ranked[0][2])
+        likely = near
+        if len(near) > FEW_NEAR and len(ranked) > 1 and ranked[1][0] < CLEARLY:
+            likely = [c for p, _, c in ranked if p < LIKELY]
     while inside:
         terms: set[Term] = {(c,) for c in inside}
-        tests = []
-        for c in inside:
+        settled = table.settled(target, terms, alpha * SETTLED)
+        doubted, tests = [c for c in inside if (c,) not in settled], []
+        for c in doubted:
             whole = table.likelihood_ratio(target, terms - {(c,)}, [(c,)])
             # Both together give twice the smaller p at most.
             tests.append((whole, table.trend(target, terms - {(c,)}, c) if 2 * whole.p >= alpha else NOTHING))
-        worst, leaving = max(zip(p_with_trends(tests), inside, strict=True))
+        worst, leaving = max(zip(p_with_trends(tests), doubted, strict=True), default=(0.0, -1))
         if worst < alpha:
             break
         inside.remove(leaving)
@@ -243,7 +255,7 @@ def screen(
 
     which, _, _, probabilities = table.expected(fitted)
     everything = np.column_stack([1 - probabilities.sum(axis=1), probabilities])
-    statistics = np.zeros((len(seconds), len(thirds)))
+    statistics, held = np.zeros((len(seconds), len(thirds))), set(table.sources(fitted.terms))
     # Together those columns that are missing in the same rows, or in none.
     for rows, some in _alike(table, seconds):
         for columns, others in _alike(table, thirds):
@@ -252,6 +264,7 @@ def screen(
                 table.codes, table.weights(fitted.needed | rows | columns), target, which, everything,
                 fitted.shown, np.array([seconds[s] for s in some], dtype=np.int64),
                 np.array([thirds[t] for t in others], dtype=np.int64),
+                np.array([thirds[t] in held for t in others]),
                 np.array(table.n_levels, dtype=np.int64), is_ascending, part,
             )  # fmt: skip
             statistics[np.ix_(some, others)] = part

@@ -120,7 +120,11 @@ class RegressionTable:
                 self._finer[column] = self._added(groups.astype(np.int32), None)
                 self._owners[self._finer[column]] = column
         self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], TermFit] = {}
-        self._recent: defaultdict[int, deque[TermFit]] = defaultdict(partial(deque, maxlen=_RECENT))
+        # With a number whose bits are their terms.
+        self._recent: defaultdict[int, deque[tuple[int, TermFit]]] = defaultdict(
+            partial(deque, maxlen=_RECENT)
+        )
+        self._bit_of: dict[Term, int] = {}
         self._combined: dict[Term, list[int]] = {}
 
     @property
@@ -238,7 +242,7 @@ class RegressionTable:
         key = target, wanted, needed
         if key not in self.fits:
             self.fits[key] = self._fit(target, wanted, needed)
-            self._recent[target].append(self.fits[key])
+            self._recent[target].append((self._bits(wanted), self.fits[key]))
         return self.fits[key]
 
     def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> TermFit:
@@ -254,19 +258,22 @@ class RegressionTable:
 
     def _start(self, target: int, terms: tuple[Term, ...]) -> tuple[Floats, Integers, Integers, Integers]:
         """Take the weights of the regression of this target that has most nearly the same terms."""
-        wanted, nearest, least = frozenset(terms), None, 0
-        for one in reversed(self._recent[target]):
-            n_others = len(wanted.symmetric_difference(one.terms))
-            if nearest is None or n_others < least:
-                nearest, least = one, n_others
-        if nearest is None:
+        recent = self._recent[target]
+        if not recent:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
+        wanted = self._bits(terms)
+        # The latest of those that are most alike.
+        nearest = min(reversed(recent), key=lambda one: (wanted ^ one[0]).bit_count())[1]
         number_of = {term: number for number, term in enumerate(terms)}
         # By the term of a column; that of column 0, which is none, comes last.
         owners = np.array([*(number_of.get(term, -2) for term in nearest.terms), -1])[nearest.owners]
         kept = owners > -2
         return np.ascontiguousarray(nearest.weights[kept]), owners[kept], nearest.levels[kept], nearest.shown
+
+    def _bits(self, terms: Iterable[Term]) -> int:
+        """Return a number that has a bit for each term."""
+        return sum(1 << self._bit_of.setdefault(term, len(self._bit_of)) for term in terms)
 
     def correction(self, a: int, b: int) -> Correction:
         """Return the correction for statistics of two columns; none where rows were drawn alike."""
@@ -306,6 +313,28 @@ class RegressionTable:
         df = (len(large.owners) - len(small.owners)) * large.n_free
         statistic = Statistic(max(0.0, 2 * (large.log_likelihood - small.log_likelihood)), df)
         return self._corrected(statistic, target, tested if other is None else [(other,)])
+
+    def settled(self, target: int, terms: Iterable[Term], level: float) -> set[Term]:
+        """Return terms that the size of their weights alone shows to be needed: p is below the level.
+
+        None where a cut column is held: by its levels, which are what is tested, it is not held closely.
+        """
+        from unless.kernels.patterns import size_variables
+
+        fitted = self.fit(target, terms)
+        if not fitted.n_free or any(c in self._owners for term in fitted.terms for c in term):
+            return set()
+        which, begins, active, *_ = self.layout(fitted.terms)
+        covariance = self._covariance(target, fitted, which, begins, active)
+        tests = np.empty((len(fitted.owners), 3))
+        n_tests = size_variables(fitted.weights, covariance, fitted.owners, tests)
+        sized = [
+            (fitted.terms[int(owner)], Statistic(value, int(df)))
+            for owner, value, df in tests[:n_tests].tolist()
+            if value >= 0
+        ]
+        p_values = p_values_of([self._corrected(one, target, [term]) for term, one in sized])
+        return {term for (term, _), p in zip(sized, p_values, strict=True) if p < level}
 
     def scores(self, target: int, fitted: TermFit, columns: Sequence[int]) -> list[Statistic]:
         """Test, for each of some columns, that a regression needs no term of it."""

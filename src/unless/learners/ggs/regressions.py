@@ -24,6 +24,7 @@ from unless.independence.logistic import (
     size_of,
 )
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
+from unless.referee.models import CLEARLY, FEW_NEAR, LIKELY
 from unless.referee.regressions import EXPLAINED, known_part
 from unless.runtime.interrupts import CancelToken
 from unless.typing import Bools, Floats, Integers
@@ -258,9 +259,11 @@ class NeighbourTests:
             self.known_drops[key] = test
         return self.known_drops[key]
 
-    def scores(self, stratum: Stratum, blanket: Blanket) -> dict[int, Statistic]:
-        """Test, by score, for every near variable that it adds nothing to the blanket."""
-        near = [b for b in self.near if b not in blanket]
+    def scores(
+        self, stratum: Stratum, blanket: Blanket, asked: Sequence[int] | None = None
+    ) -> dict[int, Statistic]:
+        """Test, by score, for all near variables or some of them that they add nothing to the blanket."""
+        near = [b for b in (self.near if asked is None else asked) if b not in blanket]
         # A blanket that grows is never asked about again: nothing is kept.
         self.n_tests += len(near)
         self.n_scored += len(near)
@@ -332,16 +335,23 @@ class NeighbourTests:
 
     def _grow(self, stratum: Stratum, blanket: Blanket) -> Blanket:
         least: dict[int, float] = {}
+        likely = self.near
         while len(blanket) < self.max_blanket:
-            scores = self.scores(stratum, blanket)
+            scores = self.scores(stratum, blanket, likely)
             p_values = p_values_of(list(scores.values()))
-            ranked = [(p, -scores[b].value, b) for p, b in zip(p_values, scores, strict=True)]
+            ranked = sorted((p, -scores[b].value, b) for p, b in zip(p_values, scores, strict=True))
             for p, _, b in ranked:
                 least[b] = min(p, least.get(b, 1.0))
-            p, _, strongest = min(ranked, default=(1.0, 0.0, 0))
+            p, _, strongest = ranked[0] if ranked else (1.0, 0.0, 0)
+            if likely is not self.near and p >= CLEARLY:
+                likely = self.near
+                continue
             if p >= self.alpha:
                 break
             blanket = tuple(sorted((*blanket, strongest)))
+            likely = self.near
+            if len(self.near) > FEW_NEAR and len(ranked) > 1 and ranked[1][0] < CLEARLY:
+                likely = [b for p, _, b in ranked if p < LIKELY]
         if not stratum.conditions:
             nearest = sorted(self.near, key=lambda b: (b not in blanket, least.get(b, 1.0), b))
             self.near = sorted(nearest[: max(MAX_NEAR, len(blanket))])
