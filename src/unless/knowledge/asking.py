@@ -190,11 +190,9 @@ class Asked:
         if not side.df:
             return f"undecided, for nothing varies ({rows})"
         odds = side.odds_ratio
-        ratio = (
-            ""
-            if odds is None or odds.low is None
-            else f", odds ratio {odds.value:.2f} ({odds.low:.2f} to {odds.high:.2f})"
-        )
+        ratio = ""
+        if odds is not None and odds.low is not None:
+            ratio = f", odds ratio {odds.value:.2f} ({odds.low:.2f} to {odds.high:.2f})"
         there = " there" if self.context else ""
         how = "" if side.method == "chi-square" else f" by {side.method}"
         more = f"; {more_rows_text(side.more_rows, there)}" if side.more_rows else ""
@@ -215,11 +213,8 @@ class Asked:
         lines = []
         for labels, table in zip(side.strata, side.tables, strict=True):
             named = self._stratum(labels)
-            lines += [
-                "",
-                *([f"  {named}"] if named else []),
-                *_table_lines(table.tolist(), self.pair, self.domain),
-            ]
+            lines += ["", f"  {named}"] if named else [""]
+            lines += _table_lines(table.tolist(), self.pair, self.domain)
         return lines
 
     def _stratum(self, labels: tuple[str, ...]) -> str:
