@@ -15,7 +15,7 @@ from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.power import rows_needed
 from unless.independence.statistics import check_effect, check_rate, gamma_below, noncentrality_of
-from unless.independence.tests import Answer, PearsonTest
+from unless.independence.tests import Answer, PearsonTest, refuse_repeats
 from unless.inference.tables import read_rows
 from unless.knowledge.evidence import (
     MOST_ROWS_ASKED,
@@ -244,7 +244,7 @@ def ask(
         raise SettingError(f"given={given!r} is no list of names; give one, or () for none.")
     by = [given] if isinstance(given, str) else list(given)
     fixed = table.domain.encode(context)
-    _refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
+    refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
     index = table.domain.index
     pair, given_columns = (index(a), index(b)), [index(one) for one in by]
     table = drawn_alike(table, pair)
@@ -275,14 +275,6 @@ def _drawn(
     graph = Graph(table.domain, pair_names(table.domain, np.flatnonzero(shares >= DRAWN)))
     names = table.names[pair[0]], table.names[pair[1]]
     return graph.is_independent(*names, given), float(shares[pair_numbers(len(table.domain))[pair]])
-
-
-def _refuse_repeats(names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise SettingError(
-            f"{repeated[0]!r} appears twice in the question; give each variable one part in it."
-        )
 
 
 def _table_lines(table: list[list[int]], pair: tuple[str, str], domain: Domain) -> list[str]:
