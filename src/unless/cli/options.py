@@ -152,18 +152,22 @@ def _text(option: str, metavar: str, description: str) -> Callable[[Any], Any]:
     return click.option(option, metavar=metavar, help=description)
 
 
-def _repeated(option: str, form: str, read: Callable[[str], Any], description: str) -> Callable[[Any], Any]:
-    return click.option(option, type=Written(form, read), multiple=True, help=description)
+def repeated(
+    option: str, form: str, read: Callable[[str], Any], description: str, *other_names: str
+) -> Callable[[Any], Any]:
+    """Make an option that may be given several times, each time a text of this form."""
+    return click.option(option, *other_names, type=Written(form, read), multiple=True, help=description)
+
+
+def file_option(*names: str, **how: Any) -> Callable[[Any], Any]:
+    """Make an option that names a file."""
+    return click.option(*names, type=click.Path(), **{"metavar": "FILE", **how})
 
 
 # --- options of models and of running ---------------------------------------------------------------------
 
-given_option = click.option(
-    "--given",
-    "-g",
-    type=Written("NAME=LABEL", assignment),
-    multiple=True,
-    help="Where NAME is LABEL; repeat it to say more.",
+given_option = repeated(
+    "--given", "NAME=LABEL", assignment, "Where NAME is LABEL; repeat it to say more.", "-g"
 )
 seed_option = click.option(
     "--seed",
@@ -189,38 +193,36 @@ quiet_option = click.option(
 
 def context_option(description: str) -> Callable[[Any], Any]:
     """Make the option that gives labels to some columns."""
-    return click.option(
-        "--context", "-c", type=Written("NAME=LABEL", assignment), multiple=True, help=description
-    )
+    return repeated("--context", "NAME=LABEL", assignment, description, "-c")
 
 
 # --- options of a table -----------------------------------------------------------------------------------
 
 # Named as the arguments of `unless.read`.
 READING = {
-    "columns": _repeated("--columns", "A,B,...", names, "Relate only these columns."),
+    "columns": repeated("--columns", "A,B,...", names, "Relate only these columns."),
     "count_column": _text("--count-column", "NAME", "The column that says how often each row occurs."),
     "weight_column": _text("--weight-column", "NAME", "The column with the survey weight of each row."),
     "cluster_column": _text("--cluster-column", "NAME", "Rows with the same value here are not independent."),
     "strata_column": _text(
         "--strata-column", "NAME", "The column with the strata that rows were drawn from."
     ),
-    "exclude": _repeated("--exclude", "A,B,...", names, "Leave these columns out."),
-    "roles": click.option(
+    "exclude": repeated("--exclude", "A,B,...", names, "Leave these columns out."),
+    "roles": repeated(
         "--as",
-        "roles",
-        type=Written("NAME=ROLE", assignment),
-        multiple=True,
-        help="What a column is: category, ordered, number, date (or its parts: year+month), choices, count, "
+        "NAME=ROLE",
+        assignment,
+        "What a column is: category, ordered, number, date (or its parts: year+month), choices, count, "
         "weight, cluster, strata, identifier, text, excluded.",
+        "roles",
     ),
-    "join": _repeated(
+    "join": repeated(
         "--join",
         "NAME=A,B,...",
         levels,
         "Columns of yes and no, of which one at most is yes in a row, become one column NAME.",
     ),
-    "ordered": _repeated(
+    "ordered": repeated(
         "--ordered",
         "NAME=A,B,...",
         ordered,
@@ -238,16 +240,16 @@ READING = {
         multiple=True,
         help="What stands for a missing value.",
     ),
-    "levels": _repeated(
+    "levels": repeated(
         "--levels", "NAME=A,B,...", levels, "The levels of a column, in order; others are refused."
     ),
-    "bins": _repeated(
+    "bins": repeated(
         "--bins",
         "NAME=N",
         bins,
         "Cut numbers: age=4 in groups of equal size, age=width:4 of equal width, age=0,18,65 at edges.",
     ),
-    "rare": _repeated("--rare", "N", rare, "Merge levels seen in fewer than N rows; NAME=N for one column."),
+    "rare": repeated("--rare", "N", rare, "Merge levels seen in fewer than N rows; NAME=N for one column."),
     "max_levels": click.option(
         "--max-levels", type=int, metavar="N", help="Refuse a column with more levels (256)."
     ),
@@ -263,9 +265,7 @@ READING = {
         "SHEET",
         "The sheet of a spreadsheet: its name, or its number from 1 (the first with a table).",
     ),
-    "plan": click.option(
-        "--plan", metavar="FILE", type=click.Path(), help="Read as this plan says, saved by `unless check`."
-    ),
+    "plan": file_option("--plan", help="Read as this plan says, saved by `unless check`."),
     "strict": click.option(
         "--strict",
         is_flag=True,
@@ -281,11 +281,8 @@ READING = {
 # Where a table is, if not in a file of its own.
 _DATABASE = {
     "sql": _text("--sql", "QUERY", "Read what this query gives, of the database in FILE or --database."),
-    "database": click.option(
-        "--database",
-        metavar="FILE",
-        type=click.Path(),
-        help="A SQLite or DuckDB file, read only; without --sql, the only table that it has.",
+    "database": file_option(
+        "--database", help="A SQLite or DuckDB file, read only; without --sql, the only table that it has."
     ),
 }
 _ALL = {**_DATABASE, **READING}

@@ -8,6 +8,7 @@ import numpy as np
 
 from unless.data.dataset import Counts, Dataset, Rows
 from unless.errors import TooLarge
+from unless.structures.structure import agreeing
 
 # A gigabyte: far more than a table a person asks for, far less than what would stop their machine.
 MAX_BYTES = 2**30
@@ -48,9 +49,7 @@ def stratified_tables(
 
     Return the tables (stratum x a x b) and the codes of the given variables in each stratum, sorted.
     """
-    agrees = np.full(dataset.n_distinct, True)
-    for position, code in context.items():
-        agrees &= dataset.rows[:, position] == code
+    agrees = agreeing(dataset.rows, context)
     rows, counts = dataset.rows[agrees], dataset.counts[agrees]
     if len(given):
         strata, stratum = np.unique(rows[:, list(given)], axis=0, return_inverse=True)

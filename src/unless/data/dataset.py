@@ -528,10 +528,6 @@ def _groups(matrix: Matrix) -> tuple[Positions, Positions]:
     first, group = _runs(np.argsort(hashes), hashes[:, None])
     if all(np.array_equal(column[first][group], column) for column in matrix.T):
         return first, group
-    return _sorted_groups(matrix)
-
-
-def _sorted_groups(matrix: Matrix) -> tuple[Positions, Positions]:
     return _runs(row_order(matrix), matrix)
 
 

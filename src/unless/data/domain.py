@@ -177,8 +177,7 @@ class Domain:
         try:
             return self._positions[name]
         except KeyError:
-            close = get_close_matches(str(name), self.names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"the variables are {shorten(self.names)}."
+            hint = nearest(str(name), self.names, f"the variables are {shorten(self.names)}.")
             raise UnknownName(f"There is no variable {name!r}; {hint}") from None
 
     def encode(self, context: Mapping[str, object] | None) -> dict[int, int]:
@@ -270,12 +269,25 @@ class Region:
         return html_table("Region" if rows else "Region: everywhere", ("variable", "levels"), rows)
 
 
+def any_agrees(regions: Iterable[Region], known: Mapping[str, str]) -> bool:
+    """Tell whether a context in which some variables have these labels can be in one of the regions."""
+    return any(
+        all(known.get(name, labels[0]) in labels for name, labels in region.conditions) for region in regions
+    )
+
+
 def level_rows(domain: Domain) -> list[tuple[str, int, str]]:
     """Return a row for each variable: its name, how many levels it has, and the first of them."""
     return [
         (one.name, len(one.levels), ", ".join(one.levels[:8]) + ", ..." * (len(one.levels) > 8))
         for one in domain
     ]
+
+
+def nearest(name: str, known: Sequence[str], otherwise: str) -> str:
+    """Ask whether the known name that is nearest was meant; where none is near, say something else."""
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 def shorten(words: Iterable[str], at_most: int = 8) -> str:

@@ -16,6 +16,7 @@ from unless.data.columns.levels import (
     MERGED,
     NOTHING,
     NUMERIC,
+    is_missing,
     label_sql,
     missing_sql,
     number_or_null,
@@ -204,7 +205,7 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings) -> Sour
     empty = NO if is_none else None
     if base.form == "code":
         ticked = [
-            empty if _is_missing(label, how) else YES if choice in answers(label, separator) else NO
+            empty if is_missing(label, how) else YES if choice in answers(label, separator) else NO
             for label in base.labels
         ]
         lookup = _positions((NO, YES), ticked)
@@ -222,10 +223,6 @@ def _with_choice(source: Source, name: str, shape: Shape, how: Settings) -> Sour
         f"when {is_in} then {quoted(YES)} else {quoted(NO)} end"
     )
     return _added(source, Field(name, f"({value})", "text", "category", levels=(NO, YES)))
-
-
-def _is_missing(label: str, how: Settings) -> bool:
-    return not label.strip() or label.strip() in (how.missing_values or ())
 
 
 def ticked_sql(one: Field) -> str:
@@ -271,7 +268,7 @@ def with_labels(source: Source, base: Field, shape: Shape, how: Settings) -> Sou
     if base.form == "code":
         named = [
             None
-            if label in shape.missing or _is_missing(label, how)
+            if label in shape.missing or is_missing(label, how)
             else label
             if not shape.others or label in known
             else shape.others
@@ -441,9 +438,8 @@ class ColumnEncoder:
             return
         number = number_sql(one)
         # "1" and "1.0" are one label, so numbers are compared by value; too low a count is caught later.
-        spelled = (
-            f"coalesce({number}::VARCHAR, {text_sql(one)})" if one.form in ("words", "json") else one.column
-        )
+        is_text = one.form in ("words", "json")
+        spelled = f"coalesce({number}::VARCHAR, {text_sql(one)})" if is_text else one.column
         n_values, n_numbers = self.source.row(
             f"count(distinct {spelled}), count(distinct {spelled}) filter (where {number} is not null)",
             f"where not {missing_sql(one, how)}",

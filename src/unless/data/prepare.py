@@ -385,12 +385,10 @@ class _Planner:
         for relation in find_relations(self.source, numbers, few, self.how):
             name, by = relation.column, relation.source
             if not relation.steps:
-                role: Role = "copy" if relation.is_copy else "function"
-                why = (
-                    "the same order of rows"
-                    if relation.is_copy
-                    else f"each value of {by} has one value of it"
-                )
+                role: Role = "function"
+                why = f"each value of {by} has one value of it"
+                if relation.is_copy:
+                    role, why = "copy", "the same order of rows"
                 lines[name] = PlanLine(name=name, role=role, included=False, source=by, why=why)
                 continue
             cuts = thresholds(relation, self.profiles[by].is_whole, lines[by].cuts)

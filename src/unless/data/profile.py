@@ -202,12 +202,8 @@ class _Profiler:
 
     def _array(self, one: Field) -> npt.NDArray[Any] | None:
         """Return the array of numbers of a column, if the table is in memory: the database takes longer."""
-        arrays = (
-            self.source.keep_alive[0]
-            if self.source.keep_alive and isinstance(self.source.keep_alive[0], dict)
-            else {}
-        )
-        array = arrays.get(one.column)
+        arrays = self.source.keep_alive[0] if self.source.keep_alive else None
+        array = arrays.get(one.column) if isinstance(arrays, dict) else None
         return array if isinstance(array, np.ndarray) and array.dtype.kind in "iufb" else None
 
     def _look_closer(self, many: Sequence[Profile]) -> None:

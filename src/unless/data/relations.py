@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unless.data.columns.levels import number_or_null, text_or_null
+from unless.data.columns.levels import is_missing, number_or_null, text_or_null
 from unless.data.columns.numbers import roundest
 from unless.data.domain import sort_labels
 from unless.data.profile import Profile
@@ -92,7 +92,7 @@ def _fetch(source: Source, columns: Sequence[Profile], few: Set[str], how: Setti
         values = [row[position] for row in found]
         if one.field.form == "code":
             values = [None if value in (None, "-1") else one.field.labels[int(value)] for value in values]
-            values = [None if value is not None and _is_missing(value, how) else value for value in values]
+            values = [None if value is not None and is_missing(value, how) else value for value in values]
         if one.name in few:
             positions = _positions(one)
             listed[one.name] = np.array([positions.get(_key(one, value), np.nan) for value in values], float)
@@ -111,10 +111,6 @@ def _key(one: Profile, value: Any) -> str | float:
         return float(value)
     # A column of booleans is written as Python writes it.
     return str(value).capitalize() if one.field.form == "boolean" else str(value)
-
-
-def _is_missing(label: str, how: Settings) -> bool:
-    return not label.strip() or (how.missing_values is not None and label.strip() in how.missing_values)
 
 
 def _labels(one: Profile) -> tuple[str, ...]:

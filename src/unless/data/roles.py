@@ -7,7 +7,7 @@ from math import ceil, isclose
 
 import numpy as np
 
-from unless.data.columns.levels import free_name
+from unless.data.columns.levels import free_name, levels_of
 from unless.data.columns.numbers import LEAST_ROWS, Numbers, cuts_between, find_cuts, group_labels, merge_thin
 from unless.data.columns.texts import (
     BUT_FOR,
@@ -126,9 +126,7 @@ def _said(one: Profile, how: Settings) -> PlanLine | None:
         return PlanLine(name=name, role="number", why="cut as asked")
     if name in how.ordered or name in how.levels:
         role: Role = "ordered" if name in how.ordered else "category"
-        order = _order(one)
-        known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
-        return PlanLine(name=name, role=role, levels=how.levels.get(name, known))
+        return PlanLine(name=name, role=role, levels=how.levels.get(name, _known_levels(one)))
     merged = isinstance(how.rare, dict) and name in how.rare
     if merged or (how.max_levels != DEFAULT_LEVELS and one.n_values <= how.max_levels):
         return PlanLine(name=name, role="category", why=AS_ASKED)
@@ -166,16 +164,15 @@ def _empty(one: Profile, how: Settings) -> PlanLine:
     return PlanLine(name=one.name, role="empty", included=is_small, why=why)
 
 
-def levels_of(one: Profile) -> tuple[str, ...]:
+def _levels_of(one: Profile) -> tuple[str, ...]:
     """Return the levels of a column in the order in which reading gives them."""
-    seen = list(one.labels or ())
-    declared = one.field.levels
-    if declared is None:
-        return sort_labels(seen)
-    known = [label for label in declared if label.strip()]
-    if not one.field.levels_are_ordered:
-        return sort_labels({*known, *seen})
-    return tuple(dict.fromkeys([*known, *seen]))
+    return levels_of(one.field, one.labels or ())
+
+
+def _known_levels(one: Profile) -> tuple[str, ...]:
+    """Return the levels of a column in the order that everyone knows, if there is one."""
+    order = _order(one)
+    return _levels_of(one) if order is None else (*order.levels, *order.no_answers)
 
 
 def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
@@ -202,9 +199,7 @@ def _as_asked(one: Profile, role: str, how: Settings) -> PlanLine:
             )
         return replace(line, why=f"{why}, {line.why}" if line.why else why)
     if role in ("category", "ordered"):
-        order = _order(one)
-        known = levels_of(one) if order is None else (*order.levels, *order.no_answers)
-        return PlanLine(name=name, role=role, levels=known, why=why)  # type: ignore[arg-type]
+        return PlanLine(name=name, role=role, levels=_known_levels(one), why=why)  # type: ignore[arg-type]
     return _without(one, role, why)  # type: ignore[arg-type]
 
 
@@ -226,8 +221,7 @@ def _left_out(one: Profile, is_asked: bool) -> PlanLine | None:  # noqa: PLR0911
     if one.n_rows < FEW_ROWS:
         return None
     if _is_weight(one):
-        why = "it looks like weights of rows"
-        return _without(one, "weight", why)
+        return _without(one, "weight", "it looks like weights of rows")
     if one.is_number or one.dates is not None:
         return None
     if _is_free_text(one) and one.n_values > MOSTLY * one.n_present:
@@ -250,11 +244,7 @@ def _identifier(one: Profile) -> str | None:
     if one.dates is not None and not called:
         return None
     if not one.is_number and one.n_values >= NEARLY_ALL * one.n_present and not _is_free_text(one):
-        return (
-            "nearly every row has a value of its own"
-            if not one.is_unique
-            else "a different value in each row"
-        )
+        return "a different value in each row" if one.is_unique else "nearly every row has a value of its own"
     if called and (one.n_values > MANY_IDS or one.n_values > one.n_present / 2):
         return f"{one.n_values:,} identifiers that come again"
     return None
@@ -280,7 +270,7 @@ def _number(one: Profile, numbers: Numbers, how: Settings) -> PlanLine:
         return _cut(one, numbers)
     # Fewer may be codes of kinds.
     role: Role = "category" if one.n_values < LEAST_ORDERED or declared else "ordered"
-    levels = levels_of(one)
+    levels = _levels_of(one)
     # 1 and 1.0 may be two labels of one number: then the column is text to the reader.
     thin = bool((numbers.weights < LEAST_ROWS).any())
     cuts = cuts_between(numbers) if thin and not small and not declared and one.n_values > 2 else ()
@@ -395,14 +385,10 @@ def _category(one: Profile, how: Settings) -> PlanLine:
             return _in_order(one, order, missing)
         ordered = one.field.is_ordered
         role: Role = "ordered" if ordered else "category"
-        return PlanLine(name=name, role=role, levels=levels_of(one), missing=missing)
+        return PlanLine(name=name, role=role, levels=_levels_of(one), missing=missing)
     if one.labels is None:
-        why = (
-            f"about {one.n_values:,} levels, too many to relate"
-            if one.n_exact is None
-            else (f"{one.n_values:,} levels, too many to relate")
-        )
-        return _without(one, "text", why)
+        about = "about " if one.n_exact is None else ""
+        return _without(one, "text", f"{about}{one.n_values:,} levels, too many to relate")
     return merge_seldom(one, one.labels)
 
 
@@ -445,10 +431,9 @@ def merge_seldom(one: Profile, labels: Mapping[str, int]) -> PlanLine:
     merged = sum(n for n in counts if n < rare)
     # A single level is not merged with itself.
     if sum(n < rare for n in counts) < 2 or (counts[0] < rare and counts[-1] >= LEAST_ROWS):
-        return PlanLine(name=one.name, role="category", levels=levels_of(one))
+        return PlanLine(name=one.name, role="category", levels=_levels_of(one))
     if merged > MOST_MERGED * one.n_present:
-        why = f"{one.n_values:,} levels, nearly all of them seldom"
-        return _without(one, "text", why)
+        return _without(one, "text", f"{one.n_values:,} levels, nearly all of them seldom")
     why = f"{one.n_values:,} levels"
     kept = sort_labels(label for label, n in labels.items() if n >= rare)
     levels = (*kept, free_name("other", kept))

@@ -4,12 +4,11 @@ import codecs
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
-from unless.data.domain import DATE_PART, MAX_LEVELS, MISSING_LABELS, Domain, shorten
+from unless.data.domain import DATE_PART, MAX_LEVELS, MISSING_LABELS, Domain, nearest, shorten
 from unless.data.showing import to_label
 from unless.errors import SettingError, UnknownName
 from unless.runtime.memory import parse_memory
@@ -220,16 +219,11 @@ def _shapes(domain: Domain, bins: Iterable[str]) -> dict[str, Shape]:
 def _roles(roles: Mapping[str, str] | None) -> dict[str, str]:
     given = _mapping("roles", roles)
     for name, role in given.items():
-        if not set(str(role).split("+")) <= {"year", "quarter", "month", "weekday", "hour"}:
-            _check_role(name, role)
+        is_date = set(str(role).split("+")) <= {"year", "quarter", "month", "weekday", "hour"}
+        if not is_date and role not in CHOICES:
+            hint = nearest(str(role), CHOICES, f"choose one of {', '.join(CHOICES)}.")
+            raise SettingError(f"{role!r} is no role that roles= can give to column {name!r}; {hint}")
     return given
-
-
-def _check_role(name: str, role: str) -> None:
-    if role not in CHOICES:
-        close = get_close_matches(str(role), CHOICES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(CHOICES)}."
-        raise SettingError(f"{role!r} is no role that roles= can give to column {name!r}; {hint}")
 
 
 def _join(join: Mapping[str, Iterable[object]] | None) -> dict[str, tuple[str, ...]]:
@@ -268,8 +262,7 @@ def check_names(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
     known = set(names)
     for name in wanted:
         if name not in known:
-            close = get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {shorten(names)}."
+            hint = nearest(name, names, f"its columns are {shorten(names)}.")
             raise UnknownName(f"{argument} names {name!r}, which is not a column of the table; {hint}")
 
 

@@ -60,12 +60,7 @@ class PairCounts(NamedTuple):
     tn: int
 
     def _repr_html_(self) -> str:
-        rows = [
-            ("both", self.tp),
-            ("the second only", self.fp),
-            ("the first only", self.fn),
-            ("neither", self.tn),
-        ]
+        rows = zip(("both", "the second only", "the first only", "neither"), self, strict=True)
         return html_table("Contexts of one pair", ("interacts in", "contexts"), rows)
 
 

@@ -36,15 +36,8 @@ class Support:
     n_told: int
 
     def _repr_html_(self) -> str:
-        rows = [
-            (name, f"{value:.3g}")
-            for name, value in (
-                ("linked", self.linked),
-                ("not linked", self.unlinked),
-                ("support", self.support),
-            )
-            if value is not None
-        ]
+        told = {"linked": self.linked, "not linked": self.unlinked, "support": self.support}
+        rows = [(name, f"{value:.3g}") for name, value in told.items() if value is not None]
         return html_table(f"Support, by {self.n_told:,} resamples", ("", "share"), rows)
 
 

@@ -9,8 +9,10 @@ its parents. The product of all these conditional tables is the distribution of 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, product
 from math import fsum, prod
 from typing import Any, NamedTuple, get_args
@@ -79,9 +81,7 @@ class Block:
     table: Numbers | None = None
 
 
-def read_block(
-    tokens: Tokens, word: Callable[[Tokens, str], str], skip_property: Callable[[Tokens], None]
-) -> Block:
+def read_block(tokens: Tokens) -> Block:
     """Read what follows the word `probability`."""
     line = tokens.line
     tokens.require("(")
@@ -100,40 +100,41 @@ def read_block(
         if tokens.word == "property":
             skip_property(tokens)
         else:
-            _read_entry(tokens, block, word)
+            _read_entry(tokens, block)
     tokens.take()
     return block
 
 
-def _read_entry(tokens: Tokens, block: Block, word: Callable[[Tokens, str], str]) -> None:
+def _read_entry(tokens: Tokens, block: Block) -> None:
     line = tokens.line
     if tokens.word == "(":
-        labels = _read_labels(tokens, word)
+        tokens.take()
+        labels = _listed(tokens, ")", "a label")
         if labels in block.rows:
             raise wrong(line, f"the row ({', '.join(labels)}) appears twice")
-        block.rows[labels] = (_numbers(tokens, word), line)
+        block.rows[labels] = (_numbers(tokens), line)
     elif tokens.word == "default" and block.default is None:
         tokens.take()
-        block.default = (_numbers(tokens, word), line)
+        block.default = (_numbers(tokens), line)
     elif tokens.word == "table" and block.table is None:
         tokens.take()
-        block.table = (_numbers(tokens, word), line)
+        block.table = (_numbers(tokens), line)
     else:
         raise tokens.unexpected("a row such as (a, b) 0.3, 0.7; or '}'")
 
 
-def _read_labels(tokens: Tokens, word: Callable[[Tokens, str], str]) -> tuple[str, ...]:
-    tokens.require("(")
-    labels = [word(tokens, "a label")]
-    while tokens.word != ")":
+def _listed(tokens: Tokens, end: str, what: str) -> tuple[str, ...]:
+    """Read one word or more up to the bracket that ends their list, with commas or without."""
+    listed = [word(tokens, what)]
+    while tokens.word != end:
         if tokens.word == ",":
             tokens.take()
-        labels.append(word(tokens, "a label"))
+        listed.append(word(tokens, what))
     tokens.take()
-    return tuple(labels)
+    return tuple(listed)
 
 
-def _numbers(tokens: Tokens, word: Callable[[Tokens, str], str]) -> list[float]:
+def _numbers(tokens: Tokens) -> list[float]:
     numbers: list[float] = []
     while tokens.word != ";":
         if numbers and tokens.word == ",":
@@ -266,7 +267,7 @@ def parse_bif(text: str) -> BayesianNetwork:
             variables[variable.name] = variable
             named[variable.name] = _named(variable, properties, line)
         else:
-            block = read_block(tokens, word, skip_property)
+            block = read_block(tokens)
             if block.names[0] in blocks:
                 raise wrong(line, f"{quote(block.names[0])} has two tables")
             blocks[block.names[0]] = block
@@ -345,18 +346,14 @@ def _levels(tokens: Tokens) -> tuple[str, ...]:
     size = to_count(word(tokens, "a number of levels"), line, "a number of levels")
     tokens.require("]")
     tokens.require("{")
-    line, levels = tokens.line, [word(tokens, "a level")]
-    while tokens.word != "}":
-        if tokens.word == ",":
-            tokens.take()
-        levels.append(word(tokens, "a level"))
-    tokens.take()
+    line = tokens.line
+    levels = _listed(tokens, "}", "a level")
     tokens.require(";")
     if len(levels) != size:
         raise wrong(line, f"there should be {size:,} levels, not {len(levels):,}")
     if len({*levels}) != size or size > MAX_LEVELS:
         raise wrong(line, "a level appears twice, or there are too many")
-    return tuple(levels)
+    return levels
 
 
 def _network(
@@ -380,19 +377,13 @@ def _network(
 
 
 def _check_no_cycle(parents: dict[str, tuple[str, ...]], blocks: dict[str, Block]) -> None:
-    children: dict[str, list[str]] = {name: [] for name in parents}
-    waiting = {name: len(above) for name, above in parents.items()}
-    for name, above in parents.items():
-        for parent in above:
-            children[parent].append(name)
-    ready = [name for name, n_above in waiting.items() if not n_above]
-    while ready:
-        name = ready.pop()
-        del waiting[name]
-        for child in children[name]:
-            waiting[child] -= 1
-            if not waiting[child]:
-                ready.append(child)
+    sorter, waiting = TopologicalSorter(parents), set(parents)
+    with suppress(CycleError):
+        sorter.prepare()
+    # What comes before the cycles is found nevertheless.
+    while ready := sorter.get_ready():
+        waiting.difference_update(ready)
+        sorter.done(*ready)
     if waiting:
         name = min(waiting, key=lambda one: blocks[one].line)
         raise wrong(blocks[name].line, f"{quote(name)} is among its own ancestors or their descendants")
@@ -420,11 +411,8 @@ def bif_text(model: LogLinearModel, at_most: int = MOST_CELLS) -> str:
     """
     if not len(model.domain):
         raise SettingError("A model without variables has no .bif file; keep it as .unless or .json.")
-    names = _distinct(
-        (variable.name if _is_plain_name(variable.name) else None, variable.name, "v")
-        for variable in model.domain
-    )
-    labels = [_labels(variable) for variable in model.domain]
+    names = _distinct(model.domain.names, PLAIN_NAME, "v")
+    labels = [_distinct(variable.levels, PLAIN_LABEL, "l") for variable in model.domain]
     lines = ["network unless {", "}"]
     for variable, name, words in zip(model.domain, names, labels, strict=True):
         lines += _variable_lines(variable, name, words)
@@ -541,28 +529,16 @@ def _table_lines(one: Conditional, names: list[str], labels: list[list[str]]) ->
     return [f"probability ( {names[one.child]} | {above} ) {{", *written, "}"]
 
 
-def _labels(variable: Variable) -> list[str]:
-    return _distinct(
-        (label if PLAIN_LABEL.fullmatch(label) and label not in KEYWORDS else None, label, "l")
-        for label in variable.levels
-    )
-
-
-def _is_plain_name(name: str) -> bool:
-    return PLAIN_NAME.fullmatch(name) is not None and name not in KEYWORDS
-
-
-def _distinct(words: Iterable[tuple[str | None, str, str]]) -> list[str]:
+def _distinct(words: Iterable[str], pattern: re.Pattern[str], letter: str) -> list[str]:
     """Return words that are plain and differ: those that are plain already stay as they are."""
-    asked = list(words)
-    taken = {plain for plain, _, _ in asked if plain is not None}
+    taken = {word for word in words if pattern.fullmatch(word) and word not in KEYWORDS}
     made: list[str] = []
-    for plain, word, letter in asked:
-        if plain is None:
+    for word in words:
+        plain = word
+        if word not in taken:
             stem = re.sub(r"[^A-Za-z0-9]+", "_", word).strip("_")
-            stem = (
-                stem if re.match("[A-Za-z]", stem) and stem not in KEYWORDS else f"{letter}_{stem}".strip("_")
-            )
+            if stem in KEYWORDS or not re.match("[A-Za-z]", stem):
+                stem = f"{letter}_{stem}".strip("_")
             plain, number = stem, 2
             while plain in taken:
                 plain, number = f"{stem}_{number}", number + 1

@@ -13,7 +13,7 @@ line.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -146,6 +146,19 @@ def names_path(path: PathLike) -> Path:
 def write_with_names(path: PathLike, text: str, domain: Domain) -> None:
     """Write a text and the names that belong to it, both or neither."""
     write_texts((names_path(path), names_text(domain)), (path, text))
+
+
+def read_with_names(
+    path: PathLike,
+    parse: Callable[[str], tuple[list[int], Decoded]],
+    model_of: Callable[[Domain, Decoded], LogLinearModel],
+) -> LogLinearModel:
+    """Read a text that knows numbers of levels alone, with the names that lie beside it."""
+    with about(path):
+        sizes, content = parse(read_text(path))
+    domain = domain_beside(path, sizes)
+    with about(path):
+        return model_of(domain, content)
 
 
 def names_text(domain: Domain) -> str:

@@ -18,7 +18,7 @@ from unless.data.dataset import Counts, Dataset
 from unless.data.domain import MAX_LEVELS, Domain, Variable
 from unless.errors import DataError, FileFormatError, MissingValues, SettingError
 from unless.formats.gather import Piece, model_of_pieces
-from unless.formats.json_model import domain_beside, names_path, names_text, write_with_names
+from unless.formats.json_model import domain_beside, names_path, names_text, read_with_names, write_with_names
 from unless.formats.text import (
     COUNT,
     MOST_NAMELESS_LEVELS,
@@ -53,11 +53,7 @@ Codes = npt.NDArray[np.int32]
 
 def read_mn(path: PathLike) -> LogLinearModel:
     """Read a .mn file, with the names that lie beside it."""
-    with about(path):
-        sizes, pieces = parse_mn(read_text(path))
-    domain = domain_beside(path, sizes)
-    with about(path):
-        return model_of_pieces(domain, pieces)
+    return read_with_names(path, parse_mn, model_of_pieces)
 
 
 def write_mn(model: LogLinearModel, path: PathLike) -> None:

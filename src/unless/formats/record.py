@@ -225,13 +225,12 @@ def _check_version(name: str, text: bytes) -> None:
         raise FileFormatError(f"{name!r} is damaged or is not an .unless file ({error}).") from None
     if opening.format != FORMAT:
         raise FileFormatError(f"{name!r} is not an .unless file.")
+    versions = f"format {opening.version}, known here: {VERSION}"
     if opening.version > VERSION:
-        versions = f"format {opening.version}, known here: {VERSION}"
         raise FileFormatError(f"{name!r} was written by a newer Unless ({versions}); upgrade yours.")
     if opening.version < 1:
         raise FileFormatError(f"{name!r} is damaged: there is no version {opening.version} of the format.")
     if opening.version < VERSION:
-        versions = f"format {opening.version}, known here: {VERSION}"
         raise FileFormatError(
             f"{name!r} was written by an older Unless ({versions}); learn or fit again from the table."
         )

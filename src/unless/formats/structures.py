@@ -39,7 +39,8 @@ from unless.structures.structure import FeatureArrays, Structure, is_padded_with
 from unless.weights.priors import parse_prior
 from unless.weights.report import Candidate, Completed, FitReport
 
-FEATURE_MEMBERS = ("equal.npy", "level.npy", "start.npy", "variable.npy")
+FEATURE_TYPES = {"equal": "|u1", "level": "<u2", "start": "<i8", "variable": "<i4"}
+FEATURE_MEMBERS = [f"{name}.npy" for name in FEATURE_TYPES]
 Members = Mapping[str, bytes]
 
 
@@ -108,7 +109,7 @@ def structure_members(structure: Structure) -> tuple[WireStructure, dict[str, by
     if isinstance(structure, LogLinearModel):
         return _model_members(structure)
     if isinstance(structure, LabelledGraph):
-        return _wire_labelled(structure), {}
+        return WireLabelledGraph(_wire_links(structure.links), _wire_links(structure.weighed)), {}
     if type(structure) is Graph:
         return WireGraph(), {"links.npy": to_npy(structure.packed, "|u1")}
     raise SettingError(f"{structure!r} cannot be saved; save the model it came from.")
@@ -162,7 +163,8 @@ def _read_canonical(wire: WireCanonicalModel, domain: Domain, members: Members) 
     table = read_table(wire.n_contexts, domain, members)
     index = from_npy(members, "graph_index.npy", "<i4", (wire.n_contexts,))
     packed = from_npy(members, "graphs.npy", "|u1", (wire.n_graphs, packed_width(len(domain))))
-    _check_index(index, wire.n_graphs)
+    check(((index >= 0) & (index < wire.n_graphs)).all(), "a context has a graph that is not there")
+    check(len(np.unique(index)) == wire.n_graphs, "a graph belongs to no context")
     check(is_padded_with_zeros(packed, len(domain)), "bits after the last pair are set")
     check(are_distinct(packed) and come_in_order(index), "graphs are not distinct and in order")
     return CanonicalModel(domain, table.rows, table.counts, packed, index.astype(np.int32))
@@ -173,10 +175,6 @@ def _read_graph(domain: Domain, members: Members) -> Graph:
     packed = from_npy(members, "links.npy", "|u1", (packed_width(len(domain)),))
     check(is_padded_with_zeros(packed[None], len(domain)), "bits after the last pair are set")
     return Graph.from_packed(domain, packed)
-
-
-def _wire_labelled(graph: LabelledGraph) -> WireLabelledGraph:
-    return WireLabelledGraph(_wire_links(graph.links), _wire_links(graph.weighed))
 
 
 def _wire_links(links: Iterable[Link]) -> list[WireLink]:
@@ -214,12 +212,7 @@ def _read_region(domain: Domain, conditions: list[WireCondition]) -> Region:
 
 def _feature_members(features: FeatureSet) -> tuple[WireStructure, dict[str, bytes]]:
     arrays = features.arrays
-    members = {
-        "equal.npy": to_npy(arrays.equal, "|u1"),
-        "level.npy": to_npy(arrays.level, "<u2"),
-        "start.npy": to_npy(arrays.start, "<i8"),
-        "variable.npy": to_npy(arrays.variable, "<i4"),
-    }
+    members = {f"{name}.npy": to_npy(getattr(arrays, name), dtype) for name, dtype in FEATURE_TYPES.items()}
     return WireFeatureSet(len(features), len(arrays.variable)), members
 
 
@@ -240,10 +233,10 @@ def _read_model(wire: WireLogLinearModel, domain: Domain, members: Members) -> L
 
 
 def _read_features(wire: WireFeatureSet | WireLogLinearModel, domain: Domain, members: Members) -> FeatureSet:
-    equal = from_npy(members, "equal.npy", "|u1", (wire.n_conditions,))
-    level = from_npy(members, "level.npy", "<u2", (wire.n_conditions,))
-    start = from_npy(members, "start.npy", "<i8", (wire.n_features + 1,))
-    variable = from_npy(members, "variable.npy", "<i4", (wire.n_conditions,))
+    equal = from_npy(members, "equal.npy", FEATURE_TYPES["equal"], (wire.n_conditions,))
+    level = from_npy(members, "level.npy", FEATURE_TYPES["level"], (wire.n_conditions,))
+    start = from_npy(members, "start.npy", FEATURE_TYPES["start"], (wire.n_features + 1,))
+    variable = from_npy(members, "variable.npy", FEATURE_TYPES["variable"], (wire.n_conditions,))
     in_order = start[0] == 0 and start[-1] == wire.n_conditions and (start[1:] > start[:-1]).all()
     check(in_order, "features do not follow one another")
     check((equal <= 1).all(), "a condition is neither equal nor unequal")
@@ -257,11 +250,6 @@ def _read_features(wire: WireFeatureSet | WireLogLinearModel, domain: Domain, me
 
 def _code_dtype(domain: Domain) -> str:
     return "|u1" if domain.n_levels.max(initial=0) <= 256 else "<u2"
-
-
-def _check_index(index: npt.NDArray[np.int32], n_graphs: int) -> None:
-    check(((index >= 0) & (index < n_graphs)).all(), "a context has a graph that is not there")
-    check(len(np.unique(index)) == n_graphs, "a graph belongs to no context")
 
 
 def expect_members(members: Members, *names: str) -> None:

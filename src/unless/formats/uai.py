@@ -8,17 +8,8 @@ import numpy as np
 from unless.data.domain import MAX_LEVELS
 from unless.errors import SettingError
 from unless.formats.gather import MOST_CELLS, Scope, factors_of, model_of_tables
-from unless.formats.json_model import domain_beside, write_with_names
-from unless.formats.text import (
-    MOST_NAMELESS_LEVELS,
-    PathLike,
-    Tokens,
-    about,
-    read_text,
-    to_count,
-    to_potential,
-    wrong,
-)
+from unless.formats.json_model import read_with_names, write_with_names
+from unless.formats.text import MOST_NAMELESS_LEVELS, PathLike, Tokens, to_count, to_potential, wrong
 from unless.inference.model import LogLinearModel
 from unless.inference.potentials import FAR, LEAST
 from unless.typing import Floats
@@ -31,11 +22,7 @@ def read_uai(path: PathLike) -> LogLinearModel:
 
     Each cell of a table becomes an indicator whose weight is the log of its potential.
     """
-    with about(path):
-        sizes, tables = parse_uai(read_text(path))
-    domain = domain_beside(path, sizes)
-    with about(path):
-        return model_of_tables(domain, tables)
+    return read_with_names(path, parse_uai, model_of_tables)
 
 
 def write_uai(model: LogLinearModel, path: PathLike, at_most: int = MOST_CELLS) -> None:

@@ -262,6 +262,15 @@ def make_test(test: str | IndependenceTest, alpha: float = 0.05, effect: float =
     return TESTS[test](alpha, effect)
 
 
+def refuse_repeats(names: list[str]) -> None:
+    """Refuse a question in which a variable has two parts."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise SettingError(
+            f"{repeated[0]!r} appears twice in the question; give each variable one part in it."
+        )
+
+
 def ask(
     dataset: Dataset,
     a: str,
@@ -284,12 +293,7 @@ def ask(
     judge = make_test(test, alpha, effect)
     fixed = {} if context is None else dict(context)
     by = [given] if isinstance(given, str) else list(given)
-    names = [a, b, *by, *fixed]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise SettingError(
-            f"{repeated[0]!r} appears twice in the question; give each variable one part in it."
-        )
+    refuse_repeats([a, b, *by, *fixed])
     domain = dataset.domain
     pair = domain.index(a), domain.index(b)
     # Rows of a survey are taken as fewer that were drawn alike.

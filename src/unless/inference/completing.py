@@ -165,7 +165,8 @@ def averages(model: "LogLinearModel", cells: Cells, answer: Callable[[Rows], Flo
         n_states = np.where(cells == HOLE, domain.n_levels, 1).prod(axis=1, dtype=np.float64)
     order = np.argsort(n_states, kind="stable")
     n_listed = int((n_states <= MOST_AVERAGED).sum())
-    ends = _blocks(n_states[order[:n_listed]])
+    # Each block has about as many completions as are held at once.
+    ends = np.flatnonzero(np.diff(np.cumsum(n_states[order[:n_listed]]) // _AT_ONCE)) + 1
     groups = [*np.split(order[:n_listed], ends), *order[n_listed:, None]]
     parts = []
     for group in groups:
@@ -179,8 +180,3 @@ def averages(model: "LogLinearModel", cells: Cells, answer: Callable[[Rows], Flo
     found = np.empty((len(cells), parts[0].shape[1]))
     found[order] = np.concatenate(parts)
     return found
-
-
-def _blocks(n_states: Floats) -> Integers:
-    """Return where to cut rows so that each block has about as many completions as are held at once."""
-    return np.flatnonzero(np.diff(np.cumsum(n_states) // _AT_ONCE)) + 1

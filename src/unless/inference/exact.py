@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.errors import TooLarge
 from unless.inference.randomness import RandomState, make_rng
 from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
 from unless.kernels.clique_trees import (
@@ -39,7 +38,7 @@ from unless.kernels.clique_trees import (
 )
 from unless.kernels.graphs import component_labels, eliminate, gate_costs
 from unless.runtime.interrupts import interruptible_kernel
-from unless.runtime.memory import LEAST, parse_memory, show_memory
+from unless.runtime.memory import LEAST, check_need, parse_memory
 from unless.runtime.progress import Look, showing_share, unseen, within
 from unless.structures.structure import FeatureArrays
 from unless.typing import Bools, Floats, Integers
@@ -571,13 +570,8 @@ class ExactSolver:
         self, max_memory: int | str | None = None, way_out: str = "use fewer features or raise max_memory="
     ) -> None:
         """Refuse what would not fit, with the way out that the caller has."""
-        limit = parse_memory(max_memory)
-        if self.cost.n_bytes > limit:
-            raise TooLarge(
-                f"Exact inference needs tables of {self.cost.cells:.3g} cells, about "
-                f"{show_memory(self.cost.n_bytes)}, more than the {show_memory(limit)} allowed; "
-                f"{way_out}."
-            )
+        work = f"Exact inference needs tables of {self.cost.cells:.3g} cells, about"
+        check_need(self.cost.n_bytes, parse_memory(max_memory), work, way_out)
 
     def fits(self, max_memory: int | str | None = None) -> bool:
         """Tell whether the tables fit into memory."""
@@ -710,6 +704,25 @@ class ExactSolver:
         return values, states
 
 
+def pass_up(
+    forest: Forest, tables: Tables, seen: Integers, work: Floats
+) -> tuple[Floats, Floats, Floats, Bools]:
+    """Pass messages to the tops of the trees, in logs where scaled tables do not do.
+
+    Returns the messages, the log sums of the nodes and of the branches, and which nodes are active; the cells
+    of the cliques are left in `work`.
+    """
+    message, log_branch = np.empty(int(forest.row_start[-1])), np.empty(len(forest.branch_level))
+    log_sums, active = np.empty(len(forest.gate)), np.empty(len(forest.gate), dtype=np.bool_)
+    for base, in_logs in ((tables.scaled, False), (tables.logs, True)):
+        if base is not None:
+            given = (tables.scales, in_logs, work, message, log_sums, log_branch, active)
+            passing = partial(collect, seen, forest, base, *given)
+            if interruptible_kernel(passing, STEPS_OF_A_CELL * len(work)):
+                break
+    return message, log_sums, log_branch, active
+
+
 def sample_exact(
     engine: ExactSolver,
     n: int,
@@ -722,25 +735,11 @@ def sample_exact(
     A row uses one random number per variable, so the first rows of a longer sample are the shorter sample.
     """
     forest, tables = engine.laid_out
-    n_nodes = len(forest.gate)
-    work, message = np.empty(int(forest.cell_start[-1])), np.empty(int(forest.row_start[-1]))
-    log_sums, active = np.empty(n_nodes), np.empty(n_nodes, dtype=np.bool_)
-    log_branch = np.empty(len(forest.branch_level))
-    n_steps = STEPS_OF_A_CELL * len(work)
-    seen = engine.codes(evidence)
-    attempts: list[tuple[Floats | None, bool]] = [
-        (tables.scaled, False),
-        (tables.logs, True),
-    ]
-    for base, in_logs in attempts:
-        if base is None:
-            continue
-        up = (in_logs, work, message, log_sums, log_branch, active)
-        if interruptible_kernel(partial(collect, seen, forest, base, tables.scales, *up), n_steps):
-            break
+    work, seen = np.empty(int(forest.cell_start[-1])), engine.codes(evidence)
+    _, log_sums, log_branch, active = pass_up(forest, tables, seen, work)
     if log_sums[-1] == -np.inf:
         return None
-    interruptible_kernel(lambda: cumulate(forest, active, work), n_steps)
+    interruptible_kernel(lambda: cumulate(forest, active, work), STEPS_OF_A_CELL * len(work))
     rng = make_rng(random_state)
     rows = np.empty((n, len(seen)), dtype=Code)
     at_once = max(1, NUMBERS_AT_ONCE // max(1, len(seen)))

@@ -98,11 +98,9 @@ def _polars(columns: dict[str, tuple[Variable, Rows]]) -> Any:
         column = values(variable, codes)
         if variable.kind == "category":
             return pl.Series(name, column.tolist(), dtype=pl.Enum(list(variable.levels)))
-        return (
-            pl.Series(name, column.tolist(), dtype=pl.String)
-            if column.dtype == object
-            else pl.Series(name, column)
-        )
+        if column.dtype == object:
+            return pl.Series(name, column.tolist(), dtype=pl.String)
+        return pl.Series(name, column)
 
     return pl.DataFrame([series(name, *column) for name, column in columns.items()])
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.errors import NotConverged, TooLarge
+from unless.errors import NotConverged
 from unless.inference.chains import (
     MOST_R_HAT,
     N_BATCHES,
@@ -37,7 +37,7 @@ from unless.inference.randomness import RandomState
 from unless.inference.results import Distribution, Marginals
 from unless.inference.tempering import Tempering
 from unless.kernels.gibbs import run_batches, search_modes
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import check_need, parse_memory
 from unless.typing import Bools, Floats, Integers
 
 if TYPE_CHECKING:
@@ -409,13 +409,10 @@ class GibbsEngine:
         return Chains(self.model, evidence, self.random_state, self.n_chains, n_draws, self.burn_in)
 
     def _check_room(self, n_cells: int) -> None:
-        limit, need = parse_memory(self.max_memory), _BYTES * self.n_chains * N_BATCHES * n_cells
-        if need > limit:
-            raise TooLarge(
-                f"Gibbs sampling of {n_cells:.3g} probabilities with their errors needs about "
-                f"{show_memory(need)}, more than the {show_memory(limit)} allowed; ask about fewer variables "
-                "at once or raise max_memory=."
-            )
+        need = _BYTES * self.n_chains * N_BATCHES * n_cells
+        work = f"Gibbs sampling of {n_cells:.3g} probabilities with their errors needs about"
+        way_out = "ask about fewer variables at once or raise max_memory="
+        check_need(need, parse_memory(self.max_memory), work, way_out)
 
 
 def _is_known(shape: tuple[int, ...], variables: Sequence[int], evidence: Mapping[int, int]) -> Bools:

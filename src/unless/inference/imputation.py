@@ -95,7 +95,10 @@ class HiddenPart:
     def marginals(self, rows: Cells, look: Look = unseen) -> Floats:
         """Return the distributions of the hidden variables, side by side; not numbers where none are."""
         if not self.is_small:
-            return self._exact_marginals(rows, look)
+            logs, answers = self._engine.posteriors(rows, look=look)
+            slots = self._engine.slots
+            columns = np.concatenate([np.arange(slots[v], slots[v + 1]) for v in self.hidden])
+            return np.where(np.isneginf(logs)[:, None], np.nan, answers[:, columns])
         potentials = self._potentials(rows)
         every = tuple(range(1, potentials.ndim))
         with np.errstate(invalid="ignore"):
@@ -109,7 +112,8 @@ class HiddenPart:
     def most_probable(self, rows: Cells, look: Look = unseen) -> Floats:
         """Return the most probable codes of the hidden variables in each row; not numbers where none are."""
         if not self.is_small:
-            return self._exact_best(rows, look)
+            logs, states = self._engine.most_probable(rows, look)
+            return np.where(np.isneginf(logs)[:, None], np.nan, states[:, self.hidden])
         potentials = self._potentials(rows).reshape(len(rows), -1)
         best = np.column_stack(np.unravel_index(first_best(potentials), self.shape)).astype(np.float64)
         best[np.isneginf(potentials.max(axis=1))] = np.nan
@@ -173,16 +177,6 @@ class HiddenPart:
         engine = ExactSolver(self.arrays, self.weights, self.domain.n_levels)
         engine.check(self.max_memory, "show more of the row, or raise max_memory=")
         return engine
-
-    def _exact_marginals(self, rows: Cells, look: Look) -> Floats:
-        logs, answers = self._engine.posteriors(rows, look=look)
-        slots = self._engine.slots
-        columns = np.concatenate([np.arange(slots[v], slots[v + 1]) for v in self.hidden])
-        return np.where(np.isneginf(logs)[:, None], np.nan, answers[:, columns])
-
-    def _exact_best(self, rows: Cells, look: Look) -> Floats:
-        logs, states = self._engine.most_probable(rows, look)
-        return np.where(np.isneginf(logs)[:, None], np.nan, states[:, self.hidden])
 
 
 def patterns(holes: Bools) -> Iterator[tuple[Cells, Bools]]:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, Rows, checked_rows
 from unless.data.domain import Domain
 from unless.data.showing import MOST_ROWS, html_table
-from unless.errors import SettingError, TooLarge
+from unless.errors import SettingError
 from unless.inference.potentials import Potential, from_potentials, sums_of_weights, to_potentials
 from unless.inference.randomness import RandomState, check_size
 from unless.inference.results import Distribution, Marginals, MostProbable, check_joint, impossible
 from unless.kernels.compiling import plain_if_small
-from unless.runtime.memory import Memory, parse_memory, show_memory
+from unless.runtime.memory import Memory, check_need, parse_memory
 from unless.runtime.progress import Show
 from unless.structures.graph import FeatureSet, Graph
 from unless.structures.structure import By, ByFeatures, FeatureArrays, Indicators, Structure, StructureView
@@ -491,11 +491,8 @@ def sample_codes(
     """Draw rows of codes, exactly where the estimate fits, else by Gibbs sampling."""
     size, n_columns = check_size(n), len(model.domain)
     # Two bytes a cell, and as much again where the rows are put in another order.
-    need, limit = 4 * size * n_columns, parse_memory(max_memory)
-    if need > limit:
-        raise TooLarge(
-            f"{size:,} rows of {n_columns:,} columns need {show_memory(need)}, more than the "
-            f"{show_memory(limit)} allowed; draw fewer at a time or raise max_memory=."
-        )
+    work = f"{size:,} rows of {n_columns:,} columns need"
+    way_out = "draw fewer at a time or raise max_memory="
+    check_need(4 * size * n_columns, parse_memory(max_memory), work, way_out)
     engine = make_engine(model, method, max_memory, random_state, show_progress, draws=True)
     return engine.sample(size, evidence)

@@ -13,11 +13,10 @@ import numpy as np
 
 from unless.data.dataset import Rows
 from unless.data.domain import Code
-from unless.errors import TooLarge
 from unless.inference.chains import N_BATCHES, CellLayout, Chains, Seed, Trace
 from unless.inference.potentials import sums_of_weights
 from unless.kernels.gibbs import run_tempered, settle
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import check_need, parse_memory
 from unless.typing import Floats, Integers
 
 # Levels of the first ladder, and of any.
@@ -178,17 +177,9 @@ class Tempering:
 
     def _make_ladder(self, strengths: Floats) -> Ladder:
         walk = self.walk
-        need = (
-            8
-            * len(strengths)
-            * (len(walk.weights) * (1 + walk.n_chains) + len(walk.n_levels) * walk.n_chains)
-        )
-        if need > parse_memory(self.limit):
-            raise TooLarge(
-                f"Chains of this model are caught in one of its modes, and tempering them needs about "
-                f"{show_memory(need)}, more than the {show_memory(parse_memory(self.limit))} allowed; raise "
-                "max_memory=."
-            )
+        each = len(walk.weights) * (1 + walk.n_chains) + len(walk.n_levels) * walk.n_chains
+        work = "Chains of this model are caught in one of its modes, and tempering them needs about"
+        check_need(8 * len(strengths) * each, parse_memory(self.limit), work, "raise max_memory=")
         with np.errstate(divide="ignore", invalid="ignore"):
             penalties = np.where(self._penalty, self._penalty * strengths / (1 - strengths), 0.0)
         finite = np.where(walk.is_hard, 0.0, walk.weights)

@@ -15,7 +15,7 @@ from unless.errors import SettingError
 from unless.independence.design_effects import drawn_alike
 from unless.independence.power import rows_needed
 from unless.independence.statistics import check_effect, check_rate, gamma_below, noncentrality_of
-from unless.independence.tests import Answer, PearsonTest
+from unless.independence.tests import Answer, PearsonTest, refuse_repeats
 from unless.inference.tables import read_rows
 from unless.knowledge.evidence import (
     MOST_ROWS_ASKED,
@@ -190,11 +190,9 @@ class Asked:
         if not side.df:
             return f"undecided, for nothing varies ({rows})"
         odds = side.odds_ratio
-        ratio = (
-            ""
-            if odds is None or odds.low is None
-            else f", odds ratio {odds.value:.2f} ({odds.low:.2f} to {odds.high:.2f})"
-        )
+        ratio = ""
+        if odds is not None and odds.low is not None:
+            ratio = f", odds ratio {odds.value:.2f} ({odds.low:.2f} to {odds.high:.2f})"
         there = " there" if self.context else ""
         how = "" if side.method == "chi-square" else f" by {side.method}"
         more = f"; {more_rows_text(side.more_rows, there)}" if side.more_rows else ""
@@ -215,11 +213,8 @@ class Asked:
         lines = []
         for labels, table in zip(side.strata, side.tables, strict=True):
             named = self._stratum(labels)
-            lines += [
-                "",
-                *([f"  {named}"] if named else []),
-                *_table_lines(table.tolist(), self.pair, self.domain),
-            ]
+            lines += ["", f"  {named}"] if named else [""]
+            lines += _table_lines(table.tolist(), self.pair, self.domain)
         return lines
 
     def _stratum(self, labels: tuple[str, ...]) -> str:
@@ -249,7 +244,7 @@ def ask(
         raise SettingError(f"given={given!r} is no list of names; give one, or () for none.")
     by = [given] if isinstance(given, str) else list(given)
     fixed = table.domain.encode(context)
-    _refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
+    refuse_repeats([a, b, *by, *(table.names[column] for column in fixed)])
     index = table.domain.index
     pair, given_columns = (index(a), index(b)), [index(one) for one in by]
     table = drawn_alike(table, pair)
@@ -280,14 +275,6 @@ def _drawn(
     graph = Graph(table.domain, pair_names(table.domain, np.flatnonzero(shares >= DRAWN)))
     names = table.names[pair[0]], table.names[pair[1]]
     return graph.is_independent(*names, given), float(shares[pair_numbers(len(table.domain))[pair]])
-
-
-def _refuse_repeats(names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise SettingError(
-            f"{repeated[0]!r} appears twice in the question; give each variable one part in it."
-        )
 
 
 def _table_lines(table: list[list[int]], pair: tuple[str, str], domain: Domain) -> list[str]:

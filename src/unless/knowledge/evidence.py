@@ -503,9 +503,8 @@ class StrataCounter:
         if pair not in self._strength:
             # A table that is too large to be counted comes after all others.
             is_small = self.n_levels[one] * self.n_levels[other] <= MOST_CELLS
-            self._strength[pair] = (
-                round(information(_Rows.of(self, *pair, None).tables()), 12) if is_small else 0.0
-            )
+            bits = information(_Rows.of(self, *pair, None).tables()) if is_small else 0.0
+            self._strength[pair] = round(bits, 12)
         return self._strength[pair]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from unless.data.domain import Domain, Region, quote_label
+from unless.data.domain import Domain, any_agrees, quote_label
 from unless.data.showing import MOST_ROWS, html_table
 from unless.knowledge.evidence import Contrast, PairEvidence, furthest_apart, plain_fields, rounded
 from unless.knowledge.sentences import (
@@ -94,7 +94,7 @@ class Statement:
             return "absent"
         if self.gate is None or self.kind in ("linked", "differs", "determined"):
             return "holds"
-        inside, outside = (_meets(side, context) for side in (self.gate.linked, self.gate.unlinked))
+        inside, outside = (any_agrees(side, context) for side in (self.gate.linked, self.gate.unlinked))
         if inside and outside:
             return "holds in part"
         if inside:
@@ -131,14 +131,6 @@ class Statement:
             for side, one in sides
         ]
         return html_table(self.kind, ("where", "rows", "V", "V at most", "test"), rows, [f"{self.sentence}."])
-
-
-def _meets(regions: tuple[Region, ...], context: Mapping[str, str]) -> bool:
-    """Tell whether some row of a context can be in one of the regions."""
-    return any(
-        all(context.get(name, labels[0]) in labels for name, labels in region.conditions)
-        for region in regions
-    )
 
 
 @dataclass(frozen=True)

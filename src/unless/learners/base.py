@@ -453,7 +453,8 @@ class Learner(Estimator):
         if kept is not None and self._restore(kept):
             return
         run.bytes_needed = self._bytes_needed(data, run)
-        check_need(run.bytes_needed, run.max_bytes, self._work.format(n=data.n_variables, m=data.n_distinct))
+        work = self._work.format(n=data.n_variables, m=data.n_distinct)
+        check_need(run.bytes_needed, run.max_bytes, f"{work} would need about")
         name, n_steps = type(self).__name__, regression_steps(data) * self._relative_cost
         with plain_if_small(n_steps, name) as is_first:
             if is_first:

@@ -287,14 +287,12 @@ class UnlessClassifier(Estimator):
             self.estimator_.data_ = self.data_
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import ClassifierTags
 
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=self.target is None),
-            classifier_tags=ClassifierTags(),
-            input_tags=InputTags(categorical=True, string=True, allow_nan=True),
-        )
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        tags.target_tags.required, tags.input_tags.allow_nan = self.target is None, True
+        return tags
 
 
 def _check_target(target: object) -> None:

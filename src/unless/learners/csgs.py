@@ -78,11 +78,9 @@ class CSGS(Learner):
     forbidden_edges: EdgeNames = setting(default=None)
 
     def _bytes_needed(self, data: Dataset, run: Run) -> int:
-        return (
-            0
-            if fits_cube(data.domain.n_levels)
-            else bytes_to_learn(data, min(run.n_sharing_memory, data.n_distinct))
-        )
+        if fits_cube(data.domain.n_levels):
+            return 0
+        return bytes_to_learn(data, min(run.n_sharing_memory, data.n_distinct))
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         order = resolve_order(data, self.order)

@@ -57,7 +57,7 @@ from unless.runtime.interrupts import CancelToken
 from unless.runtime.memory import show_memory
 from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.canonical import CanonicalModel
-from unless.structures.structure import Edge, packed_width, pair_names, unpack
+from unless.structures.structure import Edge, agreeing, packed_width, pair_names, unpack
 from unless.typing import Floats, Integers
 
 # Scores looked up between two returns to Python: some milliseconds, so that Ctrl-C is noticed.
@@ -167,9 +167,7 @@ class CSIBMAP(Learner):
         model = self.structure_
         # Raises where no context agrees.
         model.given(context)
-        agrees = np.ones(len(model), dtype=np.bool_)
-        for column, code in model.domain.encode(context).items():
-            agrees &= model.rows[:, column] == code
+        agrees = agreeing(model.rows, model.domain.encode(context))
         counts = model.counts[agrees]
         weighted = probabilities_in(model, np.flatnonzero(agrees)) * counts[:, None]
         pairs = pair_names(model.domain, np.arange(weighted.shape[1]))

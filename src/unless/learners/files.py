@@ -46,14 +46,10 @@ def save(learned: Estimator | Structure, path: PathLike, *, rows: bool = True) -
         return
     learned.check_fitted()
     name = type(learned).__name__
-    if not _is_known(learned):
+    if type(learned) not in (LEARNERS.get(name), UnlessClassifier):
         raise SettingError(f"{name} is not one of the learners a file can name: {', '.join(LEARNERS)}.")
     _check_rows(rows, learned.structure_)
     save_record(make_record(learned, rows=rows), path)
-
-
-def _is_known(learned: Estimator) -> bool:
-    return type(learned) in (LEARNERS.get(type(learned).__name__), UnlessClassifier)
 
 
 def _check_rows(rows: bool, structure: Structure) -> None:

@@ -179,11 +179,9 @@ def _others(page: Page) -> str:
 
 def _finding(number: int, statement: dict[str, Any]) -> str:
     kind = statement["kind"]
-    show = (
-        f'<button type="button" data-show="{number}">Show in the graph</button>'
-        if statement["is_finding"]
-        else ""
-    )
+    show = ""
+    if statement["is_finding"]:
+        show = f'<button type="button" data-show="{number}">Show in the graph</button>'
     return (
         f'<li class="finding {kind}"><details data-statement="{number}"><summary>'
         f'<span class="kind {kind}">{kind}</span> {_direction(statement)}'

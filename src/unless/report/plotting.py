@@ -236,14 +236,8 @@ def draw(axes: Any, picture: Picture, states: Mapping[Pair, str]) -> None:
         )  # fmt: skip
         middle = middles[[a, b]].mean(axis=0)
         if kind in MARKS:
-            axes.plot(
-                *middle,
-                MARKS[kind],
-                color=colour,
-                mfc="white" if kind == "partly" else colour,
-                ms=6,
-                zorder=3,
-            )
+            fill = "white" if kind == "partly" else colour
+            axes.plot(*middle, MARKS[kind], color=colour, mfc=fill, ms=6, zorder=3)
         for switch in picture.gates.get(pair, []):
             arrow = {"arrowstyle": "-|>", "ls": ":", "color": colour, "shrinkB": 5, "lw": 1.1}
             axes.annotate("", xy=middle, xytext=middles[switch], arrowprops=arrow, zorder=2)

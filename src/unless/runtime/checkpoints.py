@@ -65,13 +65,9 @@ class ShardFile(Mapping[str, npt.NDArray[Any]]):
             with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
                 yield content
         except _UNREADABLE as error:
-            raise _damaged(self.path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> FileFormatError:
-    return FileFormatError(
-        f"{str(path)!r} is missing or damaged ({error}); delete it and go on with resume=True."
-    )
+            raise FileFormatError(
+                f"{str(self.path)!r} is missing or damaged ({error}); delete it and go on with resume=True."
+            ) from None
 
 
 @dataclass(frozen=True)

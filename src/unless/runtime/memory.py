@@ -178,23 +178,20 @@ def show_memory(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TiB"
 
 
-def check_need(need: int, limit: int, work: str) -> None:
-    """Refuse work, named by the beginning of a sentence, that would need more memory than is allowed."""
+def check_need(
+    need: float, limit: int, work: str, way_out: str = "choose fewer columns or raise max_memory="
+) -> None:
+    """Refuse work that needs more memory than is allowed; `work` is the sentence up to the amount."""
     if need > limit:
-        raise TooLarge(
-            f"{work} would need about {show_memory(need)}, more than the {show_memory(limit)} allowed; "
-            "choose fewer columns or raise max_memory=."
-        )
+        amounts = f"{show_memory(need)}, more than the {show_memory(limit)} allowed"
+        raise TooLarge(f"{work} {amounts}; {way_out}.")
 
 
 def check_columns(n_columns: int, n_chosen: int, limit: int) -> None:
     """Refuse a table that is too wide, before anything is allocated for its columns."""
-    need = n_columns * BYTES_PER_COLUMN
-    if need > limit:
-        raise TooLarge(
-            f"The table has {n_columns:,} columns and reading it would need about {show_memory(need)}, more "
-            f"than the {show_memory(limit)} allowed; make a table with fewer columns or raise max_memory=."
-        )
+    work = f"The table has {n_columns:,} columns and reading it would need about"
+    way_out = "make a table with fewer columns or raise max_memory="
+    check_need(n_columns * BYTES_PER_COLUMN, limit, work, way_out)
     if n_chosen > MOST_COLUMNS:
         raise TooLarge(
             f"The table has {n_chosen:,} columns, more than the {MOST_COLUMNS:,} that can be counted "
@@ -206,9 +203,6 @@ def check_rows(n_distinct: int, n_columns: int, limit: int) -> None:
     """Refuse to pull more distinct rows out of the database than memory allows."""
     # Two bytes a cell as fetched, labelled, stacked, sorted, compared; counts and sort order beside.
     need = n_distinct * (10 * n_columns + 48)
-    if need > limit:
-        raise TooLarge(
-            f"The table has {n_distinct:,} distinct rows of {n_columns:,} columns and would need about "
-            f"{show_memory(need)}, more than the {show_memory(limit)} allowed; leave columns out "
-            "with exclude=, merge levels with bins= or rare=, or raise max_memory=."
-        )
+    work = f"The table has {n_distinct:,} distinct rows of {n_columns:,} columns and would need about"
+    way_out = "leave columns out with exclude=, merge levels with bins= or rare=, or raise max_memory="
+    check_need(need, limit, work, way_out)

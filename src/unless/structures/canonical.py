@@ -31,6 +31,7 @@ from unless.structures.structure import (
     Indicators,
     Packed,
     StructureView,
+    agreeing,
     check_kind,
     is_padded_with_zeros,
     n_pairs,
@@ -178,7 +179,7 @@ class CanonicalModel(GraphPerContext):
         return "n_contexts", len(self)
 
     def _link_shares(self, codes: Mapping[int, int]) -> tuple[Floats, int]:
-        agrees = self._agreement(codes) == len(codes)
+        agrees = agreeing(self.rows, codes)
         if not agrees.any():
             raise self._unknown(codes)
         weights = np.bincount(self.graph_index[agrees], weights=self.counts[agrees], minlength=self.n_graphs)

@@ -438,13 +438,10 @@ class FeatureSet(Structure):
         """Count, for every two variables linked in `given(context)`, the features that speak of both."""
         together = self._together(self._compatible(self.domain.encode(context)))
         names = self.domain.names
-        first, second = np.nonzero(np.triu(together, 1))
-        counts = together[first, second].tolist()
-        pairs = zip(first.tolist(), second.tolist(), strict=True)
         # In either order of columns a pair is named in sorted order.
         return {
-            (min(names[a], names[b]), max(names[a], names[b])): n
-            for (a, b), n in zip(pairs, counts, strict=True)
+            (min(names[a], names[b]), max(names[a], names[b])): int(together[a, b])
+            for a, b in np.argwhere(np.triu(together, 1)).tolist()
         }
 
     def is_independent(
@@ -489,11 +486,8 @@ class FeatureSet(Structure):
 
     def _graph(self, wanted: Bools) -> Graph:
         names = self.domain.names
-        first, second = np.nonzero(np.triu(self._together(wanted), 1))
-        edges: frozenset[Edge] = frozenset(
-            (names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)
-        )
-        return Graph(self.domain, edges)
+        pairs = np.argwhere(np.triu(self._together(wanted), 1)).tolist()
+        return Graph(self.domain, ((names[a], names[b]) for a, b in pairs))
 
     def _together(self, wanted: Bools) -> Integers:
         """Count, for every two variables, the features among some that speak of both."""

@@ -1,6 +1,6 @@
 """A graph whose links are labelled with the regions in which they hold."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -9,7 +9,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from unless.data.dataset import Dataset, Rows
-from unless.data.domain import Domain, Region, quote_label
+from unless.data.domain import Domain, Region, any_agrees, quote_label
 from unless.data.showing import html_table
 from unless.errors import SettingError
 from unless.structures.canonical import Assignment, CanonicalModel
@@ -113,7 +113,7 @@ class LabelledGraph(GraphPerContext):
         """Unite the graphs of all contexts that agree with a partial one."""
         codes = self.domain.encode(context)
         known = self.domain.decode(codes)
-        edges = [link.pair for link in self.links if any(_agrees(region, known) for region in link.regions)]
+        edges = [link.pair for link in self.links if any_agrees(link.regions, known)]
         return Graph(self.domain, edges)._as(InstantiatedGraph, context=known)
 
     def interacting(self, rows: Rows) -> Bools:
@@ -248,10 +248,6 @@ def _check_disjoint(pair: Edge, regions: Iterable[Region]) -> None:
     for one, other in combinations(regions, 2):
         if _overlap(one, other):
             raise SettingError(f"Two regions of the link {pair!r} overlap; give disjoint ones.")
-
-
-def _agrees(region: Region, known: Mapping[str, str]) -> bool:
-    return all(known.get(name, labels[0]) in labels for name, labels in region.conditions)
 
 
 def _overlap(one: Region, other: Region) -> bool:

@@ -57,28 +57,19 @@ class FeatureArrays(NamedTuple):
     def of(cls, features: Iterable[Iterable[CodedCondition]]) -> "FeatureArrays":
         """Lay out features one after another."""
         lists = [list(feature) for feature in features]
-        start = np.zeros(len(lists) + 1, dtype=np.int64)
-        np.cumsum([len(literals) for literals in lists], out=start[1:])
-        flat = np.array([literal for literals in lists for literal in literals], dtype=np.int64).reshape(
-            -1, 3
-        )
-        return cls(
-            start, flat[:, 0].astype(np.int32), flat[:, 1].astype(np.uint16), flat[:, 2].astype(np.bool_)
-        )
+        start = np.append(0, np.cumsum([len(literals) for literals in lists])).astype(np.int64)
+        flat = np.array([literal for literals in lists for literal in literals], dtype=np.int64)
+        variable, level, equal = flat.reshape(-1, 3).T
+        return cls(start, variable.astype(np.int32), level.astype(np.uint16), equal.astype(np.bool_))
 
     @classmethod
     def joined(cls, parts: Iterable["FeatureArrays"]) -> "FeatureArrays":
         """Lay out several sets of features one after another."""
         everything = [cls.of(()), *parts]
         sizes = np.concatenate([np.diff(part.start) for part in everything])
-        start = np.zeros(len(sizes) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=start[1:])
-        return cls(
-            start,
-            np.concatenate([part.variable for part in everything]),
-            np.concatenate([part.level for part in everything]),
-            np.concatenate([part.equal for part in everything]),
-        )
+        start = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        _, *columns = zip(*everything, strict=True)
+        return cls(start, *map(np.concatenate, columns))
 
     @classmethod
     def of_equals(cls, variables: npt.ArrayLike, levels: npt.ArrayLike) -> "FeatureArrays":
@@ -122,12 +113,7 @@ class FeatureArrays(NamedTuple):
 
     def same_as(self, other: "FeatureArrays") -> bool:
         """Tell whether two layouts are the same, number by number."""
-        return (
-            np.array_equal(self.start, other.start)
-            and np.array_equal(self.variable, other.variable)
-            and np.array_equal(self.level, other.level)
-            and np.array_equal(self.equal, other.equal)
-        )
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self._fields)
 
     def literals(self) -> Iterator[tuple[CodedCondition, ...]]:
         """Give the conditions of one feature after another."""

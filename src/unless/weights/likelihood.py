@@ -5,21 +5,21 @@ Planned and laid out once; new weights only fill the tables and pass messages.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.errors import TooLarge
-from unless.inference.exact import STEPS_OF_A_CELL, ExactSolver, fill
+from unless.inference.exact import STEPS_OF_A_CELL, ExactSolver, fill, pass_up
 from unless.inference.potentials import row_spans
 from unless.inference.pseudo_likelihood import Counts
 from unless.inference.results import Measure
-from unless.kernels.clique_trees import collect, spread, sum_holding
+from unless.kernels.clique_trees import spread, sum_holding
 from unless.kernels.features import count_holding
 from unless.runtime.interrupts import interruptible_kernel
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import check_need, parse_memory
 from unless.structures.structure import FeatureArrays
 from unless.typing import Floats
 
@@ -137,21 +137,12 @@ class Expectations:
         # Of nothing numpy counts whole numbers, and numba would compile once more for those.
         forest = self._forest._replace(branch_constant=constants.astype(np.float64))
         tables = fill(forest, self._wiring, given[self._placed])
-        n_nodes = len(forest.gate)
-        message = np.empty(int(forest.row_start[-1]))
-        log_sums, share, active = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes, dtype=np.bool_)
-        log_branch = np.empty(len(forest.branch_level))
         nothing = np.full(len(self._engine.n_levels), -1)
-        n_steps = STEPS_OF_A_CELL * len(self._work)
-        for base, in_logs in ((tables.scaled, False), (tables.logs, True)):
-            if base is None:
-                continue
-            up = (in_logs, self._work, message, log_sums, log_branch, active)
-            if interruptible_kernel(partial(collect, nothing, forest, base, tables.scales, *up), n_steps):
-                break
+        message, log_sums, log_branch, active = pass_up(forest, tables, nothing, self._work)
+        share = np.empty(len(forest.gate))
         inner, marginals = np.empty(self._engine.n_inner), np.empty(int(self._engine.slots[-1]))
         down = (self._work, message, log_sums, log_branch, active, share, inner, marginals)
-        interruptible_kernel(lambda: spread(forest, *down), n_steps)
+        interruptible_kernel(lambda: spread(forest, *down), STEPS_OF_A_CELL * len(self._work))
         return float(log_sums[-1]), self._gather(log_sums, log_branch, share)
 
     def _gather(self, log_sums: Floats, log_branch: Floats, share: Floats) -> Floats:
@@ -170,13 +161,10 @@ class Expectations:
         return np.asarray(np.bincount(which, weights=probabilities, minlength=self.n_features), np.float64)
 
     def _check_memory(self, max_memory: int | str | None) -> None:
-        limit, cells = parse_memory(max_memory), self._engine.cost.cells
-        if BYTES_PER_CELL * cells > limit:
-            raise TooLarge(
-                f"A likelihood needs exact inference, here with tables of {cells:.3g} cells, about "
-                f"{show_memory(BYTES_PER_CELL * cells)}, more than the {show_memory(limit)} allowed; use "
-                "objective='pseudo', or raise max_memory=."
-            )
+        cells = self._engine.cost.cells
+        work = f"A likelihood needs exact inference, here with tables of {cells:.3g} cells, about"
+        way_out = "use objective='pseudo', or raise max_memory="
+        check_need(BYTES_PER_CELL * cells, parse_memory(max_memory), work, way_out)
 
     def _check_steps(self) -> None:
         if self.work > MAX_STEPS:

@@ -185,12 +185,10 @@ class Objective:
     features that hold in a few, which saves most of the iterations.
     """
 
-    def __init__(
-        self, loss: Loss, prior: Prior, step: Callable[[], object], descent: Descent | None = None
-    ) -> None:
+    def __init__(self, loss: Loss, prior: Prior, step: Callable[[], object]) -> None:
         self.loss = loss
         self.prior = prior
-        self.descent = Descent(step, math.nan, is_guessed=False) if descent is None else descent
+        self.descent = Descent(step, math.nan, is_guessed=False)
         self.n_evaluations = 0
         self.scale = np.ones(loss.n_features)
 
@@ -273,11 +271,7 @@ class Objective:
 
     def subgradient(self, weights: Floats, gradient: Floats) -> Floats:
         """Return the subgradient of the whole objective that is nearest to zero."""
-        l1 = self.prior.l1
-        if not l1:
-            return gradient
-        at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
-        return np.where(weights == 0, at_zero, gradient + l1 * np.sign(weights))
+        return _pseudo_gradient(weights, gradient, self.prior.l1) if self.prior.l1 else gradient
 
 
 def factor_of(matrix: Floats) -> Floats | None:
@@ -414,7 +408,7 @@ def _search_orthant(
     return None, value, slope
 
 
-def _pseudo_gradient(here: Floats, gradient: Floats, costs: Floats) -> Floats:
+def _pseudo_gradient(here: Floats, gradient: Floats, costs: Floats | float) -> Floats:
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - costs, 0.0)
     return np.where((here == 0) & (costs > 0), at_zero, gradient + costs * np.sign(here))
 

@@ -38,7 +38,7 @@ from typing import Any
 import click
 
 from unless.cli.files import open_record, table_of, with_database
-from unless.cli.options import context_option, gathered, make_command, matching_options
+from unless.cli.options import context_option, file_option, gathered, make_command, matching_options
 from unless.cli.output import say, say_json, say_notes
 from unless.data.showing import visible
 
@@ -53,13 +53,7 @@ from unless.data.showing import visible
     "--given", "-g", metavar="NAME", multiple=True, help="Hold this column fixed; repeat it for more."
 )
 @context_option("Ask only where NAME is LABEL; repeat it to narrow the context.")
-@click.option(
-    "--table",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(),
-    help="Ask this table; needed where MODEL keeps no rows.",
-)
+@file_option("--table", multiple=True, help="Ask this table; needed where MODEL keeps no rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @matching_options
 def command(

@@ -33,7 +33,7 @@ import click
 
 from unless.cli.failures import in_options
 from unless.cli.files import check_output, found_files, source_of, with_database
-from unless.cli.options import make_command, preparing_options, settings_of
+from unless.cli.options import file_option, make_command, preparing_options, settings_of
 from unless.cli.output import busy, note, say, say_json
 from unless.data.showing import count, visible
 
@@ -43,7 +43,7 @@ from unless.data.showing import count, visible
 )
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
 @preparing_options
-@click.option("--save", metavar="PLAN", type=click.Path(), help="Write the plan here, as JSON.")
+@file_option("--save", metavar="PLAN", help="Write the plan here, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(files: tuple[str, ...], save: str | None, as_json: bool, **options: Any) -> None:
     """Show what would be done with each column of a table, in one FILE or several with the same columns."""

@@ -45,7 +45,7 @@ import click
 from click.core import ParameterSource
 
 from unless.cli.files import open_record, read_files, read_like, with_database
-from unless.cli.options import MATCHING, make_command, reading_options
+from unless.cli.options import MATCHING, file_option, make_command, reading_options
 from unless.cli.output import busy, say, say_json
 from unless.data.showing import count, visible
 from unless.errors import SettingError
@@ -60,13 +60,7 @@ if TYPE_CHECKING:
 @make_command("compare", "Say which links differ between two tables, or between the groups of one.", __doc__)
 @click.argument("files", metavar="A B | TABLE", nargs=-1, type=click.Path())
 @click.option("--by", metavar="NAME", help="Compare the groups that this column of a table makes.")
-@click.option(
-    "--table",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(),
-    help="Compare two models as structures, over the rows of this table.",
-)
+@file_option("--table", multiple=True, help="Compare two models as structures, over the rows of this table.")
 @click.option("--fdr", type=float, help="The share of the differences said that may be false (0.05).")
 @click.option("--effect", type=float, help="A difference of Cramer's V worth seeing (0.2).")
 @reading_options

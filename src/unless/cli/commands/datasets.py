@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import make_command
+from unless.cli.options import file_option, make_command
 from unless.cli.output import say, say_json
 from unless.data.showing import count
 
@@ -33,7 +33,7 @@ MADE_SOURCE = "Edera, Schlueter and Bromberg (2014); in Python: unless.datasets.
 
 @make_command("datasets", "List the bundled tables, or write one as CSV.", __doc__)
 @click.argument("name", required=False)
-@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here and not to stdout.")
+@file_option("-o", "--output", help="Write here and not to stdout.")
 @click.option("--counts", is_flag=True, help="Write distinct rows, with a column `count`.")
 @click.option("--variables", type=int, metavar="N", help="csi: the number of columns (6).")
 @click.option("--rows", type=click.IntRange(min=1), metavar="N", help="csi: the number of rows (1000).")
@@ -106,15 +106,8 @@ def _list(as_json: bool) -> None:
         tables: list[dict[str, Any]] = [
             {**{field: getattr(one, field) for field in fields}, "made": False} for one in described
         ]
-        made = {
-            "name": MADE,
-            "n_rows": None,
-            "n_columns": None,
-            "about": MADE_ABOUT,
-            "source": MADE_SOURCE,
-            "made": True,
-        }
-        say_json([*tables, made])
+        made = dict(zip(fields, (MADE, None, None, MADE_ABOUT, MADE_SOURCE), strict=True))
+        say_json([*tables, {**made, "made": True}])
         return
     for one in described:
         say(f"{one.name}: {count(one.n_rows, 'row')}, {count(one.n_columns, 'column')}")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import make_command
+from unless.cli.options import file_option, make_command
 from unless.cli.output import LEGEND, busy, document, note, say, say_json, say_statements
 from unless.data.showing import count
 
@@ -28,11 +28,8 @@ TABLES = ("ucb_admissions", "titanic")
     is_flag=True,
     help="Print a list, one document a table, as `unless show --json` does, with its name as dataset.",
 )
-@click.option(
-    "--report",
-    metavar="FILE",
-    type=click.Path(),
-    help="Write a page about the table, or the first of the two, to look at in a browser.",
+@file_option(
+    "--report", help="Write a page about the table, or the first of the two, to look at in a browser."
 )
 def command(data: str | None, as_json: bool, report: str | None) -> None:
     """Learn from Berkeley admissions and from the Titanic, and say what is linked, and when."""

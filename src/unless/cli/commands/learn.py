@@ -37,6 +37,7 @@ from unless.cli.files import check_output, found_files, read_files, read_like, w
 from unless.cli.options import (
     Written,
     assignment,
+    file_option,
     gathered,
     jobs_option,
     make_command,
@@ -44,6 +45,7 @@ from unless.cli.options import (
     pair,
     quiet_option,
     reading_options,
+    repeated,
     stacked,
     target_option,
 )
@@ -108,38 +110,23 @@ learning_options = stacked(
         help="How a test without enough data is read (independent).",
     ),
     click.option("--effect", type=float, help="The effect, Cohen's w, a test should be able to see (0.3)."),
-    click.option(
-        "--require",
-        "required_edges",
-        type=Written("A:B", pair),
-        multiple=True,
-        help="Link this pair everywhere.",
-    ),
-    click.option(
-        "--forbid",
-        "forbidden_edges",
-        type=Written("A:B", pair),
-        multiple=True,
-        help="Link this pair nowhere.",
-    ),
-    click.option(
+    repeated("--require", "A:B", pair, "Link this pair everywhere.", "required_edges"),
+    repeated("--forbid", "A:B", pair, "Link this pair nowhere.", "forbidden_edges"),
+    repeated(
         "--set",
+        "NAME=VALUE",
+        lambda text: _setting(text),
+        "Any other setting of the learner, such as kappa=0.01 or prior='Gaussian(1) + Laplace(5)'.",
         "more",
-        type=Written("NAME=VALUE", lambda text: _setting(text)),
-        multiple=True,
-        help="Any other setting of the learner, such as kappa=0.01 or prior='Gaussian(1) + Laplace(5)'.",
     ),
-    click.option(
+    file_option(
         "--validation",
-        metavar="FILE",
-        type=click.Path(),
         help="Judge settings by this table, where the learner tries several (a share of the rows).",
     ),
     jobs_option,
-    click.option(
+    file_option(
         "--work-dir",
         metavar="FOLDER",
-        type=click.Path(),
         help="Keep finished parts of the work in this folder, so that it can be stopped and taken up.",
     ),
     click.option("--resume", is_flag=True, help="Take up the work that was begun in --work-dir."),
@@ -181,14 +168,7 @@ def _value(text: str) -> Any:
 
 @make_command("learn", "Learn from a table and keep what was learned in a file.", __doc__)
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    metavar="MODEL",
-    required=True,
-    type=click.Path(),
-    help="Where to save, such as model.unless.",
-)
+@file_option("-o", "--output", metavar="MODEL", required=True, help="Where to save, such as model.unless.")
 @reading_options
 @learning_options
 @target_option

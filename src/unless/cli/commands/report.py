@@ -26,24 +26,17 @@ from typing import Any
 import click
 
 from unless.cli.files import check_output, open_record, table_of, with_database
-from unless.cli.options import make_command, matching_options, target_option
+from unless.cli.options import file_option, make_command, matching_options, target_option
 from unless.cli.output import busy, note
 
 
 @make_command("report", "Write a model as one page that shows what is linked, and when.", __doc__)
 @click.argument("model", type=click.Path())
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
-@click.option(
-    "-o", "--output", metavar="OUT", required=True, type=click.Path(), help="Where to write the page."
-)
+@file_option("-o", "--output", metavar="OUT", required=True, help="Where to write the page.")
 @target_option
 @click.option("--title", metavar="TEXT", help="The title of the page.")
-@click.option(
-    "--network",
-    metavar="FILE",
-    type=click.Path(),
-    help="Show the probabilities of a model with weights, as `unless fit` writes.",
-)
+@file_option("--network", help="Show the probabilities of a model with weights, as `unless fit` writes.")
 @click.option("--what-if", is_flag=True, help="Fit a model with weights, and show its probabilities.")
 @click.option(
     "--min-cell",

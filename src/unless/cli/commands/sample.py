@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unless.cli.files import check_output
-from unless.cli.options import gathered, given_option, make_command, memory_option, seed_option
+from unless.cli.options import file_option, gathered, given_option, make_command, memory_option, seed_option
 from unless.cli.output import note, say_json
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ BLOCK = 10_000
     help="Exact, or by Gibbs sampling; auto is exact where it fits, else gibbs.",
 )
 @memory_option
-@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here and not to stdout.")
+@file_option("-o", "--output", help="Write here and not to stdout.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; with --output, all but the rows.")
 def command(
     model: str,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 
@@ -24,7 +24,7 @@ MERGED = "\x01"
 # A file without types must write a hole somehow; "None" and "-" are left out because people mean them.
 MISSING_WORDS = frozenset({"?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "#N/A"})
 
-_WHOLE_WITH_POINT = re.compile(r"([+-]?\d+)\.0*")
+_WHOLE_WITH_POINT = re.compile(r"\A([+-]?\d+)\.0*\Z")
 
 
 _SPACES = "' ' || chr(9) || chr(10) || chr(13) || chr(160)"
@@ -66,6 +66,11 @@ def missing_sql(one: Field, how: Settings) -> str:
         numbers = [word for word in sorted(words) if word.lstrip("-").replace(".", "", 1).isdigit()]
         text = f"isnan({number_sql(one)}) or {number_sql(one)} in ({', '.join([*numbers, 'null'])})"
     return f"({one.column} is null or coalesce({text}, false))"
+
+
+def is_missing(label: str, how: Settings) -> bool:
+    """Tell whether a label of a table in memory stands for a missing value."""
+    return not label.strip() or label.strip() in (how.missing_values or ())
 
 
 def _listed_sql(words: frozenset[str]) -> str:
@@ -168,12 +173,7 @@ def _without_points(labels: list[str | None]) -> list[str | None]:
     """Write whole numbers without a point where all labels are numbers, as numbers in a typed table are."""
     if not all(label in (None, MERGED) or is_number(str(label)) for label in labels):
         return labels
-    return [label and _without_point(label) for label in labels]
-
-
-def _without_point(label: str) -> str:
-    match = _WHOLE_WITH_POINT.fullmatch(label)
-    return match[1] if match else label
+    return [label and _WHOLE_WITH_POINT.sub(r"\1", label) for label in labels]
 
 
 def _of_code(labels: tuple[str, ...]) -> Callable[[str], str]:
@@ -220,16 +220,15 @@ def kind_of_labels(one: Field, values: Sequence[str], labels: Sequence[str | Non
 
 def order_levels(column: RawColumn, given: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the levels of a column in their order: given, declared, or sorted."""
-    seen = column.seen()
-    if given is not None:
-        return given
-    declared = column.field.levels
-    if declared is None:
+    return given if given is not None else levels_of(column.field, column.seen(), column.missing_words)
+
+
+def levels_of(one: Field, seen: Iterable[str], missing: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the levels of a field that shows some labels: those declared in their order, or sorted."""
+    if one.levels is None:
         return sort_labels(seen)
-    known = [label for label in declared if label.strip() and label not in column.missing_words]
-    if not column.field.levels_are_ordered:
-        return sort_labels({*known, *seen})
-    return tuple(dict.fromkeys([*known, *seen]))
+    known = [label for label in one.levels if label.strip() and label not in missing]
+    return tuple(dict.fromkeys([*known, *seen])) if one.levels_are_ordered else sort_labels({*known, *seen})
 
 
 def make_variable(

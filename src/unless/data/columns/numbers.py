@@ -75,13 +75,11 @@ def find_cuts(numbers: Numbers, groups: int | None = None) -> tuple[float, ...]:
             if end > 0:
                 cuts.add(float(numbers.values[end]))
             if end + 1 < len(numbers.values):
-                cuts.add(_just_above(float(numbers.values[end]), numbers.whole))
+                # Just above it, so that the next number begins another group.
+                value = float(numbers.values[end])
+                cuts.add(value + 1 if numbers.whole else nextafter(value, inf))
         begin = end + 1
     return merge_thin(numbers, tuple(sorted(cuts)))
-
-
-def _just_above(value: float, whole: bool) -> float:
-    return value + 1 if whole else nextafter(value, inf)
 
 
 def _cuts_of_run(numbers: Numbers, begin: int, end: int, share: float) -> set[float]:
@@ -188,11 +186,9 @@ def _label(start: float, end: float, whole: bool, low: float, high: float) -> st
         return to_label(to)
     if start == -inf and is_closed:
         return f"{to_label(to)} or less"
-    return (
-        f"over {to_label(at)}"
-        if is_above and end == inf
-        else _named(at, to, "over " if is_above else "", "" if is_closed else "under ")
-    )
+    if is_above and end == inf:
+        return f"over {to_label(at)}"
+    return _named(at, to, "over " if is_above else "", "" if is_closed else "under ")
 
 
 def _named(first: float, last: float, before: str, until: str) -> str:

@@ -84,11 +84,9 @@ def open_labelled(file: "TableFile", session: "DuckDBSession", how: "Settings") 
         f"read_csv([{quoted(str(target))}], auto_detect = false, header = false, delim = ',', quote = '\"', "
         f"escape = '\"', nullstr = '', columns = {{{', '.join(types)}}}) as t"
     )
-    verb = (
-        "has labels for some of its values, and is"
-        if len(partly) == 1
-        else "have labels for some values, and are"
-    )
+    verb = "have labels for some values, and are"
+    if len(partly) == 1:
+        verb = "has labels for some of its values, and is"
     notes = (f"{shorten(partly)} {verb} read without them.",) if partly else ()
     wanted = tuple(field for field in fields if how.wants(field.name))
     return Source(file.title, relation, names, wanted, session, notes=notes)

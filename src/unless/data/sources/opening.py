@@ -17,13 +17,12 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
-from unless.data.domain import shorten
+from unless.data.domain import nearest, shorten
 from unless.data.settings import Settings, check_names
 from unless.data.sources.arff import open_arff
 from unless.data.sources.delimited import open_delimited
@@ -223,8 +222,7 @@ def _hint(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {str(folder)!r} does not exist either."
-    close = get_close_matches(path.name, [other.name for other in folder.iterdir()], n=1)
-    return f"did you mean {close[0]!r}?" if close else "check the name and the folder."
+    return nearest(path.name, [other.name for other in folder.iterdir()], "check the name and the folder.")
 
 
 def prepare(source: Any, session: DuckDBSession) -> TableFile:

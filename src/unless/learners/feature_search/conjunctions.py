@@ -32,7 +32,7 @@ from unless.kernels.feature_search import (
 from unless.learners.base import Run
 from unless.runtime.checkpoints import Arrays, Checkpoint, settings_digest
 from unless.runtime.interrupts import CancelToken, Step
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import check_need, parse_memory, show_memory
 from unless.structures.structure import FeatureArrays
 from unless.typing import Floats, Integers
 from unless.weights.optimise import Objective, StopRules, minimise, owlqn
@@ -442,12 +442,9 @@ def _state(here: Weighed, **more: Any) -> Arrays:
 def _check(data: Dataset, max_bytes: int) -> None:
     # Scores, spread and what is made of them on the way.
     need = int(data.domain.n_levels.sum()) * data.n_distinct * 40
-    if need > max_bytes:
-        raise TooLarge(
-            f"The probabilities of all levels in {data.n_distinct:,} distinct rows of {data.n_variables:,} "
-            f"columns would need about {show_memory(need)}, more than the {show_memory(max_bytes)} allowed; "
-            "use fewer columns or raise max_memory=."
-        )
+    rows = f"{data.n_distinct:,} distinct rows of {data.n_variables:,} columns"
+    work = f"The probabilities of all levels in {rows} would need about"
+    check_need(need, max_bytes, work, "use fewer columns or raise max_memory=")
 
 
 def successive_halving(

@@ -9,7 +9,6 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Domain
-from unless.errors import TooLarge
 from unless.kernels.feature_search import (
     N_NODES,
     STATE_SIZE,
@@ -24,7 +23,7 @@ from unless.kernels.feature_search import (
 from unless.learners.base import Run, table_digest
 from unless.runtime.checkpoints import Arrays
 from unless.runtime.interrupts import CancelToken
-from unless.runtime.memory import show_memory
+from unless.runtime.memory import check_need
 from unless.runtime.parallel import InMemory, OnDisk
 from unless.structures.graph import FeatureSet
 from unless.structures.structure import FeatureArrays
@@ -214,12 +213,8 @@ def _check_memory(data: Dataset, rules: GrowthRules, max_bytes: int, n_workers: 
     logs = 8 * min(data.n_rows + 1, _MOST_LOGS) * (1 + len(np.unique(levels)))
     each = _most_stacked(data.n_distinct) * table + nodes + 8 * data.n_distinct
     need = n_workers * each + 2 * data.rows.nbytes + logs
-    if need > max_bytes:
-        raise TooLarge(
-            f"Trees over {data.n_variables:,} variables of up to {int(levels.max()):,} levels would need "
-            f"about {show_memory(need)}, more than the {show_memory(max_bytes)} allowed; merge levels, "
-            "choose fewer columns or raise max_memory=."
-        )
+    work = f"Trees over {data.n_variables:,} variables of up to {int(levels.max()):,} levels would need about"
+    check_need(need, max_bytes, work, "merge levels, choose fewer columns or raise max_memory=")
 
 
 def _paths(domain: Domain, tree: ProbabilityTree, chosen: Chosen) -> FeatureArrays:
