@@ -12,7 +12,7 @@ from unless.data.dataset import Dataset
 from unless.data.domain import Domain, Variable
 from unless.referee.counted import WideTester
 from unless.referee.gates import PairProblem
-from unless.referee.models import Models, find_blanket
+from unless.referee.models import Models, find_blanket, screen
 from unless.referee.regressions import RegressionTable, mean_of
 from unless.referee.verdicts import agreed
 
@@ -128,6 +128,68 @@ def test_a_blanket_is_that_of_the_plain_search(seed):
     for target in range(4):
         others = [c for c in range(4) if c != target]
         assert list(find_blanket(table, target, others, 0.05)) == naive.blanket(rows, target, 0.05)
+
+
+def test_a_fit_of_many_rounds_is_the_optimum():
+    # Levels that almost settle the target: weights go far, and matrices of earlier rounds serve badly.
+    rng = np.random.default_rng(5)
+    cause = rng.integers(0, 3, 500)
+    effect = np.where(rng.random(500) < 0.02, rng.integers(0, 3, 500), cause)
+    data = Dataset.from_codes(
+        Domain(tuple(Variable(name, ("0", "1", "2")) for name in "abc")),
+        np.column_stack([effect, cause, rng.integers(0, 3, 500)]),
+    )
+    rows, table = naive.expanded(data), RegressionTable(data)
+    for terms in ([(1,)], [(1,), (2,)], [(1,), (2,), (1, 2)]):
+        slow = naive.regress(rows, 0, terms)
+        # From nothing, and from what the one before has found.
+        for made in (table, RegressionTable(data)):
+            # Far weights gain little by little: what one more round would gain, at most, is left.
+            assert made.fit(0, terms).log_likelihood == pytest.approx(slow.log_likelihood, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [60, 3000])
+def test_products_are_screened_as_by_counting_rows(seed, n):
+    # Few rows have about as many patterns as rows, many have few.
+    data = made(seed, (2, 3, 2, 3), n)
+    rows, table = naive.expanded(data), RegressionTable(data)
+    for target, terms in ((0, [(1,), (2,)]), (3, [(0,), (1,)])):
+        fitted = table.fit(target, terms)
+        seconds, thirds = [c for (c,) in terms], [c for c in range(4) if c != target]
+        found = screened(table, target, fitted, seconds, thirds)
+        for s, second in enumerate(seconds):
+            for t, third in enumerate(thirds):
+                if second != third:
+                    slow = naive.screen(rows, target, terms, second, third)
+                    assert found[s, t] == pytest.approx(slow, rel=STATISTIC, abs=0.02)
+
+
+def screened(table, target, fitted, seconds, thirds):
+    """Turn p of a screen back into its statistics."""
+    p_values = screen(table, target, fitted, seconds, thirds)
+    free = [len(table.used_levels(c)) - 1 for c in range(table.n_columns)]
+    statistics = np.zeros((len(seconds), len(thirds)))
+    for (second, third), p in p_values.items():
+        df = free[target] * free[second] * free[third]
+        statistics[seconds.index(second), thirds.index(third)] = chi2.isf(p, df)
+    return statistics
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_in_a_wide_table_blankets_are_those_of_asking_every_column(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 2, (600, 30))
+    for column in range(1, 30):
+        near = table[:, rng.integers(max(0, column - 4), column)]
+        table[:, column] = np.where(rng.random(600) < 0.5, near, table[:, column])
+    data = Dataset.from_codes(Domain(tuple(Variable(f"v{k}", ("0", "1")) for k in range(30))), table)
+    wide, every = RegressionTable(data), RegressionTable(data)
+    found = [find_blanket(wide, c, [other for other in range(30) if other != c], 0.02) for c in range(30)]
+    monkeypatch.setattr("unless.referee.models.FEW_NEAR", 30)
+    assert found == [
+        find_blanket(every, c, [other for other in range(30) if other != c], 0.02) for c in range(30)
+    ]
 
 
 def problem(data, pair, gate):

@@ -148,3 +148,27 @@ def link_inside(rows, end, other, inside):
     small, large = regress(rows, end, terms), regress(rows, end, terms, extra)
     gained = max(0.0, 2 * (large.log_likelihood - small.log_likelihood))
     return gained, len(extra) * small.shown.shape[1]
+
+
+def screen(rows, target, terms, second, third):
+    """Compare the counts of (target, second, third) with what a regression expects: Pearson's statistic.
+
+    Margins of the target and the third are made to agree first, for the regression may lack the third.
+    """
+    fitted = regress(rows, target, terms)
+    chances = np.column_stack([1 - fitted.chances.sum(axis=1), fitted.chances])
+    first = reference(rows[:, target])
+    levels = [first, *(level for level in np.unique(rows[:, target]) if level != first)]
+    total = 0.0
+    for other in np.unique(rows[:, third]):
+        for k, level in enumerate(levels):
+            here = rows[:, third] == other
+            expected_here = chances[here, k].sum()
+            excess_here = (rows[here, target] == level).sum() - expected_here
+            for value in np.unique(rows[:, second]):
+                cell = here & (rows[:, second] == value)
+                expected = chances[cell, k].sum()
+                if expected > 1e-9:
+                    excess = (rows[cell, target] == level).sum() - expected
+                    total += (excess - excess_here * expected / expected_here) ** 2 / expected
+    return total
