@@ -20,9 +20,7 @@ _LEAST_STEP = 1e-4
 _STALE, _STALE_ENOUGH = 0.05, 0.02
 # A variance of so much less than what counts as known is one that rounding left.
 _ROUNDING = 1e-6
-# A column with no more levels is read once for each: that is faster than to ask in each row which one it has.
-_FEW_LEVELS = 12
-# Sums of cells that are kept apart, so that they can be added to at once.
+# Sums that are kept apart, so that what follows each other can be added at once.
 _COPIES = 4
 
 
@@ -126,35 +124,36 @@ def count_indicators(codes, weights, which, target, terms, sizes, begins, number
     """Add up the weights of rows by indicator and pattern (`seen`), and by indicator and level (`shown`).
 
     A term is a row of `terms`: up to three variables, -1 where there are fewer. `numbers`, from where a term
-    begins, has the number of the indicator of each combination of its levels, or -1 where there is none.
+    begins, has the number of the indicator of each combination of its levels; where there is none, that of
+    the last rows of `seen` and `shown`, which nobody reads: to ask in each row would take longer.
     """
     codes, weights, which, terms, sizes = without_refcount((codes, weights, which, terms, sizes))
     begins, numbers, seen, shown = without_refcount((begins, numbers, seen, shown))
     levels, n_rows = without_refcount(codes[target]), codes.shape[1]
+    # Unsigned and flat: numba asks of signed indices whether they count from the end.
+    n_patterns, n_levels, size = np.uint64(seen.shape[1]), np.uint64(shown.shape[1]), np.uint64(shown.size)
+    by_pattern, by_level = seen.reshape(seen.size), np.zeros(_COPIES * shown.size)
+    combined = np.empty(n_rows, dtype=np.int64)
     for term in range(terms.shape[0]):
-        begin, first = begins[term], without_refcount(codes[terms[term, 0]])
-        if terms[term, 1] < 0 and sizes[terms[term, 0]] <= _FEW_LEVELS:
-            for level in range(sizes[terms[term, 0]]):
-                number = numbers[begin + level]
-                if number < 0:
-                    continue
-                by_pattern, by_level = without_refcount(seen[number]), without_refcount(shown[number])
-                for row in range(n_rows):
-                    if first[row] == level:
-                        by_pattern[which[row]] += weights[row]
-                        by_level[levels[row]] += weights[row]
-            continue
         for row in range(n_rows):
-            combination = np.int64(first[row])
-            for part in range(1, terms.shape[1]):
-                variable = terms[term, part]
-                if variable < 0:
-                    break
-                combination = combination * sizes[variable] + codes[variable, row]
-            number = numbers[begin + combination]
-            if number >= 0:
-                seen[number, which[row]] += weights[row]
-                shown[number, levels[row]] += weights[row]
+            combined[row] = begins[term]
+        place = 1
+        for part in range(terms.shape[1] - 1, -1, -1):
+            variable = terms[term, part]
+            if variable >= 0:
+                column = without_refcount(codes[variable])
+                for row in range(n_rows):
+                    combined[row] += place * column[row]
+                place *= sizes[variable]
+        for row in range(n_rows):
+            number = np.uint64(numbers[np.uint64(combined[row])])
+            by_pattern[number * n_patterns + np.uint64(which[row])] += weights[row]
+            start = np.uint64(row % _COPIES) * size + number * n_levels
+            by_level[start + np.uint64(levels[row])] += weights[row]
+    for copy in range(_COPIES):
+        for number in range(shown.shape[0]):
+            for level in range(shown.shape[1]):
+                shown[number, level] += by_level[copy * shown.size + number * shown.shape[1] + level]
 
 
 @compiled

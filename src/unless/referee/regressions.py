@@ -462,11 +462,13 @@ class RegressionTable:
         widths = np.array([len(levels) for _, levels in groups], dtype=np.int64)
         ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
         places = np.cumsum([0, *(self._n_combinations(term) for term, _ in groups)])
-        numbers = np.full(int(places[-1]), -1, dtype=np.int64)
+        # What has no indicator is counted in a last row.
+        n_indicators = int(ends[-1])
+        numbers = np.full(int(places[-1]), n_indicators, dtype=np.int64)
         for (_, levels), place, begin in zip(groups, places.tolist(), ends.tolist(), strict=False):
             numbers[np.add(levels, place)] = np.arange(begin, begin + len(levels))
-        seen = np.zeros((int(ends[-1]), len(probabilities)))
-        shown = np.zeros((int(ends[-1]), self.n_levels[target]))
+        seen = np.zeros((n_indicators + 1, len(probabilities)))
+        shown = np.zeros((n_indicators + 1, self.n_levels[target]))
         count_indicators(
             self.codes, self.weights(fitted.needed), which, target, _listed([term for term, _ in groups]),
             np.array(self.n_levels, dtype=np.int64), places, numbers, seen, shown,
@@ -475,7 +477,7 @@ class RegressionTable:
         results = np.empty((len(groups), 2))
         score_variables(
             begins, active, probabilities, self._covariance(target, fitted, which, begins, active),
-            seen, np.ascontiguousarray(shown[:, fitted.shown[1:]]), ends, EXPLAINED,
+            seen[:-1], np.ascontiguousarray(shown[:-1, fitted.shown[1:]]), ends, EXPLAINED,
             slopes, variances, results,
         )  # fmt: skip
         tests, at, begin = [], 0, 0
