@@ -1,7 +1,9 @@
 """The order in which files of tests start: the long ones first, so that none is waited for at the end."""
 
+import gc
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 HERE = Path(__file__).parent
@@ -38,3 +40,14 @@ def pytest_collection_modifyitems(items):
     place = {HERE / name: number for number, name in enumerate(FIRST)}
     assert all(path.exists() for path in place)
     items.sort(key=lambda item: place.get(item.path, len(FIRST)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep modules and tests for good: Python would go through all of them again and again for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
