@@ -18,6 +18,7 @@ from unless.errors import SettingError, UnlessWarning
 from unless.kernels import compiling, extension
 from unless.kernels.algebra import add_product, dot
 from unless.kernels.answers import Rules
+from unless.weights import optimise
 from unless.weights.fit import fit_weights
 
 
@@ -129,11 +130,16 @@ def test_much_small_work_is_compiled_in_the_end(monkeypatch):
     assert ways[-1] is False
 
 
-def test_the_list_of_signatures_has_what_users_ask_for(tmp_path):
-    with recording() as found, as_plain_python(True):
+def test_the_list_of_signatures_has_what_users_ask_for(tmp_path, monkeypatch):
+    # Machine code, as users of a wheel have it: what kernels ask of each other is compiled into them.
+    with recording() as found, as_plain_python(False):
         for name, data in (("small", load_titanic()), ("gated", load_ucb_admissions())):
             use(name, data, tmp_path, feature_searches=False)
             fit_all_ways(data)
+        # As for thousands of features.
+        monkeypatch.setattr(optimise, "_AT_ONCE", 1)
+        assert optimise.factorise_in_calls(np.eye(100))
+    assert "algebra.factorise_some" in found
     listed = extension.signatures()
     assert {name: some for name, some in found.items() if any(one not in listed[name] for one in some)} == {}
     for name in listed:
