@@ -266,8 +266,11 @@ def test_kernels_are_compiled_ahead_by_several_processes(tmp_path):
 
 
 STOPPED = """
+import signal
 import joblib
 
+# A shell's background job would ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 joblib.cpu_count = lambda: 2
 from unless.runtime import compilation
 

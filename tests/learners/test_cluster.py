@@ -34,6 +34,14 @@ def table(tmp_path):
     return tmp_path / "table.parquet"
 
 
+@pytest.fixture
+def ctrl_c_is_heard():
+    """A shell's background job, as `make test` may be, would ignore the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def start_cluster():
     cluster = distributed.LocalCluster(
         host="127.0.0.1", dashboard_address=None, n_workers=2, threads_per_worker=1, processes=True
@@ -88,7 +96,7 @@ def saved(est, folder):
     return (folder / "model.unless").read_bytes()
 
 
-def test_killed_workers_leave_the_bytes_alone(table, tmp_path):
+def test_killed_workers_leave_the_bytes_alone(table, tmp_path, ctrl_c_is_heard):
     local = saved(unless.CSGS().fit(unless.read(table)), tmp_path)
     cluster, client = start_cluster()
     with cluster, client:

@@ -535,6 +535,8 @@ STOPPED = """
 import os, signal, threading, time
 import duckdb, unless
 
+# A shell's background job would ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 connection = duckdb.connect(config={"max_temp_directory_size": "10MB"})
 connection.execute("set enable_progress_bar = false")
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
