@@ -42,29 +42,29 @@ def test_process_substitution_is_a_file(program, berkeley_csv, berkeley, tmp_pat
     assert (tmp_path / "m.unless").read_bytes() == berkeley.read_bytes()
 
 
-def test_models_come_by_pipes_too(piped, process, berkeley, berkeley_csv, tmp_path):
+def test_models_come_by_pipes_too(piped, unless, berkeley, berkeley_csv, tmp_path):
     model, fitted = berkeley.read_bytes(), tmp_path / "fitted.unless"
-    named = process("show", berkeley)
+    named = unless("show", berkeley)
     assert piped(model, "show", "-").stdout.decode() == named.stdout
     assert piped(model, "fit", "-", berkeley_csv, "-o", fitted, "-q").returncode == 0
     assert piped(model, "report", "-", "-o", tmp_path / "r.html").returncode == 0
-    asked = process("query", fitted, "Admit")
+    asked = unless("query", fitted, "Admit")
     for ending in ("unless", "json", "uai", "mn"):
         other = tmp_path / f"other.{ending}"
-        assert process("convert", fitted, other).returncode == 0
+        assert unless("convert", fitted, other).exit_code == 0
         answer = piped(other.read_bytes(), "query", "-", "v0" if ending in ("uai", "mn") else "Admit")
         assert answer.returncode == 0
         if ending in ("unless", "json"):
             assert answer.stdout.decode() == asked.stdout
     graph = tmp_path / "graph.graphml"
-    assert process("convert", fitted, graph).returncode == 0
+    assert unless("convert", fitted, graph).exit_code == 0
     assert piped(graph.read_bytes(), "convert", "-", tmp_path / "again.graphml").returncode == 0
     assert (tmp_path / "again.graphml").read_bytes() == graph.read_bytes()
 
 
-def test_a_table_by_a_pipe_is_compared_with_a_model(piped, process, fitted, berkeley_csv):
+def test_a_table_by_a_pipe_is_compared_with_a_model(piped, unless, fitted, berkeley_csv):
     scored = piped(berkeley_csv.read_bytes(), "score", fitted, "-")
-    assert scored.stdout.decode() == process("score", fitted, berkeley_csv).stdout != ""
+    assert scored.stdout.decode() == unless("score", fitted, berkeley_csv).stdout != ""
 
 
 def test_a_model_is_loaded_from_a_fifo(berkeley, tmp_path):
