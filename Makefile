@@ -26,8 +26,10 @@ $(READY): pyproject.toml requirements.lock
 demo: $(READY) ## learn from an embedded table, print what depends on what, and when, and write report.html
 	@$(BIN)/unless demo --report report.html
 
-# A file's tests stay in one process; tests/conftest.py says which files come first.
+# A file's tests stay in one process; tests/conftest.py says which files come first. Some hundred processes are
+# started: none of them compiles modules anew, even where Python may not keep what it compiles.
 test: $(READY) ## run the tests
+	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m building.compile_all
 	@$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow"
 
