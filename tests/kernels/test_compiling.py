@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 import unless
+from building.record import described
 from unless.kernels import jit
 from unless.kernels.compiling import compiled, dispatcher, helper
+from unless.kernels.cube import Cube
 
 PACKAGE = Path(unless.__file__).parent
 ASK = """
@@ -146,3 +149,10 @@ def test_files_that_were_cut_short_and_full_disks_cost_a_compilation_and_no_more
     monkeypatch.setattr(kept, "_save_data", lambda *_: Path("/dev/full").write_text("x"))
     kept.save("types", b"code")
     assert kept.load("types") is None
+
+
+def test_types_that_are_compiled_ahead_are_those_of_a_call():
+    numbers, codes = np.zeros(3), np.arange(3)
+    tuples = [(1.5, 2.5), (1.5, 2), Cube(codes, codes, codes), Cube(codes, codes, numbers)]
+    for argument in (numbers, 1.5, True, None, *tuples):
+        assert jit.numba_type(described(argument)) == numba.typeof(argument)

@@ -49,8 +49,9 @@ def compile_for(made: Any, signature: list[Any]) -> None:
 def numba_type(described: Any) -> Any:
     """Return the type that `signatures.json` describes."""
     if isinstance(described, list):
+        # Parts that are all of one type make another type, as they do at a call.
         inner = tuple(map(numba_type, described[1:]))
-        return types.NamedTuple(inner, class_named(described[0])) if described[0] else types.Tuple(inner)  # type: ignore[attr-defined]
+        return types.BaseTuple.from_types(inner, class_named(described[0]) if described[0] else None)  # type: ignore[attr-defined]
     if described == "none":
         return types.none
     kind, _, rest = described.partition("[")
