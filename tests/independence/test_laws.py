@@ -104,6 +104,15 @@ def test_critical_values_are_where_tails_are_as_asked():
     assert critical_value(1, 0.05) == pytest.approx(3.841458820694124, rel=1e-15)
 
 
+@pytest.mark.parametrize(("df", "below"), [(1, 0.05), (9, 0.025), (200, 0.5), (300, 0.95)])
+def test_a_huge_statistic_is_taken_as_normal(df, below, monkeypatch):
+    by_normal = noncentrality_of(df, 1.01e9, below)
+    monkeypatch.setattr(statistics, "_HUGE", 2e9)
+    noncentrality_of.cache_clear()
+    assert by_normal == pytest.approx(noncentrality_of(df, 1.01e9, below), rel=1e-10)
+    noncentrality_of.cache_clear()
+
+
 def test_noncentral_laws():
     df = rng.integers(1, 300, 100).astype(float)
     shifts = np.exp(rng.uniform(-3, 8, 100))

@@ -44,6 +44,8 @@ _MANY_TERMS = 1e7
 _MOST_STEPS = 10_000
 # Halves of a statistic and of a noncentrality below which a mixture is summed number by number.
 _MOST_STEPPED = 300.0
+# Roots of larger statistics are normal, but for an error far below what is printed, if their df are few.
+_HUGE, _FEW_OF_HUGE = 1e9, 1e-4
 _TINY = 1e-300
 
 
@@ -529,6 +531,11 @@ def noncentrality_of(df: float, value: float, below: float) -> float:
 
     By Newton's method on the log of the chance, which is concave.
     """
+    if value > _HUGE and df**2 < _FEW_OF_HUGE * value:
+        # Its root is normal, with a mean of r + (df - 1) / (2 r) where the noncentrality is r^2.
+        z = math.copysign(math.sqrt(critical_value(1, 2 * min(below, 1 - below))), below - 0.5)
+        root = math.sqrt(value) - z
+        return ((root + math.sqrt(root**2 - 2 * (df - 1))) / 2) ** 2
     shape, x, half = df / 2, value / 2, max(0.5, value / 2)
     if gamma_below(shape, x) <= below:
         return 0.0

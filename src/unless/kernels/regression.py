@@ -181,7 +181,7 @@ def screen_products(
     for k in range(n_shown):
         number_of[shown[k]] = k
     # Rows are added up once, whatever the second is, in cells of which all rows have the same third.
-    places, cell_of = np.empty(n_rows, np.int64), np.empty(max(n_rows, n_patterns * most), np.int64)
+    groups, cell_of = np.empty(n_rows, np.int64), np.empty(max(n_rows, n_patterns * most), np.int64)
     example = np.empty(n_rows, dtype=np.int64)
     # Of each level of the target what is expected, then what is found beyond it, rounded up to fours.
     width = (2 * n_shown + 3) // 4 * 4
@@ -196,11 +196,11 @@ def screen_products(
                 continue
             if n_cells < 0 or kind == 2:
                 for row in range(n_rows):
-                    places[row] = which[row] if kind == 0 else row
+                    groups[row] = which[row] if kind == 0 else row
                     if kind == 2:
-                        places[row] = which[row] * n_third + third[row]
+                        groups[row] = which[row] * n_third + third[row]
                 n_cells = _fill_cells(
-                    codes[target], weights, which, probabilities, number_of, places, cell_of, example, cells
+                    codes[target], weights, which, probabilities, number_of, groups, cell_of, example, cells
                 )
                 for s in range(len(seconds)):
                     _take(codes[seconds[s]], example, n_cells, codes_of_seconds[s])
@@ -261,24 +261,24 @@ def _add_cells(cells, n_cells, seconds, n_second, thirds, n_third, by_level):
 
 
 @helper
-def _fill_cells(levels, weights, which, probabilities, number_of, places, cell_of, example, cells):
-    """Add up rows by their places; return the number of cells, with an example of each.
+def _fill_cells(levels, weights, which, probabilities, number_of, groups, cell_of, example, cells):
+    """Add up rows by their groups; return the number of cells, with an example of each.
 
     A cell has the rows that are expected at each level of the target, and then those found beyond them.
     """
     levels, weights, which, probabilities = without_refcount((levels, weights, which, probabilities))
-    number_of, places, cell_of = without_refcount((number_of, places, cell_of))
+    number_of, groups, cell_of = without_refcount((number_of, groups, cell_of))
     example, cells = without_refcount((example, cells))
     n_cells, n_shown, width = 0, probabilities.shape[1], cells.shape[1]
-    for place in range(len(cell_of)):
-        cell_of[place] = -1
+    for group in range(len(cell_of)):
+        cell_of[group] = -1
     for row in range(len(which)):
         weight = weights[row]
         if weight == 0.0:
             continue
-        cell = cell_of[places[row]]
+        cell = cell_of[groups[row]]
         if cell < 0:
-            cell_of[places[row]] = cell = n_cells
+            cell_of[groups[row]] = cell = n_cells
             example[cell] = row
             for k in range(width):
                 cells[cell, k] = 0.0
