@@ -193,7 +193,7 @@ def twin(a: Any, b: Any, strata: Any, counts: Any) -> SparseTest:
         return SparseTest(statistic, df, 1.0, "moments", 0)
     draws = TwinDraws(margins)
     n_rows = sum(sum(dealt) for dealt, _ in margins)
-    slack = sparse.TIE * (statistic + n_rows)
+    slack = sparse.STATISTIC_SLACK * (statistic + n_rows)
     found = np.array([draws.statistic() for _ in range(199)])
     if len(np.flatnonzero(np.diff(np.sort(found)) > slack)) + 1 < 100:
         p = (1 + (found >= statistic - slack).sum()) / 200

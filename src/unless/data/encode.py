@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from unless.data.columns.levels import (
     MERGED,
-    NOTHING,
+    MISSING_CODE,
     NUMERIC,
     is_missing,
     label_sql,
@@ -565,7 +565,7 @@ def collapse(source: Source, encodings: Sequence[Encoding], weight: str, beside:
 def fetch_codes(
     encodings: Sequence[Encoding], n_distinct: int, session: DuckDBSession
 ) -> tuple[list[list[str]], Rows, Counts]:
-    """Pull the collapsed rows out: each column's values, positions into them (or NOTHING), and the counts."""
+    """Pull the collapsed rows out: values of each column, positions in them (or MISSING_CODE), and counts."""
     table = np.empty((n_distinct, len(encodings)), dtype=np.uint16, order="F")
     counts = np.empty(n_distinct, dtype=np.int64)
     values: list[list[str]] = []
@@ -603,17 +603,17 @@ def _values(
 
 def _checked(one: Encoding, distinct: list[str | None] | None) -> list[str]:
     values = [value for value in distinct or () if value is not None]
-    if len(values) >= NOTHING:
+    if len(values) >= MISSING_CODE:
         raise TooManyLevels(
-            f"Column {one.field.name!r} has {len(values):,} different values, more than {NOTHING - 1:,}; "
-            "leave it out with exclude= or merge some with bins= or rare=."
+            f"Column {one.field.name!r} has {len(values):,} different values, more than "
+            f"{MISSING_CODE - 1:,}; leave it out with exclude= or merge some with bins= or rare=."
         )
     return values
 
 
 def _is_direct(one: Encoding) -> bool:
     # More codes than fit must be numbered again: most of them may have been merged away.
-    return one.field.form == "code" and len(one.field.labels) < NOTHING
+    return one.field.form == "code" and len(one.field.labels) < MISSING_CODE
 
 
 def _code_sql(position: int, one: Encoding, values: Sequence[str]) -> str:
@@ -623,4 +623,4 @@ def _code_sql(position: int, one: Encoding, values: Sequence[str]) -> str:
     elif not _is_direct(one):
         # An ENUM looks values up by hash, but would need pandas to leave the database as itself.
         code = f"enum_code(v{position}::VARCHAR::ENUM({', '.join(map(quoted, values))}))::INTEGER"
-    return f"coalesce({code}, {NOTHING})::USMALLINT as v{position}"
+    return f"coalesce({code}, {MISSING_CODE})::USMALLINT as v{position}"

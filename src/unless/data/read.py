@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unless.data.columns.levels import (
-    NOTHING,
+    MISSING_CODE,
     Codes,
     RawColumn,
     apply_policy,
@@ -358,7 +358,7 @@ def _is_left(rows: _EncodedRows) -> Bools:
     """Tell which rows `apply_policy` kept."""
     gone = np.zeros(len(rows.all_counts), dtype=np.bool_)
     for column, codes in zip(rows.columns, rows.all_codes, strict=True):
-        gone |= (codes == NOTHING) & ((rows.all_counts == 0) | (column.missing_label is None))
+        gone |= (codes == MISSING_CODE) & ((rows.all_counts == 0) | (column.missing_label is None))
     return ~gone
 
 
@@ -383,9 +383,9 @@ def _detail(
 
 def _has_no_level(column: RawColumn, codes: Codes, known: set[str]) -> Bools:
     """Tell which rows lack a value, or have one that no complete row has."""
-    has_level = np.zeros(NOTHING + 1, dtype=np.bool_)
+    has_level = np.zeros(MISSING_CODE + 1, dtype=np.bool_)
     has_level[: len(column.labels)] = [label in known for label in column.labels]
-    has_level[NOTHING] = column.missing_label is not None
+    has_level[MISSING_CODE] = column.missing_label is not None
     return ~has_level[codes]
 
 

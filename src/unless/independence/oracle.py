@@ -20,7 +20,7 @@ from unless.data.showing import html_table
 from unless.errors import SettingError, UnknownName
 from unless.independence.power import critical_values, rows_needed
 from unless.independence.statistics import PRIOR, log_tail, tail, tails
-from unless.independence.tests import TIE, Answer
+from unless.independence.tests import LOG_PROBABILITY_SLACK, Answer
 from unless.kernels.strata import RowGroups, StrataWorkspace
 from unless.typing import Bools, Floats, Integers
 
@@ -191,7 +191,7 @@ def _rows_enough(df: int, alpha: float, effect: float) -> int:
 
 
 def _is_independent(log_probability: float) -> bool:
-    return log_probability >= math.log(PRIOR) - TIE
+    return log_probability >= math.log(PRIOR) - LOG_PROBABILITY_SLACK
 
 
 def _symmetric(by_pair: npt.NDArray[Scalar], n: int) -> npt.NDArray[Scalar]:

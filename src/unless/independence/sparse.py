@@ -52,8 +52,9 @@ CLEAR, SKEWED, CLEAR_IF_SKEWED = 0.02, 1.0, 0.1
 # first ones where p is larger than this by them.
 LEAST_DISTINCT, CLEAR_BY_DRAWS = 100, 0.1
 LEAST_P = 1e-12
-# X2 of the same table, added up in another order, differs by less than this share of X2 and rows.
-TIE = 1e-10
+# Two X2 are equal where they differ by at most this share of X2 and rows: the terms of one table, added up in
+# another order, give other last digits.
+STATISTIC_SLACK = 1e-10
 # Cells as remarkable as one are rare where fewer than ten of all draws are expected to have any.
 RARE, MOST_RARE = 10 / (ALL_DRAWS + 1), 16
 # The steps that one draw may take (about 4 ns each); beyond, the moments decide alone. Individuals that are
@@ -173,7 +174,7 @@ def _judge(counted: _StrataCounts, statistic: float, df: int) -> tuple[float, Me
         p = max(LEAST_P, _smooth_tail(counted, statistic, (mean, variance, skewness), np.empty(0)))
         return p, "moments", 0
     state, draws = np.array([_SEED], dtype=np.uint64), np.empty(ALL_DRAWS)
-    slack = TIE * (statistic + counted.n_rows)
+    slack = STATISTIC_SLACK * (statistic + counted.n_rows)
     draw_statistics(counted.margins, state, draws[:FEW_DRAWS])
     first = draws[:FEW_DRAWS] - counted.n_rows
     if 1 + int((np.diff(np.sort(first)) > slack).sum()) < LEAST_DISTINCT:

@@ -35,8 +35,9 @@ from unless.typing import Floats, Integers
 
 Answer = Literal["independent", "dependent", "undecided"]
 # Some tables are exact ties (one stratum [[1, 0, 0, 1], [1, 0, 0, 0]]), which rounding must not decide:
-# "at least the threshold" includes what lies below it by rounding only.
-TIE = 1e-9
+# "at least the threshold" includes a log probability that is lower by this much. At the threshold 1/2 a log
+# Bayes factor moves twice as far, so that kernels, which compare that, allow 2e-9 (`kernels/answers.py`).
+LOG_PROBABILITY_SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +234,8 @@ class BayesianTest:
         strata = as_strata(table)
         shown = describe(strata)
         log_independent, _ = log_probabilities(strata)
-        answer: Answer = "independent" if log_independent >= math.log(self.threshold) - TIE else "dependent"
+        least = math.log(self.threshold) - LOG_PROBABILITY_SLACK
+        answer: Answer = "independent" if log_independent >= least else "dependent"
         return Verdict(
             answer=answer if shown["df"] else "undecided",
             statistic=float(pearson_statistic(strata)[0].sum()),

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unless.data.columns.levels import NOTHING, RawColumn, label_column
+from unless.data.columns.levels import MISSING_CODE, RawColumn, label_column
 from unless.data.dataset import Dataset, Detail, distinct_rows
 from unless.data.domain import MAX_LEVELS, MISSING_LABELS, Code, Domain, Variable, shorten
 from unless.data.encode import Encoding, encode_shape, fetch_codes, with_shapes
@@ -252,7 +252,7 @@ def _code(variable: Variable, label: str) -> int:
 
 def _coded(variable: Variable, column: RawColumn, unknown: Literal["refuse", "mark"]) -> Cells:
     known = {label: code for code, label in enumerate(variable.levels)}
-    lookup = np.full(NOTHING + 1, HOLE)
+    lookup = np.full(MISSING_CODE + 1, HOLE)
     for place, label in enumerate(column.labels):
         lookup[place] = known[label] if label in known else _code_of_number(variable, label)
     if unknown == "mark":

@@ -18,7 +18,7 @@ from unless.errors import DataError, MissingValues
 
 Codes = npt.NDArray[np.uint16]
 # The code of a missing value, and of the many rare values merged before the collapse.
-NOTHING = int(np.iinfo(np.uint16).max)
+MISSING_CODE = int(np.iinfo(np.uint16).max)
 MERGED = "\x01"
 
 # A file without types must write a hole somehow; "None" and "-" are left out because people mean them.
@@ -128,13 +128,13 @@ class RawColumn:
 
     def seen(self) -> list[str]:
         """Return the labels that some row shows, rows counted zero times included."""
-        present = np.bincount(self.codes, minlength=NOTHING + 1)[: len(self.labels)] > 0
+        present = np.bincount(self.codes, minlength=MISSING_CODE + 1)[: len(self.labels)] > 0
         return [label for label, here in zip(self.labels, present, strict=True) if here]
 
     def totals(self, counts: Counts) -> dict[str, int]:
         """Return how often each label occurs."""
-        shown = self.codes != NOTHING
-        sums = np.zeros(NOTHING, dtype=np.int64)
+        shown = self.codes != MISSING_CODE
+        sums = np.zeros(MISSING_CODE, dtype=np.int64)
         np.add.at(sums, self.codes[shown], counts[shown])
         return {label: int(total) for label, total in zip(self.labels, sums[: len(self.labels)], strict=True)}
 
@@ -145,7 +145,7 @@ def label_column(one: Field, values: Sequence[str], codes: Codes, how: Settings)
     kind = one.kind or kind_of_labels(one, values, labels)
     distinct = list(dict.fromkeys(label for label in labels if label is not None))
     places = {label: place for place, label in enumerate(distinct)}
-    lookup = np.full(NOTHING + 1, NOTHING, dtype=np.uint16)
+    lookup = np.full(MISSING_CODE + 1, MISSING_CODE, dtype=np.uint16)
     raw: list[list[str]] = [[] for _ in distinct]
     for position, (label, value) in enumerate(zip(labels, values, strict=True)):
         if label is not None:
@@ -241,12 +241,12 @@ def make_variable(
     if not levels:
         raise DataError(f"Column {column.name!r} has no values at all; leave it out with exclude=.")
     places = {label: place for place, label in enumerate(levels)}
-    lookup = np.zeros(NOTHING + 1, dtype=np.uint16)
+    lookup = np.zeros(MISSING_CODE + 1, dtype=np.uint16)
     for code, label in enumerate(column.labels):
         # A label that no row shows any more has no place, and needs none.
         lookup[code] = places.get(merged.get(label, label), 0)
     if column.missing_label is not None:
-        lookup[NOTHING] = places[column.missing_label]
+        lookup[MISSING_CODE] = places[column.missing_label]
     kind = "category" if extra and column.kind != "text" else column.kind
     ordered = column.field.is_ordered and not extra
     return Variable(column.name, levels, kind, ordered, column.cuts), lookup[column.codes]
@@ -284,7 +284,7 @@ def _note(name: str, rare: list[str], threshold: int, other: str) -> str:
 def apply_policy(columns: Sequence[RawColumn], counts: Counts, how: Settings) -> tuple[Counts, list[str]]:
     """Refuse, drop or name the missing values of a table; returns the counts left and what was done."""
     counts = _forget_empty_holes(columns, counts)
-    holes = {column.name: int(counts[column.codes == NOTHING].sum()) for column in columns}
+    holes = {column.name: int(counts[column.codes == MISSING_CODE].sum()) for column in columns}
     holes = {name: n for name, n in holes.items() if n}
     if not holes:
         return counts, []
@@ -306,7 +306,7 @@ def _forget_empty_holes(columns: Sequence[RawColumn], counts: Counts) -> Counts:
     # A row counted zero times shows levels, not holes.
     hole = np.zeros(len(counts), dtype=bool)
     for column in columns:
-        hole |= column.codes == NOTHING
+        hole |= column.codes == MISSING_CODE
     return _keep(columns, counts, ~(hole & (counts == 0)))
 
 
@@ -314,7 +314,7 @@ def _drop(columns: Sequence[RawColumn], counts: Counts, holes: dict[str, int]) -
     whole = np.ones(len(counts), dtype=bool)
     for column in columns:
         if column.missing_label is None:
-            whole &= column.codes != NOTHING
+            whole &= column.codes != MISSING_CODE
     before = int(counts.sum())
     kept = _keep(columns, counts, whole)
     if not kept.sum():
