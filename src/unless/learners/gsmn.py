@@ -86,8 +86,7 @@ class GSMN(Learner):
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         named = _by_name(data)
-        keeps = self.undecided == "keep"
-        settings = self.test, float(self.alpha), float(self.effect), keeps
+        settings = self.test, float(self.alpha), float(self.effect), self.undecided == "keep"
         oracle = _make_oracle(data, *settings)
         rules = self._rules(data, named)
         learned = learn_graph(oracle, rules, run, run.share(oracle, _make_oracle, data, *settings))
@@ -106,7 +105,7 @@ class GSMN(Learner):
             order,
             collaborates=self.variant == "gsmn*",
             join_both=self.rule == "and",
-            keeps_undecided=self.undecided == "keep",
+            keep_undecided=self.undecided == "keep",
             max_blanket=self.max_blanket,
         )
 
@@ -116,10 +115,8 @@ def _by_name(data: Dataset) -> Dataset:
     return data.select(sorted(data.names))
 
 
-def _make_oracle(
-    data: Dataset, test: str, alpha: float, effect: float, keeps_undecided: bool
-) -> PooledOracle:
-    return PooledOracle.of(_by_name(data), test, alpha, effect, weighs_power=keeps_undecided)
+def _make_oracle(data: Dataset, test: str, alpha: float, effect: float, keep_undecided: bool) -> PooledOracle:
+    return PooledOracle.of(_by_name(data), test, alpha, effect, weighs_power=keep_undecided)
 
 
 def grow(
@@ -192,7 +189,7 @@ class GsmnRules:
     order: Sequence[int] | None = None
     collaborates: bool = False
     join_both: bool = False
-    keeps_undecided: bool = False
+    keep_undecided: bool = False
     max_blanket: int | None = None
 
 
@@ -210,7 +207,7 @@ class CountingOracle:
     """Passes questions on, and counts them: all, and the different ones."""
 
     source: PairOracle
-    keeps_undecided: bool
+    keep_undecided: bool
     token: CancelToken = field(default_factory=CancelToken)
     n_asked: int = 0
     asked: set[bytes] = field(default_factory=set)
@@ -222,7 +219,7 @@ class CountingOracle:
     def says_independent(self, a: int, b: int, given: Iterable[int]) -> bool:
         """Tell whether a and b read as independent."""
         answer = self._ask(a, b, given)
-        return answer == "independent" or (answer == "undecided" and not self.keeps_undecided)
+        return answer == "independent" or (answer == "undecided" and not self.keep_undecided)
 
     def _ask(self, a: int, b: int, given: Iterable[int]) -> Answer:
         conditions = frozenset(given)
@@ -332,7 +329,7 @@ def _learn_apart(
     token: CancelToken,
 ) -> Arrays:
     """Learn the blankets of some variables, each alone (GSMN)."""
-    oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
+    oracle = CountingOracle(shared.load().fresh(), rules.keep_undecided, token)
     n = oracle.source.n_variables
     limit = n if rules.max_blanket is None else rules.max_blanket
     blankets = np.zeros((len(variables), n), dtype=np.bool_)
@@ -354,7 +351,7 @@ def _learn_together(
     checkpoint: Checkpoint,
     token: CancelToken,
 ) -> Arrays:
-    oracle = CountingOracle(shared.load().fresh(), rules.keeps_undecided, token)
+    oracle = CountingOracle(shared.load().fresh(), rules.keep_undecided, token)
     return iterate(BlanketsInTurn(oracle, rules, candidates, sequence), checkpoint)
 
 

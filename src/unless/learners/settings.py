@@ -294,14 +294,14 @@ def kernel_rules(data: Dataset, order: list[int], settings: Mapping[str, Any]) -
     max_blanket = settings.get("max_blanket")
     must, never = edge_limits(data.domain, settings["required_edges"], settings["forbidden_edges"])
     max_df = int(np.prod([size - 1 for size in _most_levels(data)]))
-    keeps = settings["undecided"] == "keep"
+    keep_undecided = settings["undecided"] == "keep"
     # Only a learner that treats "undecided" in its own way needs to know how many rows settle a question.
-    enough: Any = minimum_rows(alpha, effect, max_df) if keeps else np.zeros(max_df + 1, np.int64)
+    enough: Any = minimum_rows(alpha, effect, max_df) if keep_undecided else np.zeros(max_df + 1, np.int64)
     return Rules(
         critical=np.array(critical_values(alpha, max_df)),
         minimum_rows=np.array(enough),
         test=KERNEL_TESTS[settings["test"]],
-        keep_undecided=keeps,
+        keep_undecided=keep_undecided,
         max_blanket=len(data.domain) if max_blanket is None else int(max_blanket),
         required=pack_sets(must[np.ix_(order, order)]),
         forbidden=pack_sets(never[np.ix_(order, order)]),

@@ -111,7 +111,7 @@ class SliceOracle:
 
     counts: CountSource
     test: IndependenceTest
-    keeps_undecided: bool = False
+    keep_undecided: bool = False
     n_tests: int = 0
     answers: dict[tuple[frozenset[int], frozenset[tuple[int, int]]], Answer] = field(default_factory=dict)
 
@@ -148,7 +148,7 @@ class ContextOracle:
     def says_independent(self, a: int, b: int, given: Iterable[int]) -> bool:
         """Tell whether a and b read as independent there."""
         answer = self._ask(a, b, given)
-        return answer == "independent" or (answer == "undecided" and not self.slices.keeps_undecided)
+        return answer == "independent" or (answer == "undecided" and not self.slices.keep_undecided)
 
     def _ask(self, a: int, b: int, given: Iterable[int]) -> Answer:
         return self.slices.ask(a, b, frozenset((c, int(self.context[c])) for c in given))

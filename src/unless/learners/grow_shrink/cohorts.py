@@ -292,9 +292,10 @@ class BlanketSearch:
         n_contexts, n = self.graphs.shape[1], len(self.packed.order)
         edges = np.zeros((n_contexts, packed_width(n)), dtype=np.uint8)
         ends = np.linspace(0, n_contexts, self.team.n_members + 1).astype(np.int64).tolist()
-        columns, shared, both = np.array(self.packed.order), self.strategy.shared, self.strategy.join_both
+        columns, shared = np.array(self.packed.order), self.strategy.shared
+        join_both = self.strategy.join_both
         self.team.together(
-            lambda k: pack_pairs(self.graphs, columns, shared, both, edges, ends[k], ends[k + 1])
+            lambda k: pack_pairs(self.graphs, columns, shared, join_both, edges, ends[k], ends[k + 1])
         )
         return edges
 
