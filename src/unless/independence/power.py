@@ -18,7 +18,8 @@ from unless.independence.statistics import (
 )
 from unless.typing import Bools, Floats, Integers
 
-# Cohen's convention: a test that misses an effect more often than one time in five has not looked.
+# Cohen's convention: a test of less power, which misses the effect in more than one of five tables, and finds
+# nothing, is undecided.
 ENOUGH_POWER = 0.8
 # Beyond this, counts are no longer exact as doubles.
 _MOST_ROWS = 2**53

@@ -1,18 +1,18 @@
 """Statistics of contingency tables and their p-values by the chi-square law.
 
-`Statistic(value, df).p` is the p-value of one statistic, as is `tail`; `p_values_of` and `tails` do the same
-for many. `log_tail` is for p that are too small to be written.
+`Statistic(value, df).p` and `tail(df, value)` return the p-value of one statistic, `p_values_of` and `tails`
+those of many, and `log_tail` the logarithm of p, which may be too small for a float.
 
 These are the readable references, in plain numpy, for a batch of tables (... x a x b): Pearson's X2, the
 likelihood ratio G and the Dirichlet evidence of Margaritis's test. Kernels compute the same three inside
 their loops (`kernels/answers.py`, `kernels/slices.py`, `kernels/strata.py`); tests hold them equal to these.
 Where cells are too empty for a chi-square law, p comes from `sparse.py`.
 
-The laws come last. scipy.special has them too, but its import takes longer than most commands; tests hold
-these equal to it. Of two functions one takes numbers and is quick for small whole df, the other takes arrays;
-both have the same digits. A gamma tail is a front factor, x^a e^-x / Gamma(a), times an integral: a finite
-sum for small whole df, a power series or a continued fraction for other small shapes, by Gauss-Legendre
-quadrature for large ones.
+The distribution functions, of chi-square and gamma laws, come last. scipy.special has them too, but its
+import takes longer than most commands; tests hold these equal to it. `chi_square_tail` takes numbers and is
+quick for small whole df, `chi_square_tails` takes arrays; both return the same digits. A gamma tail is a
+front factor, x^a e^-x / Gamma(a), times an integral: a finite sum for small whole df, a power series or a
+continued fraction for other small shapes, by Gauss-Legendre quadrature for large ones.
 """
 
 import math
@@ -29,7 +29,7 @@ from unless.typing import Floats, Integers
 
 # The prior probability of independence.
 PRIOR = 0.5
-# Below this the tail function loses digits and then everything.
+# A p below this loses digits, as floats do near their smallest, and further on becomes 0.
 _LEAST = 1e-280
 # Degrees of freedom up to which a tail is summed term by term, and the shape that quadrature is for.
 _MOST_SUMMED = 200
@@ -119,7 +119,7 @@ def largest_shift(statistic: float, df: int, chance: float = 0.05) -> float:
 
 
 def adjusted(p_values: npt.ArrayLike, n_hypotheses: int | None = None) -> Floats:
-    """Return q for each p (Benjamini and Hochberg): claims with q <= r have an expected false share of r.
+    """Return q for each p by Benjamini-Hochberg: claims with q <= r have an expected false share of r.
 
     Hypotheses beyond those given, up to `n_hypotheses`, were looked at and left alone: their p counts as 1.
     """
@@ -133,17 +133,18 @@ def adjusted(p_values: npt.ArrayLike, n_hypotheses: int | None = None) -> Floats
 
 
 def adjusted_whatever_depends(p_values: npt.ArrayLike) -> Floats:
-    """Return q for each p where tests depend on each other in any way (Benjamini and Yekutieli, 2001)."""
+    """Return q for each p by Benjamini-Yekutieli (2001), valid however the tests depend on each other."""
     p = np.asarray(p_values, dtype=np.float64)
     q: Floats = np.minimum(1.0, adjusted(p) * (1 / np.arange(1, len(p) + 1)).sum())
     return q
 
 
 def adapted(p_values: npt.ArrayLike, n_hypotheses: int, level: float) -> Floats:
-    """Return q for each p where many hypotheses may be false (Benjamini, Krieger and Yekutieli, 2006).
+    """Return q for each p by the adaptive two-stage procedure (Benjamini, Krieger and Yekutieli, 2006).
 
-    The number that `adjusted` rejects a little below the level bounds how many hypotheses can be true; only
-    these can make false claims. No q is smaller than its p.
+    It finds more than Benjamini-Hochberg where many hypotheses are false: the number that `adjusted` rejects
+    a little below the level bounds how many hypotheses can be true, and only these can make false claims. No
+    q is smaller than its p.
     """
     p, q = np.asarray(p_values, dtype=np.float64), adjusted(p_values, n_hypotheses)
     n_true = max(1, n_hypotheses - int((q <= level / (1 + level)).sum()))
@@ -335,9 +336,9 @@ def chi_square_tail(df: float, value: float) -> float:
         term *= half / shape
         total += term
         shape += 1
-    tail = first + root * total * root
-    # A sum of nearly one wobbles; one less a small number falls with the value as it should.
-    return tail if tail < _NEARLY_ONE else gamma_tail(df / 2, half)
+    summed = first + root * total * root
+    # Near one, rounding may let the sum rise with the value; one less the small lower tail always falls.
+    return summed if summed < _NEARLY_ONE else gamma_tail(df / 2, half)
 
 
 def chi_square_tails(df: npt.ArrayLike, value: npt.ArrayLike) -> Floats:

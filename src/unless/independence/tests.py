@@ -168,7 +168,7 @@ class ChiSquareTest(ABC):
     def on_any(self, table: npt.ArrayLike) -> Verdict:
         """Judge a table whose cells may be nearly empty: like `on`, or by p of X2 given the margins.
 
-        No chi-square law holds in cells that are nearly empty: five rows of two kinds are no dependence.
+        A chi-square law does not hold there: by it, a few rows in two opposite cells would be a dependence.
         """
         verdict, tables = self.on(table), as_strata(table)
         if verdict.p is None or verdict.power is None:
