@@ -34,7 +34,7 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class EdgeLimits:
-    """Which links are always there, which never, and how many a variable may get."""
+    """Which links are in every graph, which in none, and the size of a blanket at which it stops growing."""
 
     required: Links
     forbidden: Links
@@ -107,7 +107,7 @@ def blanket_of(a: int, graph: Links) -> set[int]:
 
 @dataclass
 class SliceOracle:
-    """Answers I(X_a, X_b | x_U): an unconditional test on the rows where X_U = x_U, each counted once."""
+    """Answers I(X_a, X_b | x_U) by an unconditional test on the rows where X_U = x_U; keeps the answers."""
 
     counts: CountSource
     test: IndependenceTest

@@ -33,8 +33,8 @@ Contexts = npt.NDArray[np.int32]
 Part = tuple[list[Contexts], range]
 # Pairs of variables times contexts in a shard that is kept: about a second.
 SHARD_SIZE = 2**24
-# Where workers take many parts in turn, these fall from seven quarters to a quarter of their mean: the last
-# should be waited for as little as can be.
+# Where workers take `_MANY` parts or more in turn, the sizes of parts fall evenly from 1 + _FALL to 1 - _FALL
+# times their mean: while the last parts, which are small, are done, other workers idle for a short time only.
 _FALL, _MANY = 0.75, 8
 # How far from where parts would have these sizes a cut may be, as a share of a part.
 _LEEWAY = 0.2
@@ -43,13 +43,16 @@ _LEEWAY = 0.2
 _CHUNKS_PER_THREAD = 4
 # New answers between two returns to Python: some milliseconds, so that Ctrl-C is noticed.
 _MAX_NEW = 2**13
-# Nodes are searched with one memo as long as they are expected to have fewer answers, half a cache, in all.
+# Several nodes share one memo while they are expected to add fewer answers than this, half of what a cache
+# holds.
 _ANSWERS_AT_ONCE = 2**15
-# With more where threads take whole nodes: each time they wait for the last of them.
+# The same where each thread takes whole nodes; it is larger, because before each new memo all threads wait
+# for the slowest.
 _ANSWERS_OF_NODES = 2**17
-# What an answer may take of a memo, half of it gaps, while it is widened.
+# Bytes of memo for one answer while the memo is widened: old and new slots, at least half of them empty.
 _BYTES_OF_ONE = 128
-# Answers that a memo is made wide enough for beforehand, 64 MB: more would be much to empty for a guess.
+# A memo is made wide enough beforehand for at most so many answers (64 MB): how many will come is a guess,
+# and all slots must be cleared.
 _MOST_EXPECTED = 2**20
 # Bytes: two cache lines, as the processor often fetches them in pairs.
 _PADDING = 128
@@ -347,7 +350,7 @@ class WorkerState:
             self.n_asked += asked
             n_logged += reserved.n_new
             if top == 0:
-                # Perhaps it waits for a thread that waits for a core.
+                # It waits for another thread to finish a chunk; give that one the core.
                 time.sleep(0)
         self.n_new += n_logged
         return Log(self.log.answers[:n_logged], self.log.others[:n_logged])
