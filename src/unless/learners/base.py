@@ -333,12 +333,12 @@ class Run:
         """How many workers share the memory of this process."""
         return self.n_workers if shares_memory() else 1
 
-    def steps(self, n_steps: int | None, stretch: str = "", n_ticks: int | None = None) -> CancelToken:
-        """Begin a stretch of so many steps, None if unknown; each tick of the token is one of them.
+    def steps(self, n_steps: int | None, stage: str = "", n_ticks: int | None = None) -> CancelToken:
+        """Begin a stage of so many steps, None if unknown; each tick of the token is one of them.
 
         Where it ticks another number of times, `n_ticks` says how often.
         """
-        self.bar.begin(stretch, n_steps)
+        self.bar.begin(stage, n_steps)
         n_steps = 1 if n_steps is None else n_steps
         return CancelToken(self.bar, n_steps, n_steps if n_ticks is None else n_ticks)
 
@@ -438,7 +438,7 @@ class Learner(Estimator):
                 tables = [self._read_beside(table.domain, one) for one in beside if one is not None]
                 self._drive(table, tables, stack)
         except SystemError as error:
-            # So numba reports a Ctrl-C that came while it called a kernel.
+            # numba raises this in place of a KeyboardInterrupt that came while it called a kernel.
             raise interrupt_in(error) or error from None
         self.feature_names_in_ = np.array(data.names, dtype=object)
         self.n_features_in_ = data.n_variables

@@ -37,7 +37,7 @@ class Bar:
         self._title, self._drawn, self._draw = title, drawn, draw
         self._begun = self._looked = monotonic()
         self._due = self._begun + after
-        self._stretch: tuple[str, int | None, bool] | None = None
+        self._stage: tuple[str, int | None, bool] | None = None
         self._n_done = 0
 
     def __call__(self) -> None:
@@ -52,14 +52,14 @@ class Bar:
         """Whether nothing will ever be drawn."""
         return self._drawn is None and self._draw is None
 
-    def begin(self, stretch: str, total: int | None, *, counted: bool = True) -> None:
-        """Start again for another stretch of the work, which has a time left of its own.
+    def begin(self, stage: str, total: int | None, *, counted: bool = True) -> None:
+        """Start again for another stage of the work, which has a time left of its own.
 
         One that is not `counted` in steps is moved by `share`.
         """
-        self._stretch, self._n_done, self._begun = (stretch, total, counted), 0, monotonic()
+        self._stage, self._n_done, self._begun = (stage, total, counted), 0, monotonic()
         if self._is_drawn():
-            self._show_stretch(*self._stretch)
+            self._show_stage(*self._stage)
 
     def set_total(self, total: int) -> None:
         """Say how many steps it seems there will be in all, where that only shows on the way."""
@@ -67,7 +67,7 @@ class Bar:
             self._drawn.total = total
 
     def share(self, done: float, note: str = "") -> None:
-        """Say which share of the stretch is done, below 0 where that is not known, and a note beside it."""
+        """Say which share of the stage is done, below 0 where that is not known, and a note beside it."""
         now = monotonic()
         if now - self._looked < _PAUSE or not self._is_drawn():
             return
@@ -84,17 +84,17 @@ class Bar:
             if self._drawn is None:
                 return False
             begun, n_done = self._begun, self._n_done
-            if self._stretch is not None:
-                self._show_stretch(*self._stretch)
+            if self._stage is not None:
+                self._show_stage(*self._stage)
             # The time left is reckoned from where the work began.
             self._drawn.start_t -= monotonic() - begun
             self._drawn.update(n_done)
         return self._drawn is not None
 
-    def _show_stretch(self, stretch: str, total: int | None, counted: bool) -> None:
-        self._drawn.set_description(f"{self._title}, {stretch}" if stretch else self._title, refresh=False)
+    def _show_stage(self, stage: str, total: int | None, counted: bool) -> None:
+        self._drawn.set_description(f"{self._title}, {stage}" if stage else self._title, refresh=False)
         self._drawn.bar_format = None if counted else _TIME
-        # Without a new total, a reset would keep that of the stretch before.
+        # Without a new total, a reset would keep that of the stage before.
         self._drawn.total = total
         # A bar in a notebook is made as wide as a share here, and nowhere else.
         self._drawn.reset(total if counted else 1.0)
@@ -138,10 +138,10 @@ def progress(title: str, show: bool | None, total: int | None = None, after: flo
 
 
 @contextmanager
-def showing_share(title: str, show: bool | None, stretch: str) -> Iterator[Look]:
+def showing_share(title: str, show: bool | None, stage: str) -> Iterator[Look]:
     """Yield a function to call with the share that is done, for work that is not counted in steps."""
     with progress(title, show, after=BAR_DELAY) as bar:
-        bar.begin(stretch, None, counted=False)
+        bar.begin(stage, None, counted=False)
         yield bar.share
 
 
