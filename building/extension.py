@@ -9,12 +9,14 @@ import os
 import platform
 import sys
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 # Runs on processors since 2013 (Intel) and 2015 (AMD); others compile at run time.
 CPU = "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "generic"
-# Set before numba is imported: what kernels call must not be compiled for the processor of this machine.
+# numba reads these when it is imported. Without them, functions that kernels call would be compiled for the
+# processor of this machine, and not for CPU.
 os.environ |= {"NUMBA_CPU_NAME": CPU, "NUMBA_CPU_FEATURES": "", "UNLESS_KERNELS": "numba"}
 
 
@@ -24,18 +26,17 @@ def build(folder: Path) -> Path:
 
     from unless.kernels import extension
 
-    released = _Flags(compiler.Flags)
-    compiler.Flags = released
-    # A cached kernel has no code that another one could take over.
-    made = CC(extension.NAME, source_module=__name__)
-    made.output_dir, made.target_cpu = str(folder), CPU
+    # pycc has no option for these flags, and asks this name of its compiler for them.
+    compiler.Flags = _Flags(compiler.Flags)
+    extension_module = CC(extension.NAME, source_module=__name__)
+    extension_module.output_dir, extension_module.target_cpu = str(folder), CPU
     for kernel, signatures in json.loads(extension.SIGNATURES.read_text()).items():
         for number, signature in enumerate(signatures):
             name = extension.exported_name(kernel, number)
             function, types = _exported(kernel, name, signature)
-            made.export(name, types)(function)
-    made.compile()
-    return folder / made.output_file
+            extension_module.export(name, types)(function)
+    extension_module.compile()
+    return folder / extension_module.output_file
 
 
 class _Flags:
@@ -57,10 +58,12 @@ def _exported(kernel: str, name: str, signature: list[Any]) -> tuple[Any, tuple[
 
     module_name, function_name = kernel.split(".")
     module = import_module(f"unless.kernels.{module_name}")
+    # The names that the source of the function uses.
     scope: dict[str, Any] = {"kernel": getattr(module, function_name)}
-    numbers = iter(range(10**6))
+    numbers = count()
 
     def write(one: Any) -> str:
+        """Write an argument of the call: leaf_0, or (leaf_0, ...) with the name of its tuple in front."""
         if not isinstance(one, list):
             return f"leaf_{next(numbers)}"
         inner = "".join(f"{write(part)}, " for part in one[1:])

@@ -1,7 +1,7 @@
 """List the types that kernels are called with, in src/unless/kernels/signatures.json: `make signatures`.
 
-The work of users is done, on small tables and larger ones: what kernels are called with there, the extension
-of a wheel has to hold. A call with other types is compiled at run time.
+It does what users do, on small tables and larger ones, and records the types that each kernel is called with.
+The extension of a wheel is built for these types; a call with others is compiled at run time.
 """
 
 import json
