@@ -64,7 +64,7 @@ class _Stop:
             signal.signal(signal.SIGALRM, self._raise)
             signal.setitimer(signal.ITIMER_REAL, _MOMENT)
             return
-        # What is left half done complains when it is taken down.
+        # Destructors of objects that the interrupt left half made may raise; Python would print that.
         sys.unraisablehook = _say_nothing
         raise KeyboardInterrupt
 

@@ -139,20 +139,21 @@ class CSIBMAP(Learner):
         source = run.share(packed, PackedTable.of, data, tuple(order))
         # Cut by the table alone, so that the memo of a part stays within bounds whatever the machine.
         chunks = cut_contexts(packed, max(1, n_shards(n, n * m)), in_turn=True)
-        each = run.bytes_left // min(run.n_sharing_memory, len(chunks))
-        alone = len(chunks) == 1
-        tasks = [(source, rules, contexts, each, alone) for contexts in chunks]
-        token = run.steps(m) if alone else run.steps(len(chunks), "parts")
-        parts = run.shards(ascend_part, tasks, token=token, ticks=m if alone else 1)
+        max_bytes = run.bytes_left // min(run.n_sharing_memory, len(chunks))
+        # The bar counts contexts if there is one part, else parts.
+        is_one = len(chunks) == 1
+        tasks = [(source, rules, contexts, max_bytes, is_one) for contexts in chunks]
+        token = run.steps(m) if is_one else run.steps(len(chunks), "parts")
+        parts = run.shards(ascend_part, tasks, token=token, ticks=m if is_one else 1)
         edges, self.scores_ = np.zeros((m, packed_width(n)), dtype=np.uint8), np.empty(m)
         for part, contexts in zip(parts, chunks, strict=True):
             rows = packed.row_order[contexts]
             edges[rows], self.scores_[rows] = part["edges"], part["scores"]
-        learned = ContextGraphs.of(edges, parts, is_kept=True)
+        graphs = ContextGraphs.of(edges, parts, is_kept=True)
         self.structure_ = CanonicalModel.from_edges(data.domain, data.rows, data.counts, edges)
-        self.n_tests_ = learned.n_tests
-        self.n_distinct_tests_ = learned.n_distinct_tests
-        self.max_distinct_tests_ = learned.max_distinct_tests
+        self.n_tests_ = graphs.n_tests
+        self.n_distinct_tests_ = graphs.n_distinct_tests
+        self.max_distinct_tests_ = graphs.max_distinct_tests
 
     def link_probabilities(self, context: Mapping[str, Any] | None = None) -> dict[Edge, float]:
         """Return for every pair how probable a link is in an observed context.
@@ -294,6 +295,7 @@ def ascend_part(
             contexts, graphs, scores, table, keys, rules, memo, slices, crosstab, ascent, _MAX_SPENT
         )
         token.tick((n_done - before) if shows_contexts else n_done // len(contexts))
+        # The kernel stops where the next score, of up to n values, could fill more than half of the memo.
         if 2 * (int(ascent.state[N_VALUES]) + n) > len(memo.values):
             memo = _widened(memo, max_bytes, int(ascent.state[N_QUESTIONS]))
     edges = np.zeros((len(contexts), packed_width(n)), dtype=np.uint8)

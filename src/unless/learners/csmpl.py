@@ -21,8 +21,9 @@ Links = Bools
 Pair = tuple[int, int]
 # The levels of each gate at which a link is there; without gates, everywhere.
 Label = tuple[tuple[int, tuple[int, ...]], ...]
-# What a kept score takes, about.
+# Bytes of memory for each score that is kept, roughly.
 _BYTES_OF_A_SCORE = 400
+# Lines of a table of probabilities are numbered without gaps before their numbers would pass 64 bits.
 _LARGEST = 2**62
 
 
@@ -213,13 +214,15 @@ class LabelSearch:
         here = {end: self.neighbours(end) for end in pair}
         old = self.links.get(pair)
         before = sum(self.scores.score(end, here[end]) for end in pair)
-        before -= 0.0 if old is None else self._price(pair, old)
+        if old is not None:
+            before -= self._price(pair, old)
         for label in self._labels(pair, old, here):
             after = 0.0
             for end, other in ((a, b), (b, a)):
                 changed = {c: one for c, one in here[end].items() if c != other}
                 after += self.scores.score(end, changed if label is None else {**changed, other: label})
-            after -= 0.0 if label is None else self._price(pair, label)
+            if label is not None:
+                after -= self._price(pair, label)
             yield Move(pair, label, after - before)
 
     def _labels(

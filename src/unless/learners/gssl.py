@@ -40,9 +40,9 @@ from unless.weights.priors import Gaussian, Laplace, Prior
 PRIORS = tuple(Gaussian(1.0) + Laplace(l1) for l1 in (10.0, 5.0, 1.0))
 # Draws by default: in a small table every conjunction is met many times; in a large one each row is taken
 # down to short conjunctions, in about as many steps as the logarithm of this number.
-DRAWS_PER_CONJUNCTION = 20
-DRAWS_PER_ROW = 300
-MOST_DRAWS = 5_000_000
+_DRAWS_PER_CONJUNCTION = 20
+_DRAWS_PER_ROW = 300
+_MOST_DRAWS = 5_000_000
 # Iterations that fit the weights which are kept, at most.
 _MOST_ITERATIONS = 500
 
@@ -105,9 +105,9 @@ class GSSL(FeatureLearner):
         working = self._working_sets(training, fitting or points)
         search = HalvingSearch(working, unseen, fitting, priors, self._run)
         best, prior, members, here = search.choose()
-        nothing = {"n_features": None, "pseudo_log_likelihood": None, "rung": -1}
+        unjudged = {"n_features": None, "pseudo_log_likelihood": None, "rung": -1}
         left_out = [
-            {**point, "prior": repr(one), **nothing}
+            {**point, "prior": repr(one), **unjudged}
             for point in points
             if point not in fitting
             for one in priors
@@ -150,9 +150,9 @@ class GSSL(FeatureLearner):
         )
         features, weights = in_order(data.domain, working.generated.spelled(here.features), here.weights)
         conditionals = Conditionals.of(features.arrays, data, **self._layout())
-        # No further step: only the report of where these weights are.
-        stay: dict[str, Any] = {"tolerance": tolerance, "max_iterations": 0, "step": lambda: None}
-        _, report = fit(features, conditionals, prior, weights, **stay)
+        # No iterations: `fit` is called for its report on these weights.
+        no_steps: dict[str, Any] = {"tolerance": tolerance, "max_iterations": 0, "step": lambda: None}
+        _, report = fit(features, conditionals, prior, weights, **no_steps)
         return LogLinearModel(features, weights, report=replace(report, n_iterations=n_iterations))
 
 
@@ -185,8 +185,8 @@ class CSGSSL(CSGS):
         super()._learn(named, run)
         run.steps(None, "weighing features")
         prior = Gaussian(1.0) + Laplace(self.l1)
-        machine: dict[str, Any] = {name: getattr(self, name) for name in ("max_memory", "n_jobs")}
-        net = fit_weights(self.structure_.features(), named, prior, show_progress=False, **machine)
+        limits: dict[str, Any] = {name: getattr(self, name) for name in ("max_memory", "n_jobs")}
+        net = fit_weights(self.structure_.features(), named, prior, show_progress=False, **limits)
         arrays = net.features.take(net.weights != 0).arrays
         columns = np.array([data.domain.index(name) for name in named.names], dtype=np.int32)
         links = links_given_rest(arrays._replace(variable=columns[arrays.variable]), data.rows)
@@ -217,8 +217,8 @@ def links_given_rest(features: FeatureArrays, rows: Rows) -> Links:
 
 def default_draws(data: Dataset) -> int:
     """Return the number of draws that "auto" stands for."""
-    by_conjunctions = DRAWS_PER_CONJUNCTION * n_conjunctions(data)
-    return max(1, min(by_conjunctions, DRAWS_PER_ROW * data.n_distinct, MOST_DRAWS))
+    by_conjunctions = _DRAWS_PER_CONJUNCTION * n_conjunctions(data)
+    return max(1, min(by_conjunctions, _DRAWS_PER_ROW * data.n_distinct, _MOST_DRAWS))
 
 
 def _with_draws(data: Dataset, point: GridPoint) -> GridPoint:

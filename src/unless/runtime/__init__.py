@@ -6,7 +6,7 @@ What it promises to users of every learner:
   check a `CancelToken` between two calls; queries of the database and long kernels run in another thread, so
   that the main thread can be interrupted (`interrupts`). With `work_dir=` the error says what is kept there
   (`how_to_resume` in `checkpoints`). A shard that was sent to another process, and a kernel that cannot be
-  stopped, run to their end without a reader.
+  stopped, run to their end, and what they return is dropped.
 - **Resume.** With `work_dir=` finished parts are files in a `CheckpointStore`, stamped by the table, the
   learner and its settings; `resume=True` computes only what is missing and gives the same answer
   (`checkpoints`). A killed process leaves no file that looks whole and is not; what it leaves

@@ -132,7 +132,7 @@ def _kept_thread() -> "ThreadPoolExecutor":
 def interruptible_kernel(kernel: Callable[[], Made], n_steps: float) -> Made:
     """Call a kernel that takes about so many steps; a long one in a thread.
 
-    A kernel cannot be stopped: after Ctrl-C its thread runs to its end without a reader.
+    A kernel cannot be stopped: after Ctrl-C its thread runs to its end, and what it returns is dropped.
     """
     return kernel() if n_steps < _LONG else interruptible(kernel, stop=lambda: None, grace=0.0, daemon=True)
 

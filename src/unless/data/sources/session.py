@@ -183,7 +183,8 @@ def table_names(
 
 
 Made = TypeVar("Made")
-# The rest is for what is pulled out while the database still holds it: a fifth of what `check_rows` allows.
+# The share of `max_memory` that the database gets. The rest is for the arrays that results are copied into
+# while it still holds them.
 DATABASE_SHARE = 0.8
 # Of so many rows the database lists all values and looks at the list faster than it makes a table of the
 # different ones, for which it clears 2 MiB.
@@ -347,7 +348,7 @@ class DuckDBSession:
         try:
             yield
         except (OSError, UnlessError):
-            # What changed is the reason of whatever went wrong.
+            # A file that changed explains the error better than the error itself.
             self._check_watched()
             raise
         self._check_watched()
