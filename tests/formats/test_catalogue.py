@@ -10,8 +10,10 @@ import pytest
 from benchmarks.mutants import BIF
 from formats.models import same_distribution, small_model
 from formats.test_record import change_array
+from unless.cli.commands import convert, fit
 from unless.errors import FileFormatError, SettingError
-from unless.formats.catalogue import read_model, write_model
+from unless.formats import FORMATS, WITHOUT_WEIGHTS
+from unless.formats.catalogue import READERS, WRITERS, read_model, write_model
 from unless.formats.json_model import names_path
 from unless.formats.record import Record, load_record, save_record
 from unless.learners.files import load, save
@@ -65,6 +67,17 @@ def test_a_structure_without_weights_is_no_model(tmp_path):
     write_model(small_model(), tmp_path / "x.graphml")
     with pytest.raises(SettingError, match="holds a graph, which has no weights"):
         read_model(tmp_path / "x.graphml")
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_format_is_entered_wherever_it_is_looked_for(ending):
+    assert ending in READERS
+    assert ending in WRITERS
+    told = [write_model, save, convert]
+    if ending not in WITHOUT_WEIGHTS:
+        told += [read_model, fit]
+    for one in told:
+        assert ending in one.__doc__, one.__name__
 
 
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.xml", "x.mn.gz", ".mn"])

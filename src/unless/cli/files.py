@@ -10,6 +10,7 @@ import click
 from unless.cli.options import settings_of
 from unless.cli.output import either
 from unless.errors import DataError, SettingError
+from unless.formats import FORMATS, WITHOUT_NAMES
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 # What says how columns are made of a table; a model brings its columns and their levels along.
 _PLANNING = ("columns", "levels", "exclude", "roles", "ordered", "join", "plan")
-# What holds weights, what is followed by a second file that holds the names, and what holds a graph.
-MODELS = (".unless", ".mn", ".uai", ".bif", ".json")
-NAMELESS = (".mn", ".uai")
-GRAPHS = (".unless", ".graphml")
 
 
 # --- tables -----------------------------------------------------------------------------------------------
@@ -175,7 +172,7 @@ def found_files(patterns: Sequence[str]) -> list[Path]:
 
 def open_record(path: "str | PathLike") -> "Record":
     """Read a structure or a model by its ending; what has none that is known should be an .unless file."""
-    from unless.formats.catalogue import READERS, read_model
+    from unless.formats.catalogue import read_model
     from unless.formats.graphml import read_graphml
     from unless.formats.record import Record, load_record
     from unless.formats.text import ending_of, take
@@ -184,7 +181,7 @@ def open_record(path: "str | PathLike") -> "Record":
     ending = ending_of(path)
     if ending == ".graphml":
         return Record(read_graphml(path))
-    if ending in READERS and ending != ".unless":
+    if ending in FORMATS and ending != ".unless":
         return Record(read_model(path))
     return load_record(path)
 
@@ -218,8 +215,7 @@ def check_model_output(output: str, tables: Sequence[Path], model: str, endings:
     ending, known = Path(output).suffix.lower(), list(endings)
     if ending not in known:
         raise SettingError(f"{output!r} has no ending that tells a format; end it in {either(known)}.")
-    # Formats without names keep them in a second file.
-    beside = [str(names_path(output))] if ending in NAMELESS else []
+    beside = [str(names_path(output))] if ending in WITHOUT_NAMES else []
     for path in (output, *beside):
         check_output(path, tables)
         check_output(path, [source for source in [Path(model)] if source.exists()], "input")

@@ -1,4 +1,4 @@
-"""Every format of models by the ending of its files."""
+"""Every format of models by the ending of its files: how to add one is in `unless.formats`."""
 
 import os
 from collections.abc import Callable, Mapping

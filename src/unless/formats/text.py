@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 
 from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.formats import FORMATS
 from unless.runtime.files import blocks_of, is_stream, replacing_all, stream_title
 from unless.runtime.memory import parse_memory, show_memory
 
@@ -89,10 +90,11 @@ class Taken(os.PathLike[str]):
     def ending(self) -> str:
         """The ending that a file of this content should have."""
         start = self.content[: 2**12].removeprefix(b"\xef\xbb\xbf").lstrip()
-        known = {b"PK\3\4": ".unless", b"{": ".json", b"<": ".graphml", b"MARKOV": ".uai", b"BAYES": ".uai"}
-        found = [ending for magic, ending in known.items() if start.startswith(magic)]
+        for ending, beginnings in FORMATS.items():
+            if start.startswith(beginnings):
+                return ending
         # BIF begins with the word, after remarks perhaps; Libra's networks begin with numbers.
-        return found[0] if found else ".bif" if re.search(rb"\bnetwork\b", start) else ".mn"
+        return ".bif" if re.search(rb"\bnetwork\b", start) else ".mn"
 
 
 def take(path: PathLike) -> PathLike:

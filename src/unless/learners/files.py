@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from unless.errors import FileFormatError, SettingError, UnlessError
+from unless.formats import FORMATS
 from unless.formats.catalogue import write_model
 from unless.formats.record import Record, load_record, save_record
 from unless.inference.model import LogLinearModel
@@ -14,7 +15,7 @@ from unless.structures.structure import Structure
 
 PathLike = str | os.PathLike[str]
 # A model with weights is written in these formats, too, by the ending of its file.
-OTHER_ENDINGS = (".mn", ".uai", ".bif", ".json", ".graphml")
+OTHER_ENDINGS = FORMATS.keys() - {".unless"}
 
 
 def save(learned: Estimator | Structure, path: PathLike, *, rows: bool = True) -> None:

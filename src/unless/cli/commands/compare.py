@@ -49,6 +49,7 @@ from unless.cli.options import MATCHING, file_option, make_command, reading_opti
 from unless.cli.output import busy, say, say_json
 from unless.data.showing import count, visible
 from unless.errors import SettingError
+from unless.formats import FORMATS
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -134,10 +135,9 @@ def _names(first: str, second: str) -> tuple[str, str]:
 
 def _is_model(path: str) -> bool:
     """Tell by the ending whether a file holds a model."""
-    from unless.formats.catalogue import READERS
     from unless.formats.text import ending_of
 
-    return ending_of(path) in (*READERS, ".unless", ".graphml")
+    return ending_of(path) in FORMATS
 
 
 def _rows_of_one(path: str) -> "Dataset":

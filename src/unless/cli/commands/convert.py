@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.files import GRAPHS, MODELS, NAMELESS, check_model_output, open_record
+from unless.cli.files import check_model_output, open_record
 from unless.cli.options import make_command
 from unless.cli.output import note, say, say_json, size_of, size_text
 from unless.data.showing import visible
 from unless.errors import SettingError
+from unless.formats import FORMATS, WITHOUT_NAMES
 
 if TYPE_CHECKING:
     from unless.formats.record import Record
@@ -50,13 +51,13 @@ def command(source: str, target: str, as_json: bool) -> None:
     from unless.formats.json_model import names_path
     from unless.formats.text import ending_of
 
-    check_model_output(target, [], source, dict.fromkeys((*MODELS, *GRAPHS)))
+    check_model_output(target, [], source, FORMATS)
     record = open_record(source)
     ending = ending_of(target)
     written = _shaped(record.structure, source, target, ending)
     _write(written, record, target, ending)
     size = size_of(written)
-    names = str(names_path(target)) if ending in NAMELESS else None
+    names = str(names_path(target)) if ending in WITHOUT_NAMES else None
     if as_json:
         document = {"input": source, "output": target, "names": names, **size}
         say_json({"format": "unless-conversion", "version": 1, **document})

@@ -45,11 +45,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unless.cli.files import MODELS, check_model_output, found_files, open_record, read_like, with_database
+from unless.cli.files import check_model_output, found_files, open_record, read_like, with_database
 from unless.cli.options import Written, jobs_option, make_command, matching_options, quiet_option, seed_option
 from unless.cli.output import MEASURES, busy, note, number, say, say_json, say_notes
 from unless.data.showing import count, visible
 from unless.errors import SettingError, TooLarge
+from unless.formats import FORMATS, WITHOUT_WEIGHTS
 
 if TYPE_CHECKING:
     from unless.data.dataset import Dataset
@@ -160,7 +161,8 @@ def command(
     prior = _prior(options)
     if options["incomplete"] == "drop" and options["missing"] is None:
         options["missing"] = "drop"
-    check_model_output(output, found_files(files), structure, MODELS)
+    endings = [ending for ending in FORMATS if ending not in WITHOUT_WEIGHTS]
+    check_model_output(output, found_files(files), structure, endings)
     opened = open_record(structure)
     features = _features(opened.structure, kind)
     with busy(f"Reading {', '.join(files)} ...", quiet=quiet):
