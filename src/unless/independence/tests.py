@@ -1,8 +1,8 @@
 """The tests of independence, their verdicts, and `ask`, which puts one question by names and labels.
 
 To add a test: a class with `name` and `on` (for a statistic that is chi-square, a subclass of
-`ChiSquareTest`) and one line in `TESTS`. Statistics and p-values are computed in `statistics.py`, for nearly
-empty cells in `sparse.py`.
+`ChiSquareTest`) and one line in `TESTS`; what it takes for learners to use it is in ARCHITECTURE.md.
+Statistics and p-values are computed in `statistics.py`, for nearly empty cells in `sparse.py`.
 """
 
 import math

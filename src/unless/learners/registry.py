@@ -1,6 +1,6 @@
 """The learners by name, and from a table to a fitted one in one call.
 
-A new learner is one file, its test and one line here.
+A new learner is one file, one line here, and what ARCHITECTURE.md lists under "To add ...".
 """
 
 import inspect
