@@ -1,4 +1,4 @@
-"""Long work shows how much of it is left: every stretch that is told how long it is has just that length."""
+"""Long work shows how much of it is left: every stage that is told how long it is has just that length."""
 
 import re
 
@@ -20,23 +20,23 @@ OPEN = {
 
 
 class Drawn:
-    """Stands for tqdm: keeps, for each stretch of the work, how far the bar came and how long it was."""
+    """Stands for tqdm: keeps, for each stage of the work, how far the bar came and how long it was."""
 
     disable = False
 
     def __init__(self, total=None):
-        self.total, self.title, self.stretches = total, "", []
+        self.total, self.title, self.stages = total, "", []
         self.reset(total)
 
     def set_description(self, title, refresh=True):
         self.title = title
 
     def reset(self, total):
-        self.stretches.append([self.title, 0, total])
+        self.stages.append([self.title, 0, total])
 
     def update(self, n_steps):
-        self.stretches[-1][1] += n_steps
-        self.stretches[-1][2] = self.total
+        self.stages[-1][1] += n_steps
+        self.stages[-1][2] = self.total
 
     def set_postfix_str(self, told, refresh=True):
         pass
@@ -55,7 +55,7 @@ def table():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table, monkeypatch):
+def test_every_stage_of_the_work_ends_where_it_was_said_to(name, n_jobs, table, monkeypatch):
     drawn = []
 
     def draw(total, desc, leave):
@@ -65,9 +65,9 @@ def test_every_stretch_of_the_work_ends_where_it_was_said_to(name, n_jobs, table
     monkeypatch.setattr("tqdm.auto.tqdm", draw)
     LEARNERS[name](n_jobs=n_jobs, show_progress=True, **QUICK.get(name, {})).fit(table)
     (bar,) = drawn
-    told = [stretch for stretch in bar.stretches if OPEN.get(name, "nothing") not in stretch[0]]
+    told = [stage for stage in bar.stages if OPEN.get(name, "nothing") not in stage[0]]
     # What is not counted is told as a share of 1.0.
-    told = [stretch for stretch in told if stretch[1:] != [0, None] and not isinstance(stretch[2], float)]
+    told = [stage for stage in told if stage[1:] != [0, None] and not isinstance(stage[2], float)]
     assert told
     for title, steps, total in told:
         assert steps == total, title

@@ -195,7 +195,7 @@ def test_an_order_that_a_fingerprint_would_miss_is_refused(learner, make_order, 
 def test_the_bar_is_not_overrun_by_finished_shards(name, table, tmp_path, monkeypatch):
     totals, steps = [], []
     make(name, work_dir=tmp_path).fit(table)
-    monkeypatch.setattr(Bar, "begin", lambda bar, stretch, total: totals.append(total))
+    monkeypatch.setattr(Bar, "begin", lambda bar, stage, total: totals.append(total))
     monkeypatch.setattr(Bar, "__call__", lambda bar: steps.append(bar))
     make(name, work_dir=tmp_path, resume=True).fit(table)
     assert totals == [table.n_variables]

@@ -22,7 +22,7 @@ def test_a_bar_is_drawn_only_where_asked_for_or_watched(capsys):
         assert ("learning" in err) == drawn
 
 
-def test_each_stretch_of_work_has_a_time_left_of_its_own(capsys):
+def test_each_stage_of_work_has_a_time_left_of_its_own(capsys):
     with progress("learning", True, 2) as bar:
         bar.begin("round 1", 3)
         for _ in range(3):
@@ -53,7 +53,7 @@ def test_what_is_done_soon_is_not_drawn(capsys, monkeypatch):
         now[0] = 4.0
         bar()
         drawn = bar._drawn
-        # The time left is reckoned from where the stretch began.
+        # The time left is reckoned from where the stage began.
         assert drawn.format_dict["elapsed"] >= 4
         drawn.refresh()
     assert "reading, columns:  33%|" in capsys.readouterr().err

@@ -58,8 +58,8 @@ def test_short_calls_change_no_bit_and_show_how_far_they_are(monkeypatch, capsys
     parts = weight_intervals(net, data, show_progress=True)
     assert parts.standard_errors.tobytes() == whole.standard_errors.tobytes()
     said = capsys.readouterr().err
-    for stretch in ("curvature", "factor", "inverse", "rows"):
-        assert f"weight_intervals, {stretch}: " in said
+    for stage in ("curvature", "factor", "inverse", "rows"):
+        assert f"weight_intervals, {stage}: " in said
 
 
 def test_intervals_cover_as_often_as_they_say():
