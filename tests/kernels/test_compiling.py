@@ -5,7 +5,10 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import numba
 import numpy as np
@@ -13,7 +16,7 @@ import pytest
 
 import unless
 from building.record import described
-from unless.kernels import jit
+from unless.kernels import compiling, jit
 from unless.kernels.compiling import compiled, dispatcher, helper
 from unless.kernels.cube import Cube
 
@@ -85,6 +88,28 @@ def add_up(numbers):
     for number in numbers:
         total = add_to(total, number)
     return add_to(total, 1)
+
+
+def test_threads_may_call_the_first_kernel_at_once(monkeypatch):
+    def number(one):
+        return one
+
+    begun = Event()
+
+    def declare(function, _):
+        begun.set()
+        time.sleep(0.2)
+        jit.DISPATCHERS[function] = function
+
+    monkeypatch.setattr(compiling, "_declared", [(number, {})])
+    monkeypatch.setattr(jit, "declare", declare)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(dispatcher, number)
+        begun.wait()
+        # While the first one tells numba of the kernel, the second asks for it.
+        second = threads.submit(dispatcher, number)
+        assert (first.result(), second.result()) == (number, number)
+    assert jit.DISPATCHERS.pop(number) is number
 
 
 def test_numbers_that_kernels_write_out_are_compiled_for_no_more_than_others():

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import cached_property, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from unless.kernels import extension
 SMALL = 3e6
 # A process that has asked for so many in all works on, and is better off with compiled kernels.
 MANY = 2e7
-# Functions that numba has not been told of, with how it is to compile them.
+# Functions that numba has not been told of, with how it is to compile them; one thread tells it at a time.
 _declared: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+_declaring = RLock()
 # Whether small work runs as plain Python; None where nobody has decided.
 _is_plain: ContextVar[bool | None] = ContextVar("is_plain", default=None)
 _n_plain_steps = 0.0
@@ -129,10 +130,13 @@ def dispatcher(function: Callable[..., Any]) -> Any:
     """Return what compiles a function by numba for the types of its arguments, and calls it."""
     from unless.kernels import jit
 
-    while _declared:
-        jit.declare(*_declared.pop())
-    for plain in _REPLACED:
-        jit.replace(plain)
+    with _declaring:
+        while _declared:
+            jit.declare(*_declared[0])
+            # Not before: Ctrl-C in between must not lose it.
+            del _declared[0]
+        for plain in _REPLACED:
+            jit.replace(plain)
     return jit.DISPATCHERS[function]
 
 
