@@ -251,9 +251,16 @@ from unless.runtime import compilation
 names = ["algebra.dot", "algebra.substitute", "algebra.add_product", "bits.number_rows"]
 compilation.compile_kernels(names, False)
 from unless.kernels import compiling
-from unless.kernels.jit import is_cached
+from unless.kernels.extension import signatures
+from unless.kernels.jit import compile_for
 
-assert all(is_cached(compiling.dispatcher(compiling.kernel_named(name).function)) for name in names)
+assert compilation.missing(names) == []
+# Types of which the cache has some, but not all.
+(listed,) = signatures()["memo.merge"]
+compile_for(compiling.dispatcher(compiling.kernel_named("memo.merge").function), listed)
+assert compilation.missing(["memo.merge"]) == []
+signatures()["memo.merge"].append(["u8[2A]", "u8[2C]"])
+assert compilation.missing(["memo.merge"]) == ["memo.merge"]
 """
 
 

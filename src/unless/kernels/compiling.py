@@ -32,7 +32,8 @@ _declaring = RLock()
 # Whether small work runs as plain Python; None where nobody has decided.
 _is_plain: ContextVar[bool | None] = ContextVar("is_plain", default=None)
 _n_plain_steps = 0.0
-# Kinds of work that numba has run kernels for; what has no name needs none.
+# Kinds of work that this process has begun with compiled kernels; work without a name has no list of kernels
+# to compile ahead.
 _begun = {""}
 
 

@@ -4,7 +4,7 @@ Only kernels that are called from here import this module, because numba takes h
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
@@ -43,7 +43,11 @@ def type_of(dispatcher: Any) -> Any:
 
 def compile_for(made: Any, signature: list[Any]) -> None:
     """Compile a kernel for types that `signatures.json` lists, into the cache."""
-    made.compile(tuple(map(numba_type, signature)))
+    made.compile(_types_of(signature))
+
+
+def _types_of(signature: list[Any]) -> tuple[Any, ...]:
+    return tuple(map(numba_type, signature))
 
 
 def numba_type(described: Any) -> Any:
@@ -59,10 +63,13 @@ def numba_type(described: Any) -> Any:
     return types.Array(scalar, int(rest[0]), rest[1], readonly="r" in rest) if rest else scalar
 
 
-def is_cached(made: Any) -> bool:
-    """Tell whether the cache has machine code of a kernel, or can have none."""
+def is_cached(made: Any, signatures: Iterable[list[Any]]) -> bool:
+    """Tell whether the cache has machine code of a kernel for all of these types, or can have none."""
     kept = getattr(made._cache, "_cache_file", None)
-    return kept is None or bool(kept._load_index())
+    if kept is None:
+        return True
+    listed, codegen = kept._load_index(), made.targetctx.codegen()
+    return all(made._cache._index_key(_types_of(one), codegen) in listed for one in signatures)
 
 
 def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:

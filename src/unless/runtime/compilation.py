@@ -34,12 +34,14 @@ def compile_ahead(work: str, show_progress: bool | None = None) -> None:
 
 
 def missing(kernels: Iterable[str]) -> list[str]:
-    """Return the kernels that numba has not compiled yet, those of most arguments first."""
+    """Return the kernels that numba has not compiled for all their types, those of most arguments first."""
     from unless.kernels.jit import is_cached
 
     signatures = extension.signatures()
     lacking = [
-        name for name in kernels if not is_cached(compiling.dispatcher(compiling.kernel_named(name).function))
+        name
+        for name in kernels
+        if not is_cached(compiling.dispatcher(compiling.kernel_named(name).function), signatures[name])
     ]
     return sorted(lacking, key=lambda name: -sum(1 for _ in extension.leaf_types(signatures[name][0])))
 
