@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 import unless
-from unless.datasets import load_titanic, load_ucb_admissions
+from unless.counting.slices import PackedTable
+from unless.datasets import load_titanic, load_ucb_admissions, make_csi
 from unless.kernels import extension
 from unless.kernels.compiling import Kernel
 
@@ -117,6 +119,23 @@ def fit_all_ways(data: Any) -> None:
     unless.compare_structures(nets[0], nets[2])
 
 
+def ask_hard_networks() -> None:
+    """Ask networks that exact answers condition on gates for, and that chains are caught in one mode of."""
+    wide = make_csi(12, random_state=0)
+    wide.query([wide.domain.names[0]], method="exact")
+    # What holds of one column holds of the next: no change of a single one is possible.
+    domain = unless.Domain(tuple(unless.Variable(name, ("no", "yes")) for name in "abc"))
+    features = unless.Graph(domain, [("a", "b"), ("b", "c")]).features()
+    differ = [len({level for _, level, _ in one}) > 1 for one in features.arrays.literals()]
+    caught = unless.LogLinearModel(features, np.where(differ, -np.inf, 0.5))
+    caught.query(["a"], method="gibbs", random_state=0)
+
+
+def count_directly(data: Any) -> None:
+    """Ask the table that learners pack for counts, as the tests of all sources of counts do."""
+    PackedTable.of(data).count(0, 1, {2: 0})
+
+
 def described(argument: Any) -> Any:
     """Return the type of an argument as `signatures.json` has it; of a tuple its name and its parts."""
     if isinstance(argument, tuple):
@@ -128,12 +147,14 @@ def described(argument: Any) -> Any:
 def recording() -> Iterator[dict[str, list[Any]]]:
     """Give the signatures of the kernels that are called inside, as they come."""
     found: dict[str, list[Any]] = {}
-    call = Kernel.__call__
+    call, one_thread = Kernel.__call__, Lock()
 
     def noting(kernel: Kernel, *arguments: Any) -> Any:
-        known, signature = found.setdefault(kernel.name, []), list(map(described, arguments))
-        if signature not in known:
-            known.append(signature)
+        signature = list(map(described, arguments))
+        with one_thread:
+            known = found.setdefault(kernel.name, [])
+            if signature not in known:
+                known.append(signature)
         return call(kernel, *arguments)
 
     with patch.object(Kernel, "__call__", noting):
@@ -141,7 +162,10 @@ def recording() -> Iterator[dict[str, list[Any]]]:
 
 
 def kernels_of_work() -> dict[str, list[str]]:
-    """Return the kernels that each kind of work calls on a table that is not small."""
+    """Return the kernels that each kind of work calls on a table whose graphs are learned by cohorts.
+
+    What takes long there (DTSL, GSSL, weights) is done on a small table.
+    """
     found: dict[str, list[str]] = {}
     data = unless.read(gated_table(14, 3_000, 4))
     small = load_titanic()
@@ -173,6 +197,8 @@ def main() -> None:
             use(name, data, Path(folder), feature_searches=name in ("small", "gated"))
             if name in ("small", "gated"):
                 fit_all_ways(data)
+                count_directly(data)
+        ask_hard_networks()
     write(extension.SIGNATURES, {kernel: sorted(found[kernel], key=str) for kernel in found})
     write(extension.WORK, kernels_of_work())
     print(f"{sum(map(len, found.values()))} signatures of {len(found)} kernels")

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,6 +148,26 @@ def test_the_list_of_signatures_has_what_users_ask_for(tmp_path, monkeypatch):
     for name in listed:
         assert isinstance(compiling.kernel_named(name), compiling.Kernel)
     assert {name for some in json.loads(extension.WORK.read_text()).values() for name in some} <= set(listed)
+
+
+def test_every_kernel_that_other_rooms_call_has_a_signature():
+    package = Path(unless.__file__).parent
+    lines = re.compile(r"from unless\.kernels\.(\w+) import (\([^)]*\)|.*)")
+    named = {
+        f"{module}.{name}"
+        for path in package.rglob("*.py")
+        if path.parent.name != "kernels"
+        for module, names in lines.findall(path.read_text())
+        for name in re.findall(r"\w+", names)
+    }
+    called = {name for name in named if isinstance(member_named(name), compiling.Kernel)}
+    assert {"gibbs.run_tempered", "slices.count_slice"} < called
+    assert called - set(extension.signatures()) == set()
+
+
+def member_named(name):
+    module, _, member = name.partition(".")
+    return getattr(import_module(f"unless.kernels.{module}"), member, None)
 
 
 @pytest.mark.skipif(not compiling.HAS_EXTENSION, reason="there is no extension; make test-wheel has one")
