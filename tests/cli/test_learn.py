@@ -72,6 +72,20 @@ def test_settings_reach_the_learner(unless, berkeley_csv, tmp_path):
     assert (shares["Admit", "Gender"], shares["Dept", "Gender"]) == (1, 0)
 
 
+def test_nothing_is_said_of_a_pair_that_is_linked_nowhere(unless, berkeley_csv, tmp_path):
+    model = tmp_path / "m.unless"
+    said = unless("learn", berkeley_csv, "-o", model, "--forbid", "Gender:Admit")
+    assert "2 pairs: linked 2." in said.stdout
+    for shown in (said, unless("show", model), unless("show", model, berkeley_csv)):
+        assert shown.exit_code == 0, shown.stderr
+        assert "Nothing is said of what is forbidden: 'Admit - Gender'." in shown.stdout + shown.stderr
+        assert "Admit and Gender" not in shown.stdout
+    learner = library.GGS(forbidden_edges=[("Admit", "Gender")])
+    classifier = library.UnlessClassifier(target="Admit", learner=learner)
+    library.save(classifier.fit(library.read(berkeley_csv)), model)
+    assert "Admit and Gender" not in unless("show", model, berkeley_csv).stdout
+
+
 def test_the_table_is_read_as_asked_and_what_was_done_is_told(unless, tmp_path):
     table = tmp_path / "t.txt"
     rows = [

@@ -252,6 +252,8 @@ def test_required_and_forbidden_edges_are_obeyed_everywhere_or_not_offered(learn
     for graph in graphs(est.structure_):
         assert graph.has_edge("v00", "v13")
         assert not graph.has_edge("v01", "v02")
+    assert ("v01", "v02") in {one.pair for one in quick(learner).fit(chain()).statements_}
+    assert ("v01", "v02") not in {one.pair for one in est.statements_}
 
 
 @pytest.mark.parametrize(

@@ -424,3 +424,52 @@ def test_a_quarter_is_not_said_to_be_told_by_its_month():
     table = {"day": [str(day) for day in days], "g": ["x", "y"] * 150}
     found = unless.learn(table, roles={"day": "quarter+month"}).statements_
     assert {one.pair for one in found} == {("day (month)", "g"), ("day (quarter)", "g")}
+
+
+def pairs_of(statements):
+    return [one.pair for one in statements]
+
+
+def test_nothing_is_said_of_a_forbidden_pair_wherever_it_is_said(tmp_path):
+    never = ("Admit", "Gender")
+    est = unless.GGS(forbidden_edges=[never]).fit(BERKELEY)
+    said = est.statements_
+    assert pairs_of(said) == [("Dept", "Gender"), ("Admit", "Dept")]
+    # The rest is what is said where it is not forbidden.
+    everything = unless.GGS().fit(BERKELEY).statements_
+    assert [one.to_dict() for one in said] == [one.to_dict() for one in everything if one.pair != never]
+    assert said.note == "Nothing is said of what is forbidden: 'Admit - Gender'."
+    assert pairs_of(said.given({"Dept": "A"})) == pairs_of(said)
+    unless.save(est, tmp_path / "ggs.unless")
+    loaded = unless.load(tmp_path / "ggs.unless")
+    assert pairs_of(loaded.statements_) == pairs_of(said)
+    loaded._statements = None
+    assert pairs_of(loaded.statements_) == pairs_of(said)
+    for data in (None, BERKELEY):
+        est.report(tmp_path / "page.html", data=data, network=False)
+        assert "Admit and Gender" not in (tmp_path / "page.html").read_text()
+
+
+def test_a_forbidden_pair_is_no_copy_either():
+    rows = [[i % 2, i % 2, (i // 2) % 2] for i in range(80)]
+    data = unless.read([{"a": a, "b": b, "c": c} for a, b, c in rows])
+    assert ("a", "b") in pairs_of(unless.GGS().fit(data).statements_)
+    assert ("a", "b") not in pairs_of(unless.GGS(forbidden_edges=[("b", "a")]).fit(data).statements_)
+
+
+def test_what_is_linked_with_neither_end_is_no_gate():
+    data = unless.GGS().fit(BERKELEY)
+    wanted = {"forbidden_edges": [("Dept", "Admit"), ("Gender", "Dept")]}
+    assert data.statements_[0].gate is not None
+    said = unless.explain(complete(BERKELEY), BERKELEY, **wanted)
+    assert pairs_of(said) == [("Admit", "Gender")]
+    assert said[0].gate is None
+    assert all(one.gate is None for one in unless.GGS(forbidden_gates=["Dept"]).fit(BERKELEY).statements_)
+
+
+@pytest.mark.parametrize(
+    "edges", ["Admit", None, [("Admit", "Admit")], ["Admit"], [7], [("Admit", "Dept", "Gender")]]
+)
+def test_forbidden_edges_that_are_no_pairs_are_refused(edges):
+    with pytest.raises(SettingError, match=r"forbidden_edges=.* (a pair of two|pairs of) "):
+        unless.explain(complete(BERKELEY), BERKELEY, forbidden_edges=edges)

@@ -17,14 +17,14 @@ from unless.knowledge.evidence import EvidenceBuilder, PairEvidence, check_fdr_a
 from unless.knowledge.statements import Statement, Statements
 from unless.referee.counted import Determined, determined_pairs, find_determined
 from unless.referee.regressions import LinkEstimate
-from unless.referee.verdicts import LOCAL, Kind, PairVerdict, Referee, listed, marginal_test
+from unless.referee.verdicts import LOCAL, Kind, Pair, PairVerdict, Referee, listed, marginal_test
 from unless.runtime.compilation import compile_ahead
 from unless.runtime.memory import parse_memory
 from unless.runtime.progress import BAR_DELAY, progress
 from unless.structures.structure import as_structure, link_shares, pair_numbers
 
 # Settings that statements share with the learner whose structure they explain, where it has them.
-SHARED = frozenset({"fdr", "gates", "forbidden_gates"})
+SHARED = frozenset({"fdr", "gates", "forbidden_gates", "forbidden_edges"})
 # Fewer rows than one cell of a table needs say nothing about any pair.
 LEAST_ROWS = 5
 # Two columns go together where the p of their own table, times the number of pairs, is below this.
@@ -35,13 +35,14 @@ LEAST_MISSING = 20
 ABSENT = 0.05
 
 
-def explain(
+def explain(  # noqa: PLR0913 (every argument is one independent wish)
     structure: Any,
     data: object,
     *,
     target: str | None = None,
     gates: Iterable[str] | None = None,
     forbidden_gates: Iterable[str] = (),
+    forbidden_edges: Iterable[Iterable[str]] = (),
     fdr: float = 0.05,
     effect: float = 0.2,
     max_memory: int | str | None = None,
@@ -59,6 +60,9 @@ def explain(
         Keep what is said of this variable.
     gates, forbidden_gates
         The only variables that may be gates, and variables that may not.
+    forbidden_edges
+        Pairs of names that are known not to be linked. Nothing is said of them, and what is linked with
+        neither end of a pair is no gate of it; all else is judged as if that were not known.
     fdr
         The share of findings that may be false; 1 lists all candidates.
     effect
@@ -84,18 +88,24 @@ def explain(
     # By name: the order of the columns decides nothing, not even the rounding.
     table = data.select(sorted(domain.names))
     may_gate = _gate_mask(table.domain, gates, forbidden_gates, target)
+    never = _forbidden_pairs(table.domain, forbidden_edges)
     if note := _nothing_to_say(table):
         return Statements(note=note, settings=settings, domain=table.domain)
     # Each pair is looked at given several sets of columns.
     with plain_if_small(20.0 * regression_steps(table), "statements") as is_first:
         if is_first:
             compile_ahead("statements", show_progress)
-        made = _explained(structure, table, may_gate, settings, show_progress)
+        made = _explained(structure, table, may_gate, never, settings, show_progress)
     return made if target is None else made.about_column(target)
 
 
 def _explained(
-    structure: Any, table: Dataset, may_gate: Any, settings: dict[str, float], show_progress: bool | None
+    structure: Any,
+    table: Dataset,
+    may_gate: Any,
+    never: set[Pair],
+    settings: dict[str, float],
+    show_progress: bool | None,
 ) -> Statements:
     fdr, effect = settings["fdr"], settings["effect"]
     proposed = _proposed(structure, table)
@@ -110,11 +120,12 @@ def _explained(
         # The calendar links parts of one date, whatever the rows.
         dates = _dates(table.domain)
         calendar = {pair for columns in dates.values() for pair in permutations(columns, 2)}
-        verdicts = referee.judge(calendar)
+        verdicts = referee.judge(calendar, never)
     writer = _StatementWriter(table, referee, EvidenceBuilder(table, effect), fdr, effect)
-    news = [one for one in determined if (one.source, one.column) not in calendar]
+    unsaid = {*calendar, *never, *(pair[::-1] for pair in never)}
+    news = [one for one in determined if (one.source, one.column) not in unsaid]
     said = [*writer.of_pairs(verdicts, proposed), *writer.of_determined(news)]
-    return Statements(tuple(sorted(said, key=_importance)), _note(table), settings, table.domain)
+    return Statements(tuple(sorted(said, key=_importance)), _note(table, never), settings, table.domain)
 
 
 def explain_as_learned(
@@ -351,7 +362,7 @@ def _dates(domain: Domain) -> dict[str, list[int]]:
     return {date: columns for date, columns in parts.items() if len(columns) > 1}
 
 
-def _note(data: Dataset) -> str:
+def _note(data: Dataset, never: set[Pair]) -> str:
     notes = []
     if names := data.constant_names:
         shown, them = ("shows", "it") if len(names) == 1 else ("show", "them")
@@ -361,7 +372,26 @@ def _note(data: Dataset) -> str:
         listed = " or of ".join(map(repr, dates[:3]))
         more = " and of other dates" if len(dates) > 3 else ""
         notes.append(f"Nothing is said of pairs of parts of {listed}{more}: the calendar links them.")
+    if never:
+        pairs = [f"{data.names[a]} - {data.names[b]}" for a, b in sorted(never)]
+        notes.append(f"Nothing is said of what is forbidden: {shorten(pairs)}.")
     return " ".join(notes)
+
+
+def _forbidden_pairs(domain: Domain, edges: Iterable[Iterable[str]]) -> set[Pair]:
+    """Return pairs of names as pairs of columns."""
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise SettingError(f"forbidden_edges={edges!r} is no list; give a list of pairs of names.")
+    pairs = set()
+    for edge in edges:
+        names = list(edge) if isinstance(edge, Iterable) and not isinstance(edge, str) else [edge]
+        if len(names) != 2 or names[0] == names[1]:
+            raise SettingError(
+                f"forbidden_edges= holds {edge!r}; each edge is a pair of two different names."
+            )
+        a, b = sorted(map(domain.index, names))
+        pairs.add((a, b))
+    return pairs
 
 
 def _gate_mask(

@@ -149,23 +149,30 @@ class Referee:
         regrow(models, alpha)
         return models
 
-    def judge(self, unsaid: Collection[Pair] = ()) -> list[PairVerdict]:
-        """Judge all pairs that may be linked, in order, but for those of which nothing is to be said."""
+    def judge(self, unsaid: Collection[Pair] = (), never: Collection[Pair] = ()) -> list[PairVerdict]:
+        """Judge all pairs that may be linked, in order, but for those of which nothing is to be said.
+
+        `never` are pairs that are known not to be linked. Nothing is said of them either, and what is linked
+        with neither end of a pair is no gate of it. Other pairs are judged as if nothing were known.
+        """
         models = self.search()
         gates = {account.pair: account for account in find_gates(models, self.may_gate)}
         candidates = models.links()
         verdicts = {}
         for pair in candidates:
             account = self._rule(models, pair) or gates.get(pair)
+            if account is not None and any(_is_apart(c, pair, never) for c, _ in account.clauses):
+                account = None
             verdicts[pair] = self._candidate(models, pair, account)
-        verdicts |= self._with_differences(models, verdicts)
+        verdicts |= self._with_differences(models, verdicts, never)
         for verdict in self._others(models, candidates):
             verdicts[verdict.pair] = verdict
         for pair in combinations(range(self.table.n_columns), 2):
             if self.pairs[pair] and not models.may_link(*pair):
                 verdicts[pair] = self._wide_pair(pair)
         verdicts |= self._carried_by_others(models, verdicts)
-        return self._weighed([verdicts[pair] for pair in sorted(verdicts) if pair not in unsaid])
+        weighed = self._weighed([verdicts[pair] for pair in sorted(verdicts) if pair not in unsaid])
+        return [one for one in weighed if one.pair not in never]
 
     def _carried_by_others(
         self, models: Models, verdicts: Mapping[Pair, PairVerdict]
@@ -228,13 +235,16 @@ class Referee:
             )
         return PairVerdict(pair, "linked", link, p, given=given, is_candidate=is_shut_out)
 
-    def _with_differences(self, models: Models, verdicts: dict[Pair, PairVerdict]) -> dict[Pair, PairVerdict]:
+    def _with_differences(
+        self, models: Models, verdicts: dict[Pair, PairVerdict], never: Collection[Pair]
+    ) -> dict[Pair, PairVerdict]:
         """Return links that differ between the sides of a gate: one of the pairs of three columns."""
-        said = [one.account.columns for one in verdicts.values() if one.account is not None]
+        sayable = {pair: one for pair, one in verdicts.items() if pair not in never}
+        said = [one.account.columns for one in sayable.values() if one.account is not None]
         waiting = []
-        for pair, one in verdicts.items():
+        for pair, one in sayable.items():
             if one.kind == "linked" and one.is_candidate and one.p < ALPHA and one.account is None:
-                found = self._other_account(models, pair)
+                found = self._other_account(models, pair, never)
                 if found is not None:
                     waiting.append((-found[0], pair, found[1], found[2]))
         changed = {}
@@ -343,13 +353,17 @@ class Referee:
         n = self.table.n_columns - 2
         return float(np.prod([n * (2.0 ** len(self.table.used_levels(c)) - 2) for c, _ in account.clauses]))
 
-    def _other_account(self, models: Models, pair: Pair) -> tuple[float, Kind, Account] | None:
+    def _other_account(
+        self, models: Models, pair: Pair, never: Collection[Pair]
+    ) -> tuple[float, Kind, Account] | None:
         """Return what is gained by a gate whose sides differ, how they do, and its account."""
         best: tuple[float, Kind, Account] | None = None
         for triple in sorted(models.products):
             if len(triple) != 3 or not set(pair) < set(triple):
                 continue
             (gate,) = set(triple) - set(pair)
+            if _is_apart(gate, pair, never):
+                continue
             if len(self.table.used_levels(gate)) > MOST_LEVELS or not self.may_gate[gate]:
                 continue
             problem = PairProblem(models, *pair, [gate])
@@ -432,6 +446,11 @@ class Referee:
                 gate = DIFFERENCE
             weighed.append(replace(one, q=float(q), confidence=float(confidence), gate_confidence=gate))
         return weighed
+
+
+def _is_apart(column: int, pair: Pair, never: Collection[Pair]) -> bool:
+    """Tell whether a column is known not to be linked with either end of a pair."""
+    return all((min(column, end), max(column, end)) in never for end in pair)
 
 
 def agreed(ends: list[Statistic]) -> float:

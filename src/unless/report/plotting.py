@@ -12,7 +12,7 @@ from unless.data.showing import visible
 from unless.errors import MissingExtra, SettingError
 from unless.inference.model import LogLinearModel
 from unless.inference.tables import read_rows
-from unless.knowledge.explaining import explain
+from unless.knowledge.explaining import explain_as_learned
 from unless.knowledge.statements import State, Statement, Statements
 from unless.report import layout
 from unless.structures.structure import agreeing, as_structure
@@ -160,7 +160,8 @@ def _findings_of(learned: Any, data: object) -> tuple[Dataset, Statements]:
             raise SettingError("Give the table as well: a structure keeps no rows.")
         return read_rows(as_structure(structure).domain, learned.data_), learned.statements_
     table = read_rows(as_structure(structure).domain, data)
-    return table, explain(structure, table)
+    settings = vars(learned) if hasattr(learned, "structure_") else {}
+    return table, explain_as_learned(structure, table, settings)
 
 
 def _picture(domain: Domain, statements: Statements) -> Picture:

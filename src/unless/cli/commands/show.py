@@ -68,6 +68,7 @@ levels of each variable with a condition; a set of features
 speak of both.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -214,7 +215,11 @@ def _statements_of(record: "Record", path: str, data: "Dataset | None" = None) -
         except UnlessError as error:
             raise FileFormatError(f"{path!r} is damaged: {str(error).rstrip('.')}.") from None
     table = record.table if data is None else data
-    return None if table is None else explain_as_learned(record.structure, table, record.settings)
+    if table is None:
+        return None
+    # Those of the learner of a classifier are kept apart.
+    inner = json.loads(str(record.results.get("learner_settings", "{}")))
+    return explain_as_learned(record.structure, table, {**record.settings, **inner})
 
 
 def _say_structure(structure: Any, context: Mapping[str, str], title: str = "") -> None:
