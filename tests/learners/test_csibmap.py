@@ -138,6 +138,12 @@ def test_a_memo_that_does_not_fit_is_refused_with_a_way_out(monkeypatch):
         CSIBMAP().fit(data)
 
 
+def test_edges_to_flip_before_restarts_are_part_of_the_estimate():
+    data = unless.datasets.make_csi(9, random_state=0).sample(50, random_state=0)
+    with pytest.raises(TooLarge, match=r"would need about 53\.6 GiB"):
+        unless.CSIBMAP(n_restarts=10**8, max_memory="1 GB").fit(data)
+
+
 def test_scores_come_back_from_a_file(tmp_path):
     est = CSIBMAP().fit(unless.datasets.load_ucb_admissions())
     unless.save(est, tmp_path / "m.unless")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import unless
 from strategies import KINDS, datasets
 from twins.naive_labels import naive_csmpl
-from unless.errors import SettingError
+from unless.errors import SettingError, TooLarge
+from unless.learners import csmpl
 from unless.learners.csmpl import CSMPL, LabelSearch, TableScores
 
 # The logarithms of factorials of thousands of millions have no digits left for a twin to agree with.
@@ -89,3 +90,11 @@ def test_a_file_without_a_score_is_refused():
     est = CSMPL().fit(unless.datasets.load_ucb_admissions())
     with pytest.raises(SettingError, match="score"):
         est._from_record(est.structure_, {"score": "high"})
+
+
+def test_scores_that_do_not_fit_are_refused_on_the_way(monkeypatch):
+    data = unless.datasets.make_csi(6, random_state=0).sample(500, random_state=0)
+    # The scores of all pairs fit, those of all moves do not.
+    monkeypatch.setattr(csmpl, "_BYTES_OF_A_SCORE", 64 * 2**20 // 80)
+    with pytest.raises(TooLarge, match=r"After [0-9]+ scores, what is kept of them needs more than"):
+        CSMPL(max_memory="64 MB").fit(data)

@@ -122,6 +122,8 @@ class CSIBMAP(Learner):
         levels, most = int(data.domain.n_levels.sum()), int(data.domain.n_levels.max())
         # The table; graphs while they are learned, then one bit a pair, sorted and compared.
         shared = levels * words * 8 + 4 * n * m + n * m * packed_words(n) * 8 + 6 * m * packed_width(n)
+        # The edges that each restart flips.
+        shared += int(self.n_restarts) * n * (n - 1) // 2 * 16
         limit = longest_list(data.domain.n_levels, words, m)
         # Slices by depth, what crosses two variables on one; scores after each flip, and the least memo.
         scratch = (n + 1) * (8 * words + 4 * limit + 16) + 8 * most * (words + most + 3) + 10 * limit

@@ -10,10 +10,11 @@ import numpy as np
 
 from unless.data.dataset import Dataset
 from unless.data.domain import Region
-from unless.errors import SettingError
+from unless.errors import SettingError, TooLarge
 from unless.learners.base import Learner, Run
 from unless.learners.ibmap import tolerance
 from unless.learners.settings import EdgeNames, at_least, edge_limits, learned, setting
+from unless.runtime.memory import show_memory
 from unless.structures.labelled import LabelledGraph, Link
 from unless.typing import Bools
 
@@ -21,8 +22,8 @@ Links = Bools
 Pair = tuple[int, int]
 # The levels of each gate at which a link is there; without gates, everywhere.
 Label = tuple[tuple[int, tuple[int, ...]], ...]
-# Bytes of memory for each score that is kept, roughly.
-_BYTES_OF_A_SCORE = 400
+# Bytes of memory, roughly, for each score that is kept, and for each neighbour that it was weighed with.
+_BYTES_OF_A_SCORE, _BYTES_OF_A_NEIGHBOUR = 300, 80
 # Lines of a table of probabilities are numbered without gaps before their numbers would pass 64 bits.
 _LARGEST = 2**62
 
@@ -64,15 +65,16 @@ class CSMPL(Learner):
     score_: float = learned()
 
     def _bytes_needed(self, data: Dataset, run: Run) -> int:  # noqa: ARG002
-        n, m = data.n_variables, data.n_distinct
-        # The scores of all pairs and as many again on the way; codes, and what one score numbers and counts.
-        return 2 * n * n * _BYTES_OF_A_SCORE + 8 * n * m + 100 * m * int(data.domain.n_levels.max())
+        # The scores of all pairs; those on the way are bounded while they grow.
+        scores = data.n_variables**2 * (_BYTES_OF_A_SCORE + _BYTES_OF_A_NEIGHBOUR)
+        return scores + _bytes_beside_scores(data)
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
         # By name: the order of the columns must not decide anything, not even the rounding.
         named = data.select(sorted(data.names))
         must, never = edge_limits(named.domain, self.required_edges, self.forbidden_edges)
-        search = LabelSearch(TableScores(named), must, never, self.max_blanket)
+        scores = TableScores(named, run.max_bytes - _bytes_beside_scores(named))
+        search = LabelSearch(scores, must, never, self.max_blanket)
         first = run.steps(len(search.pairs), "looking at all pairs")
         for pair in search.pairs:
             search.look(pair)
@@ -96,6 +98,12 @@ class CSMPL(Learner):
         self.score_ = results["score"]
 
 
+def _bytes_beside_scores(data: Dataset) -> int:
+    """Return what moves, codes, and what one score numbers and counts take."""
+    n, m = data.n_variables, data.n_distinct
+    return n * n * _BYTES_OF_A_SCORE + 8 * n * m + 100 * m * int(data.domain.n_levels.max())
+
+
 def _link(named: Dataset, pair: Pair, label: Label) -> Link:
     levels = [variable.levels for variable in named.domain]
     where = {named.names[c]: [levels[c][code] for code in there] for c, there in label}
@@ -104,11 +112,16 @@ def _link(named: Dataset, pair: Pair, label: Label) -> Link:
 
 @dataclass
 class TableScores:
-    """The log marginal likelihood of each variable given labelled neighbours, computed once."""
+    """The log marginal likelihood of each variable given labelled neighbours, computed once.
+
+    What is kept of it may take `max_bytes`, about.
+    """
 
     data: Dataset
+    max_bytes: float = math.inf
     known: dict[tuple[int, tuple[tuple[int, Label], ...]], float] = field(default_factory=dict)
     n_asked: int = 0
+    n_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.codes = np.ascontiguousarray(self.data.rows.T).astype(np.int64)
@@ -119,6 +132,13 @@ class TableScores:
         self.n_asked += 1
         key = a, tuple(sorted(neighbours.items()))
         if key not in self.known:
+            self.n_bytes += _BYTES_OF_A_SCORE + len(neighbours) * _BYTES_OF_A_NEIGHBOUR
+            if self.n_bytes > self.max_bytes:
+                raise TooLarge(
+                    f"After {len(self.known):,} scores, what is kept of them needs more than the "
+                    f"{show_memory(int(self.max_bytes))} left; raise max_memory=, or set max_blanket=, which "
+                    "weighs fewer."
+                )
             self.known[key] = self._score(*key)
         return self.known[key]
 
