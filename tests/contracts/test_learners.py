@@ -243,6 +243,14 @@ def test_missing_values_need_a_policy(learner):
     assert quick(learner).fit(unless.read(frame, missing="drop")).n_features_in_ == 4
 
 
+@pytest.mark.parametrize(("name", "setting"), [("GSSL", "prune"), ("GSSL", "n_draws"), ("DTSL", "kappa")])
+def test_an_iterator_is_refused_before_it_is_used_up(name, setting):
+    values = iter((1, 1))
+    with pytest.raises(SettingError, match=f"{setting}=<tuple_iterator .* several"):
+        LEARNERS[name](**{setting: values}).fit(chain())
+    assert next(values) == 1
+
+
 @EVERY
 def test_required_and_forbidden_edges_are_obeyed_everywhere_or_not_offered(learner):
     if not has(learner, "required_edges"):

@@ -1,5 +1,8 @@
 """CSGSSL: what is generated, what is left, and the graphs read off it, against a literal twin."""
 
+from contextlib import suppress
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +11,10 @@ import unless
 from strategies import KINDS, datasets
 from twins.naive_gssl import naive_links_given_rest
 from unless.errors import SettingError
+from unless.kernels import compiling
+from unless.learners import gssl
 from unless.learners.gssl import CSGSSL, links_given_rest
+from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import FeatureArrays
 
 MODERATE = tuple(kind for kind in KINDS if kind != "huge counts")
@@ -51,3 +57,38 @@ def test_a_stronger_prior_leaves_fewer_links():
 def test_a_prior_that_drops_nothing_is_refused():
     with pytest.raises(SettingError, match="l1=0"):
         CSGSSL(0).fit(unless.datasets.load_ucb_admissions())
+
+
+def test_weights_are_kept_and_not_fitted_again(tmp_path, monkeypatch):
+    data = unless.datasets.load_ucb_admissions()
+    plain = CSGSSL().fit(data).structure_
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(gssl, "links_given_rest", stop)
+        CSGSSL(work_dir=tmp_path).fit(data)
+    monkeypatch.setattr(gssl, "weigh", stop)
+    assert CSGSSL(work_dir=tmp_path, resume=True).fit(data).structure_ == plain
+    assert isinstance(plain, CanonicalModel)
+
+
+def test_weights_of_many_features_are_no_small_work(monkeypatch):
+    asked = []
+    small = compiling.plain_if_small
+    monkeypatch.setattr(
+        "unless.learners.base.plain_if_small", lambda n, work="": asked.append(n) or small(n, work)
+    )
+    data = unless.datasets.make_csi(7, random_state=0).sample(9_000, random_state=0)
+    CSGSSL().fit(data)
+    assert asked[0] > compiling.SMALL
+
+
+def test_the_bar_shows_how_far_the_weights_are(monkeypatch):
+    drawn = Mock(disable=False)
+    monkeypatch.setattr("tqdm.auto.tqdm", lambda **_: drawn)
+    monkeypatch.setattr("unless.runtime.progress._PAUSE", 0.0)
+    data = unless.datasets.make_csi(6, random_state=0).sample(2_000, random_state=0)
+    CSGSSL(show_progress=True).fit(data)
+    assert any("iteration" in call.args[0] for call in drawn.set_postfix_str.call_args_list)

@@ -1,6 +1,6 @@
 """DTSL: Markov network structures from decision trees (Lowd and Davis, ICDM 2010, JMLR 2014)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -79,7 +79,8 @@ class DTSL(FeatureLearner):
 
 
 def _kappas(kappa: object) -> tuple[float, ...]:
-    listed = tuple(kappa) if isinstance(kappa, Iterable) and not isinstance(kappa, str) else (kappa,)
+    # An iterator would be empty the second time.
+    listed = tuple(kappa) if isinstance(kappa, Collection) and not isinstance(kappa, str) else (kappa,)
     if not listed:
         raise SettingError("kappa= is an empty list; give a number above 0 and at most 1, or several.")
     for one in listed:

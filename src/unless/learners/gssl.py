@@ -5,7 +5,7 @@ graphs off what is left. Both select by an L1 prior.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from itertools import combinations
@@ -34,7 +34,7 @@ from unless.runtime.checkpoints import settings_digest
 from unless.structures.canonical import CanonicalModel
 from unless.structures.structure import FeatureArrays, Links, n_pairs, pack, pair_numbers
 from unless.typing import Integers
-from unless.weights.fit import fit, fit_weights, priors_to_try
+from unless.weights.fit import fit, priors_to_try, weigh
 from unless.weights.priors import Gaussian, Laplace, Prior
 
 PRIORS = tuple(Gaussian(1.0) + Laplace(l1) for l1 in (10.0, 5.0, 1.0))
@@ -177,6 +177,8 @@ class CSGSSL(CSGS):
     False
     """
 
+    # Weights of the features of all cliques are fitted.
+    _relative_cost = 25.0
     l1: float = setting(default=20.0, check=between(0, math.inf), kw_only=False)
 
     def _learn(self, data: Dataset, run: Run, *_: Dataset) -> None:
@@ -184,10 +186,10 @@ class CSGSSL(CSGS):
         named = data.select(sorted(data.names))
         super()._learn(named, run)
         run.steps(None, "weighing features")
-        prior = Gaussian(1.0) + Laplace(self.l1)
-        limits: dict[str, Any] = {name: getattr(self, name) for name in ("max_memory", "n_jobs")}
-        net = fit_weights(self.structure_.features(), named, prior, show_progress=False, **limits)
-        arrays = net.features.take(net.weights != 0).arrays
+        features, prior = self.structure_.features(), Gaussian(1.0) + Laplace(self.l1)
+        layout = {"n_jobs": self.n_jobs, "max_memory": self.max_memory}
+        weighed = run.once("weighed", lambda: {"weights": weigh(features, named, prior, run.bar, layout)})
+        arrays = features.take(weighed["weights"] != 0).arrays
         columns = np.array([data.domain.index(name) for name in named.names], dtype=np.int32)
         links = links_given_rest(arrays._replace(variable=columns[arrays.variable]), data.rows)
         must = edge_matrix(data.domain, self.required_edges, "required_edges")
@@ -242,7 +244,8 @@ def _draws(name: str, value: Any) -> list[Any]:
 
 def _whole_numbers(name: str, value: Any, other: str = "") -> list[int]:
     """Read one whole number from 1 on, or several."""
-    listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    # An iterator would be empty the second time.
+    listed = list(value) if isinstance(value, Collection) and not isinstance(value, str) else [value]
     for number in listed:
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
             raise SettingError(f"{name}={value!r} must be {other}a whole number of at least 1, or several.")

@@ -39,6 +39,7 @@ from unless.weights.report import GAIN, Candidate, Completed, FitReport
 
 # The largest component of the gradient where nothing else is asked for.
 TOLERANCE = 1e-6
+MOST_ITERATIONS = 5_000
 # From strong to weak, so that the weights of one are a good start for the next.
 GRID = tuple(Gaussian(sd) for sd in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0))
 N_FOLDS = 5
@@ -288,7 +289,7 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
     incomplete: Literal["em", "drop"] = "em",
     tolerance: float | None = None,
     relative_tolerance: float | None = None,
-    max_iterations: int = 5_000,
+    max_iterations: int = MOST_ITERATIONS,
     start: npt.ArrayLike | LogLinearModel | None = None,
     validation: object = None,
     random_state: Any = None,
@@ -357,17 +358,39 @@ def fit_weights(  # noqa: PLR0913 (every argument is one independent wish)
         settings: Settings = {"step": bar, **limits._asdict()}
         tried = choose_prior(features, table, prior, validation, random_state, layout, settings)
         best = max(tried, key=lambda one: one.score).prior
-        if holes is not None:
-            # Without a prior the weights of complete rows alone may be infinite.
-            first = Gaussian(1.0) if best == NO_PRIOR else best
-            if table.n_rows:
-                begin, _ = fit(features, _laid_out(features, table, layout, bar), first, begin, **settings)
-            em = ExpectationMaximisation(features, table, holes, layout, random_state)
-            weights, report = em.fit(best, begin, settings)
-        else:
-            weights, report = fit(features, _laid_out(features, table, layout, bar), best, begin, **settings)
+        weights, report = _fit_rows(features, table, holes, best, begin, layout, settings, random_state)
     candidates = tried if len(tried) > 1 else ()
     return LogLinearModel(features, weights, report=replace(report, candidates=candidates))
+
+
+def weigh(features: FeatureSet, data: Dataset, prior: Prior, bar: Bar, layout: Settings) -> Floats:
+    """Return the weights that `fit_weights` finds, as a part of work that has a bar of its own."""
+    settings: Settings = {"step": bar, **StopRules(TOLERANCE, MOST_ITERATIONS, None, GAIN)._asdict()}
+    table, holes = _rows(features, data, "em", False)
+    weights, _ = _fit_rows(features, table, holes, prior, np.zeros(len(features)), layout, settings)
+    return weights
+
+
+def _fit_rows(
+    features: FeatureSet,
+    table: Dataset,
+    holes: Incomplete | None,
+    prior: Prior,
+    begin: Floats,
+    layout: Settings,
+    settings: Settings,
+    random_state: Any = None,
+) -> tuple[Floats, FitReport]:
+    """Fit weights to the complete rows of a table and, by EM, to those that have holes."""
+    bar = settings["step"]
+    if holes is None:
+        return fit(features, _laid_out(features, table, layout, bar), prior, begin, **settings)
+    # Without a prior the weights of complete rows alone may be infinite.
+    first = Gaussian(1.0) if prior == NO_PRIOR else prior
+    if table.n_rows:
+        begin, _ = fit(features, _laid_out(features, table, layout, bar), first, begin, **settings)
+    em = ExpectationMaximisation(features, table, holes, layout, random_state)
+    return em.fit(prior, begin, settings)
 
 
 def fit(
