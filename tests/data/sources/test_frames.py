@@ -196,6 +196,7 @@ def test_every_way_to_be_missing(missing):
         ({"a": [1, 2], "b": [1]}, "Column 'a' has 2 values and 'b' 1"),
         ({"a": 1, "b": 2}, "Column 'a' holds 1, which is no column"),
         ({"a": np.zeros((2, 2)), "b": [1, 2]}, "Column 'a' holds lists"),
+        ({"a": np.ma.zeros((2, 2)), "b": [1, 2]}, "Column 'a' holds lists"),
         ({}, "no column"),
         ([], "no rows"),
         ([{"a": 1}, {"a": 2}], "one column"),

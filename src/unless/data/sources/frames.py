@@ -116,11 +116,11 @@ def _register(
 
 def encode(name: str, column: str, values: Any, *, numeric: bool = False) -> tuple[Field, Array]:
     """Give numbers as they are and all else as codes with labels."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        return Field(name, column, "unusable"), np.zeros(len(values))
     if isinstance(values, np.ma.MaskedArray):
         values = [None if hidden else value for value, hidden in _unmasked(values)]
     array = values if isinstance(values, np.ndarray) else None
-    if array is not None and array.ndim != 1:
-        return Field(name, column, "unusable"), np.zeros(len(array))
     if array is not None and array.dtype.kind in "iufb":
         return encode_numbers(name, column, array)
     if array is not None and array.dtype.kind == "U":
