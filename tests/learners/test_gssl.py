@@ -1,5 +1,6 @@
 """GSSL: the law of generation, its literal twin, working sets against plain fits, halving, settings."""
 
+import re
 from collections import Counter
 from itertools import combinations, pairwise
 
@@ -318,6 +319,13 @@ def test_draws_that_do_not_fit_are_left_out_where_others_do():
     assert [one["n_draws"] for one in left_out] == [3_000_000]
     with pytest.raises(TooLarge, match=r"3,000,000 draws .* MiB"):
         GSSL(3_000_000, prune=2, prior=L1, max_memory="64 MB").fit(data)
+
+
+def test_draws_that_leave_no_room_for_weights_are_refused_with_all_that_they_need():
+    with pytest.raises(TooLarge) as caught:
+        GSSL(500_000, prune=2, prior=L1, max_memory="64 MB").fit(copies(20))
+    (need,) = re.findall(r"would need about (.*) MiB, weights included", str(caught.value))
+    assert 64 < float(need) < 128
 
 
 @pytest.mark.parametrize(

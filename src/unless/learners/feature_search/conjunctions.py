@@ -118,11 +118,11 @@ def generate_features(
     named = data.select(sorted(data.names))
     targets = sorted(set(n_draws))
     if not fits_memory(named, targets[-1], run.max_bytes):
-        need = bytes_to_generate(named, targets[-1])
+        need = bytes_to_learn(named, targets[-1])
         raise TooLarge(
             f"{targets[-1]:,} draws from {named.n_distinct:,} distinct rows of {named.n_variables:,} columns "
-            f"would need about {show_memory(need)}, more than the {show_memory(run.max_bytes)} allowed; "
-            "lower n_draws= or raise max_memory=."
+            f"would need about {show_memory(need)}, weights included, more than the "
+            f"{show_memory(run.max_bytes)} allowed; lower n_draws= or raise max_memory=."
         )
     stream = _Stream(named, np.random.default_rng(random_state))
     counts = {}
@@ -147,9 +147,14 @@ def bytes_to_generate(data: Dataset, n_draws: int) -> int:
     return data.rows.nbytes + n_features * 2 * (_BYTES_EACH + 8 * n_words)
 
 
+def bytes_to_learn(data: Dataset, n_draws: int) -> int:
+    """Return about how much memory so many draws take, with as much again for weights."""
+    return 2 * bytes_to_generate(data, n_draws)
+
+
 def fits_memory(data: Dataset, n_draws: int, max_bytes: int) -> bool:
-    """Tell whether so many draws leave half of the memory for weights."""
-    return 2 * bytes_to_generate(data, n_draws) <= max_bytes
+    """Tell whether so many draws, and weights, fit."""
+    return bytes_to_learn(data, n_draws) <= max_bytes
 
 
 class _Stream:
