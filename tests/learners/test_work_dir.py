@@ -438,3 +438,16 @@ def test_a_table_to_judge_by_belongs_to_the_work(table, tmp_path):
         make("GSSL", work_dir=tmp_path / "work", resume=True).fit(table)
     again = make("GSSL", work_dir=tmp_path / "work", resume=True).fit(table, validation=table)
     assert saved(again, tmp_path) == saved(first, tmp_path)
+
+
+def test_an_answer_that_is_kept_whole_says_at_most_how_many_questions_were_distinct(tmp_path, monkeypatch):
+    class Bounded(unless.CSMPL):
+        def _learn(self, data, run, *beside):
+            super()._learn(data, run, *beside)
+            self.n_distinct_tests_, self.max_distinct_tests_ = None, 7
+
+    data = unless.datasets.load_ucb_admissions()
+    Bounded(work_dir=tmp_path).fit(data)
+    monkeypatch.setattr(unless.CSMPL, "_learn", None)
+    est = Bounded(work_dir=tmp_path, resume=True).fit(data)
+    assert (est.n_distinct_tests_, est.max_distinct_tests_) == (None, 7)

@@ -497,12 +497,17 @@ class Learner(Estimator):
         results: Mapping[str, Any] = record.results
         self._from_record(record.structure, results)
         self.n_tests_, self.n_distinct_tests_ = results["n_tests"], results["n_distinct"]
+        self.max_distinct_tests_ = results.get("max_distinct")
         return True
 
     def _checkpoint(self, store: CheckpointStore) -> None:
         """Save a finished answer."""
         structure, results = self._to_record()
-        costs = {"n_tests": self.n_tests_, "n_distinct": self.n_distinct_tests_}
+        costs = {
+            "n_tests": self.n_tests_,
+            "n_distinct": self.n_distinct_tests_,
+            "max_distinct": self.max_distinct_tests_,
+        }
         record = Record(structure, settings={"stamp": store.stamp}, results={**results, **costs})
         store.write_answer(lambda path: save_record(record, path, follow_links=False))
 
