@@ -32,7 +32,10 @@ class Answering(click.Command):
     """A command whose failures are one sentence each."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
-        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped, 141 the output's reader is gone."""
+        """Run, and exit: 0 done, 1 a bug, 2 refused, 130 stopped, 141 the output's reader is gone.
+
+        `__main__.py` exits with 143 and 129 instead where SIGTERM and SIGHUP stopped it.
+        """
         for stream in (sys.stdout, sys.stderr):
             # A terminal that cannot write a name shows its code points instead.
             if hasattr(stream, "reconfigure"):

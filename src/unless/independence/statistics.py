@@ -5,7 +5,7 @@ those of many, and `log_tail` the logarithm of p, which may be too small for a f
 
 These are the readable references, in plain numpy, for a batch of tables (... x a x b): Pearson's X2, the
 likelihood ratio G and the Dirichlet evidence of Margaritis's test. Kernels compute the same three inside
-their loops (`kernels/answers.py`, `kernels/slices.py`, `kernels/strata.py`); tests hold them equal to these.
+their loops (`kernels/answers.py`, `kernels/strata.py`); tests hold them equal to these.
 Where cells are too empty for a chi-square law, p comes from `sparse.py`.
 
 The distribution functions, of chi-square and gamma laws, come last. scipy.special has them too, but its

@@ -99,8 +99,7 @@ def learn_graphs(
     """Learn the canonical graph of every distinct row.
 
     The search follows from the size of the table alone: by a cube of the counts of all partial assignments
-    where it is small, else by cohorts. Both give what `grow_shrink.algorithm.csgs` gives. That one needs no
-    compiled code, and could be chosen here for tables on which compiling takes longer than asking.
+    where it is small, else by cohorts. Both give what `grow_shrink.algorithm.csgs` gives.
     """
     run = run or Run()
     if not fits_cube(data.domain.n_levels):

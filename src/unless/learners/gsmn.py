@@ -30,7 +30,7 @@ class GSMN(Learner):
     and degrees of freedom are summed.
 
     With `work_dir=` finished blankets are kept; "gsmn*", one visit upon the other, keeps them every two
-    seconds.
+    seconds at most.
 
     Parameters
     ----------

@@ -60,8 +60,8 @@ class GSSL(FeatureLearner):
     Several values of `n_draws`, `prune` and `prior` are judged by unseen rows, by successive halving: all
     get some features and iterations, the best quarter twice as many, and so on.
 
-    With `work_dir=` each of these is kept, and within the long ones how far they got, every two seconds; the
-    draws are made again. `resume=True` goes on to the same features and weights.
+    With `work_dir=` each of these is kept, and within the long ones how far they got, every two seconds at
+    most; the draws are made again. `resume=True` goes on to the same features and weights.
 
     Parameters
     ----------

@@ -62,8 +62,8 @@ class IBMAPHC(Learner):
     `score_` is the score reached; `assertions_` gives, for each ordered pair of names, the assertion, what
     it is conditioned on, and its probability. An edge has two: one from each of its ends.
 
-    With `work_dir=` every score known and the way climbed so far are kept every two seconds; `resume=True`
-    goes on to the same graph, score and counts.
+    With `work_dir=` every score known and the way climbed so far are kept every two seconds at most, less
+    often where they are many; `resume=True` goes on to the same graph, score and counts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Everything about running, and no statistics: this package knows arrays, files and threads, but no Dataset.
+"""Everything about running, and no statistics: arrays, files, threads, processes and kernels, but no Dataset.
 
 What it promises to users of every learner:
 
@@ -11,8 +11,8 @@ What it promises to users of every learner:
   learner and its settings; `resume=True` computes only what is missing and gives the same answer
   (`checkpoints`). A killed process leaves no file that looks whole and is not; what it leaves
   otherwise, the next run removes (`files`).
-- **Memory.** `max_memory=` is refused before the work begins where an estimate exceeds it; an allocation
-  that fails anyway becomes one sentence (`memory`).
+- **Memory.** Work is refused before it begins where an estimate of what it takes exceeds `max_memory=`; an
+  allocation that fails anyway becomes one sentence (`memory`).
 - **Workers.** `n_jobs=` and joblib's backend (threads, processes, a cluster) change the time and never the
   answer (`parallel`).
 - **Progress.** A bar on a terminal or in a notebook, else nothing (`progress`).

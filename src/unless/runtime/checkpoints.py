@@ -34,10 +34,9 @@ FORMAT = 8
 _CHECKPOINT = "checkpoint-"
 _SUFFIX = ".shard"
 _ANSWER = "answer"
-# Seconds between two states that are saved: what a kill loses at most, beside the step it was at.
-SECONDS = 2.0
-# A state is saved no sooner than so many times after what it took to write the last.
-_TIMES_LONGER = 20
+# The least number of seconds between two states that are saved, and how many times what it took to write the
+# last: the larger of the two is what a kill loses at most, beside the step it was at.
+SECONDS, _TIMES_LONGER = 2.0, 20
 # What readers raise where a file is damaged, or not of this kind.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
