@@ -179,6 +179,16 @@ def test_probabilities_of_links_follow_the_gate():
         CSIBMAP().fit(law.sample(3, random_state=1)).link_probabilities({**one, "W": 1})
 
 
+def test_links_that_are_known_are_not_weighed():
+    data = unless.datasets.load_ucb_admissions()
+    free = CSIBMAP().fit(data).link_probabilities({"Dept": "A"})
+    known = {"required_edges": [("Dept", "Admit")], "forbidden_edges": [("Gender", "Admit")]}
+    told = CSIBMAP(**known).fit(data).link_probabilities({"Dept": "A"})
+    assert free["Admit", "Gender"] > 0.9
+    assert (told["Admit", "Gender"], told["Admit", "Dept"]) == (0.0, 1.0)
+    assert 0.0 < told["Dept", "Gender"] < 1.0
+
+
 def test_restarts_find_a_gate_that_single_flips_miss():
     rng = np.random.default_rng(3)
     w, a, others = rng.integers(0, 3, 1500), rng.integers(0, 4, 1500), rng.integers(0, 4, 1500)

@@ -164,7 +164,8 @@ class CSIBMAP(Learner):
         partial context it is the mean over the rows of the observed ones that agree with it. A link of
         the graph need not be probable: the climb looks at one slice, this at all strata. A gate that the
         graphs miss is in no blanket, and a link that it cuts then looks probable everywhere: `n_restarts=3`
-        finds most of those that single flips miss.
+        finds most of those that single flips miss. Links that are required have probability 1, those that are
+        forbidden 0.
         """
         self.check_fitted()
         model = self.structure_
@@ -175,10 +176,11 @@ class CSIBMAP(Learner):
         weighted = probabilities_in(model, np.flatnonzero(agrees)) * counts[:, None]
         pairs = pair_names(model.domain, np.arange(weighted.shape[1]))
         # Exactly rounded: the order of contexts follows from that of the columns.
-        return {
-            pair: math.fsum(column) / int(counts.sum())
-            for pair, column in zip(pairs, weighted.T.tolist(), strict=True)
-        }
+        shares = [math.fsum(column) / int(counts.sum()) for column in weighted.T.tolist()]
+        limits = edge_limits(model.domain, self.required_edges, self.forbidden_edges)
+        must, never = (matrix[np.triu_indices(len(matrix), 1)] for matrix in limits)
+        known = np.where(must, 1.0, np.where(never, 0.0, shares))
+        return dict(zip(pairs, known.tolist(), strict=True))
 
     def _to_record(self) -> tuple[CanonicalModel, dict[str, Any]]:
         return self.structure_, {"scores": self.scores_.tolist()}
