@@ -15,9 +15,8 @@ from unless.kernels.patterns import _number
 _MAX_ROUNDS = 50
 _LEAST_STEP = 1e-4
 # The matrix of an earlier round is used again while a round promises to gain less than this share of the one
-# before: such rounds cost a third. The last of them has to promise less than this share of what is enough,
-# for old matrices promise too little.
-_STALE, _STALE_ENOUGH = 0.05, 0.02
+# before: such rounds cost a third.
+_STALE = 0.05
 # A variance of so much less than what counts as known is one that rounding left.
 _ROUNDING = 1e-6
 # Sums that are kept apart, so that what follows each other can be added at once.
@@ -379,7 +378,8 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
                 break
             share /= 2
         value = reached
-        if gain < enough * (1.0 if is_fresh else _STALE_ENOUGH):
+        # What a round leaves is about the square of what it promised, if its matrix is not an older one.
+        if gain < (enough if is_fresh else enough * enough):
             break
         gain_before = gain
     if is_matrix_wanted:
