@@ -188,6 +188,15 @@ def test_another_table_is_explained_anew(unless, berkeley, berkeley_csv, tmp_pat
     assert GATED not in shown.stdout
 
 
+def test_the_default_learner_looks_at_every_pair_of_another_table(unless, berkeley, berkeley_csv, tmp_path):
+    est = library.load(berkeley)
+    est.structure_ = library.LabelledGraph(est.structure_.domain, ())
+    library.save(est, tmp_path / "g.unless")
+    assert GATED in unless("show", tmp_path / "g.unless", berkeley_csv).stdout
+    est.report(tmp_path / "page.html", data=berkeley_csv)
+    assert "Admit and Gender are linked only when Dept = A" in (tmp_path / "page.html").read_text()
+
+
 def test_a_structure_without_rows_is_explained_by_a_table(unless, berkeley, berkeley_csv, tmp_path):
     library.save(library.load(berkeley).structure_, tmp_path / "g.unless")
     assert "A graph with gates over 3 columns" in unless("show", tmp_path / "g.unless").stdout

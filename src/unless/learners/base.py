@@ -145,12 +145,14 @@ class Estimator(HasSettings):
         self.check_fitted()
         if self._statements is None:
             data = self._remembered("unless.explain(est.structure_, data)")
-            self._statements = explain_as_learned(self._proposing(), data, vars(self), **self._machine())
+            proposed = self._proposing(self.structure_)
+            self._statements = explain_as_learned(proposed, data, vars(self), **self._machine())
         return self._statements
 
-    def _proposing(self) -> Any:
-        """Return the structure whose links may become sentences."""
-        return self.structure_
+    @classmethod
+    def _proposing(cls, structure: Any) -> Any:
+        """Return the structure whose links may become sentences where this learner has learned one."""
+        return structure
 
     def ask(
         self,
@@ -213,7 +215,7 @@ class Estimator(HasSettings):
             from unless.inference.tables import read_rows
 
             table = read_rows(self.structure_.domain, data)
-            statements = explain_as_learned(self.structure_, table, vars(self))
+            statements = explain_as_learned(self._proposing(self.structure_), table, vars(self))
         write_report(
             self.structure_,
             table,

@@ -160,8 +160,9 @@ def _findings_of(learned: Any, data: object) -> tuple[Dataset, Statements]:
             raise SettingError("Give the table as well: a structure keeps no rows.")
         return read_rows(as_structure(structure).domain, learned.data_), learned.statements_
     table = read_rows(as_structure(structure).domain, data)
-    settings = vars(learned) if hasattr(learned, "structure_") else {}
-    return table, explain_as_learned(structure, table, settings)
+    if hasattr(learned, "structure_"):
+        return table, explain_as_learned(learned._proposing(structure), table, vars(learned))
+    return table, explain_as_learned(structure, table, {})
 
 
 def _picture(domain: Domain, statements: Statements) -> Picture:

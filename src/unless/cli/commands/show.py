@@ -217,9 +217,14 @@ def _statements_of(record: "Record", path: str, data: "Dataset | None" = None) -
     table = record.table if data is None else data
     if table is None:
         return None
-    # Those of the learner of a classifier are kept apart.
+    # Name and settings of the learner of a classifier are kept apart.
     inner = json.loads(str(record.results.get("learner_settings", "{}")))
-    return explain_as_learned(record.structure, table, {**record.settings, **inner})
+    name, structure = record.results.get("learner_name", record.learner), record.structure
+    if name is not None:
+        from unless.learners.registry import learner_named
+
+        structure = learner_named(str(name))._proposing(structure)
+    return explain_as_learned(structure, table, {**record.settings, **inner})
 
 
 def _say_structure(structure: Any, context: Mapping[str, str], title: str = "") -> None:

@@ -140,10 +140,10 @@ class GGS(Learner):
             () if self.forbidden_gates is None else _names("forbidden_gates", self.forbidden_gates),
         )
 
-    def _proposing(self) -> Graph:
+    @classmethod
+    def _proposing(cls, structure: Any) -> Graph:
         # Its regressions look at every pair, as those behind sentences do: none is left out beforehand.
-        domain = self.structure_.domain
-        return Graph(domain, combinations(domain.names, 2))
+        return Graph(structure.domain, combinations(structure.domain.names, 2))
 
     def _to_record(self) -> tuple[LabelledGraph, dict[str, Any]]:
         return self.structure_, {"claims": claims_to_records(self.claims_)}
