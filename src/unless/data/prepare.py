@@ -25,6 +25,7 @@ from unless.data.profile import Profile, profile
 from unless.data.relations import Relation, find_relations, thresholds
 from unless.data.roles import (
     FEW_ROWS,
+    FEWEST_COUNTED,
     MANY_LEVELS,
     MOST_LEVELS,
     NATURAL_VALUES,
@@ -262,7 +263,7 @@ class _Planner:
             lines = {other.name: decide_role(other, self.how) for other in others}
             used = [other for other in others if lines[other.name].included]
             plain = all(lines[other.name].is_plain and other.n_values <= MANY_LEVELS for other in used)
-            if len(used) < 2 or not plain or one.n_rows < 4:
+            if len(used) < 2 or not plain or one.n_rows < FEWEST_COUNTED:
                 continue
             columns = ", ".join(other.field.column for other in used)
             n_distinct = self.source.session.value(

@@ -33,7 +33,8 @@ from unless.data.encode import (
 )
 from unless.data.plan import Plan, check_plan, cut_alike, follow
 from unless.data.prepare import make_plan
-from unless.data.profile import Profile, count_values
+from unless.data.profile import Profile, count_values, profile
+from unless.data.roles import FEWEST_COUNTED, is_count_name, may_count
 from unless.data.settings import DEFAULT_LEVELS, Bins, Missing, Settings, check_names, make_settings
 from unless.data.sources.opening import choose_columns, open_source, row_numbers
 from unless.data.sources.session import DuckDBSession, Source
@@ -161,6 +162,8 @@ def read(  # noqa: PLR0913 (every argument is one answer about the table; they a
         with DuckDBSession(how.max_memory, bar) as session, session.unchanged():
             opened = open_source(source, session, how)
             profiles: Mapping[str, Profile] = {}
+            if is_matched and how.count_column is None and not how.design:
+                how = replace(how, count_column=_count_beside(opened, how))
             if decides:
                 opened, followed, profiles = make_plan(opened, how)
             if followed is not None and beside is not None:
@@ -215,6 +218,25 @@ def _other_notes(notes: list[str], plan: Plan | None, is_new: bool) -> list[str]
     if plan is None or not is_new or not plan.missing:
         return notes
     return [one for one in notes if not one.startswith(("Dropped ", "Made missing "))]
+
+
+def _count_beside(source: Source, how: Settings) -> str | None:
+    """Find the column that counts the rows, beside columns that a model knows: by what a plan would go by."""
+    columns = how.columns or ()
+    if not set(columns) <= {*source.names}:
+        return None
+    for name in source.names:
+        if is_count_name(name) and name not in columns:
+            looked = profile(source, [source.field(name)], how, source.times)[name]
+            known = ", ".join(source.field(one).column for one in columns)
+            if looked.n_rows < FEWEST_COUNTED or not may_count(looked):
+                continue
+            n_distinct = source.session.value(
+                f"select count(*) from (select distinct {known} from {source.relation})"  # noqa: S608
+            )
+            if n_distinct == looked.n_rows:
+                return name
+    return None
 
 
 @dataclass

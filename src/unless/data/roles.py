@@ -69,6 +69,8 @@ _ROW_NUMBER = re.compile(r"row[ _.-]?names?|unnamed: ?\d+|index|column 1|level_0
 _COUNT_NAME = re.compile(
     r"freq|freqs|frequency|frequencies|count|counts|n|n_obs|nobs|cases|n_cases", re.IGNORECASE
 )
+# A table of fewer rows is not taken for one of counts.
+FEWEST_COUNTED = 4
 # Names that surveys give to weights; of others a mean of 1 must say it.
 _WEIGHT_NAME = re.compile(
     r"(fnl|final|fin|p|per|person|hh|house|household|sample|sampling|survey|design|post|base|rep|cal)[ _.-]?"

@@ -116,6 +116,8 @@ def _register(
 
 def encode(name: str, column: str, values: Any, *, numeric: bool = False) -> tuple[Field, Array]:
     """Give numbers as they are and all else as codes with labels."""
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        values = values.item()
     if isinstance(values, np.ndarray) and values.ndim != 1:
         return Field(name, column, "unusable"), np.zeros(len(values))
     if isinstance(values, np.ma.MaskedArray):
