@@ -56,8 +56,8 @@ def model_of_tables(domain: Domain, tables: Iterable[tuple[Scope, Floats]]) -> L
     sums: dict[Scope, Floats] = {}
     for scope, table in tables:
         kept = tuple(place for place, size in zip(scope, table.shape, strict=True) if size > 1)
-        spoken = table.reshape([size for size in table.shape if size > 1])
-        sums[kept] = sums[kept] + spoken if kept in sums else spoken
+        squeezed = table.reshape([size for size in table.shape if size > 1])
+        sums[kept] = sums[kept] + squeezed if kept in sums else squeezed
     if np.isneginf(sums.pop((), np.zeros(()))):
         raise SettingError("A potential without variables is zero, so nothing is possible.")
     # The order of a FeatureSet: by size, by scope, by values.

@@ -119,8 +119,8 @@ def from_pyagrum(model: Any) -> LogLinearModel:
         # The first variable is the last axis of the array.
         values = np.asarray(one.toarray()).transpose()
         sizes = tuple(len(labels[name]) for name in names)
-        spoken = tuple(labels[name] for name in names)
-        tables.append(PeerTable(names, spoken, _numbers(values, names, sizes), is_conditional))
+        level_names = tuple(labels[name] for name in names)
+        tables.append(PeerTable(names, level_names, _numbers(values, names, sizes), is_conditional))
     alone = [(name,) for name in variables if not any(name in table.names for table in tables)]
     tables += [PeerTable(name, (labels[name[0]],), np.ones(len(labels[name[0]])), False) for name in alone]
     return _model(list(variables), tables, {})

@@ -225,8 +225,8 @@ def factor_graph(
     for scope, weighted in grouped.items():
         host = hosts[scope]
         table = tables[host] if len(host) > 1 else unary[host[0]]
-        for spoken, weight in weighted:
-            table[holding_cells(spoken, host, n_levels)] += weight
+        for feature, weight in weighted:
+            table[holding_cells(feature, host, n_levels)] += weight
     return FactorGraph(np.concatenate(unary), _lay_out(tables, n_levels), _is_forest(scopes))
 
 

@@ -195,10 +195,10 @@ def restrict(part: Component, gate: int, level: int) -> tuple[Conjunctions, Floa
     """Fix a variable of a part: drop the features it contradicts and the conditions it satisfies."""
     start, variable, levels, equal = part.arrays
     feature = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    spoken = variable == gate
+    at_gate = variable == gate
     kept = np.ones(len(start) - 1, dtype=np.bool_)
-    kept[feature[spoken & ((levels == level) != equal)]] = False
-    stays = kept[feature] & ~spoken
+    kept[feature[at_gate & ((levels == level) != equal)]] = False
+    stays = kept[feature] & ~at_gate
     sizes = np.bincount(feature[stays], minlength=len(start) - 1)[kept]
     # Variables after the gate move down by one.
     moved = variable[stays] - (variable[stays] > gate)

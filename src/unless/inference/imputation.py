@@ -228,8 +228,8 @@ def refuse_forbidden(model: "LogLinearModel", cells: Cells, rows: Cells, hidden:
     if counts.any():
         names = (model.domain.names[v] for v in np.flatnonzero(hidden))
         raise nothing_follows(int(rows[np.argmax(counts > 0)]), names)
-    spoken = np.unique(forbidden.take(open_ones).variable)
-    return [int(variable) for variable in spoken if hidden[variable]]
+    mentioned = np.unique(forbidden.take(open_ones).variable)
+    return [int(variable) for variable in mentioned if hidden[variable]]
 
 
 def nothing_follows(row: int, names: Iterable[str]) -> ImpossibleEvidence:

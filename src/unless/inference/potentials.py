@@ -102,9 +102,9 @@ def by_scope(model: "LogLinearModel") -> dict[Scope, list[Weighted]]:
     arrays, weights = model.plain
     grouped: dict[Scope, list[Weighted]] = {}
     for literals, weight in zip(arrays.literals(), weights.tolist(), strict=True):
-        spoken = tuple(literal for literal in literals if sizes[literal[0]] > 1)
-        scope = tuple(sorted({variable for variable, _, _ in spoken}))
-        grouped.setdefault(scope, []).append((spoken, weight))
+        varying = tuple(literal for literal in literals if sizes[literal[0]] > 1)
+        scope = tuple(sorted({variable for variable, _, _ in varying}))
+        grouped.setdefault(scope, []).append((varying, weight))
     if any(weight == -np.inf for _, weight in grouped.pop((), [])):
         raise SettingError("A feature that always holds has the weight -inf, so nothing is possible.")
     return grouped

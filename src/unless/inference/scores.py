@@ -185,13 +185,13 @@ def _with_levels_apart(
     told, finite = [], []
     for literals, weight in zip(features.literals(), weights.tolist(), strict=True):
         others = [literal for literal in literals if literal[0] != variable]
-        spoken = [literal for literal in literals if literal[0] == variable]
-        if weight == -np.inf and spoken and not spoken[0][2]:
-            allowed = {level for _, level, _ in spoken}
+        mentioned = [literal for literal in literals if literal[0] == variable]
+        if weight == -np.inf and mentioned and not mentioned[0][2]:
+            allowed = {level for _, level, _ in mentioned}
             apart = [[*others, (variable, level, True)] for level in range(n_levels) if level not in allowed]
             told += apart
             finite += [-_HUGE] * len(apart)
-        elif spoken:
+        elif mentioned:
             told.append([*literals])
             finite.append(max(weight, -_HUGE))
     return FeatureArrays.of(told), np.array(finite)

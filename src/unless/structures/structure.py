@@ -178,11 +178,11 @@ def _tidied(arrays: FeatureArrays, n_levels: Integers) -> FeatureArrays:
     untidy[feature[1:][again]] = True
     if not untidy.any():
         return arrays
-    spoken = (
+    tidied = (
         tidy(literals, n_levels) if is_untidy else literals
         for literals, is_untidy in zip(arrays.literals(), untidy.tolist(), strict=True)
     )
-    return FeatureArrays.of(spoken)
+    return FeatureArrays.of(tidied)
 
 
 def _sorted_set(arrays: FeatureArrays) -> FeatureArrays:
