@@ -261,6 +261,52 @@ def log(number: float) -> float:
     return -math.inf if number == 0 else math.nan
 
 
+# The logarithm of 2 in two parts, and its inverse. What is added to this number is rounded to a whole one,
+# which the lowest bits of the sum then hold.
+LOG_2, REST_OF_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+PER_LOG_2, ROUNDING = 1.4426950408889634, 6755399441055744.0
+# Factors of the powers 13 to 2 of a number in the series of e to it, and of those of a ratio in that of the
+# logarithm, from the highest.
+SERIES_OF_EXP = tuple(1 / math.factorial(power) for power in range(13, 1, -1))
+SERIES_OF_LOG = tuple(1 / power for power in range(21, 1, -2))
+# Less than this makes no difference to a sum that has 1 in it.
+LEAST_POWER = -700.0
+# Bits of the root of 1/2, of 1 and of 2^52; those of a number's fraction, and how many they are.
+HALF_ROOT, ONE, LARGE = 0x3FE6A09E667F3BCD, 0x3FF0000000000000, 0x4330000000000000
+FRACTION, N_FRACTION, BIAS = 0xFFFFFFFFFFFFF, 52, 1023
+
+
+def exp_all(numbers: Any) -> None:
+    """Replace numbers, none of them above 0, by e to their power.
+
+    Machine code does the same steps, several numbers at once: three times as fast as one after the other.
+    """
+    powers = np.maximum(numbers, LEAST_POWER)
+    shifted = powers * PER_LOG_2 + ROUNDING
+    whole = shifted - ROUNDING
+    rest = (powers - whole * LOG_2) - whole * REST_OF_LOG_2
+    total = np.full(len(numbers), SERIES_OF_EXP[0])
+    for factor in SERIES_OF_EXP[1:]:
+        total = total * rest + factor
+    scale = (shifted.view(np.uint64) + np.uint64(BIAS)) << np.uint64(N_FRACTION)
+    numbers[:] = (1.0 + (rest + (rest * rest) * total)) * scale.view(np.float64)
+
+
+def log_all(numbers: Any) -> None:
+    """Replace numbers, none of them below 1, by their logarithms; machine code does the same steps."""
+    bits = numbers.view(np.uint64) + np.uint64(ONE - HALF_ROOT)
+    exponents = (bits >> np.uint64(N_FRACTION)) | np.uint64(LARGE)
+    whole = exponents.view(np.float64) - (2.0**N_FRACTION + BIAS)
+    fraction = ((bits & np.uint64(FRACTION)) + np.uint64(HALF_ROOT)).view(np.float64)
+    ratio = (fraction - 1.0) / (fraction + 1.0)
+    square = ratio * ratio
+    total = np.full(len(numbers), SERIES_OF_LOG[0])
+    for factor in SERIES_OF_LOG[1:]:
+        total = total * square + factor
+    twice = 2.0 * ratio
+    numbers[:] = whole * LOG_2 + (twice + (twice * (square * total) + whole * REST_OF_LOG_2))
+
+
 # What machine code has in place of these is in `jit.INTRINSICS`.
 _REPLACED = (
     popcount,
@@ -272,4 +318,6 @@ _REPLACED = (
     fetch_add,
     exp,
     log,
+    exp_all,
+    log_all,
 )
