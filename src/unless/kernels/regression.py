@@ -9,7 +9,16 @@ score.
 import numpy as np
 
 from unless.kernels.algebra import factorise, substitute, sum_of_products
-from unless.kernels.compiling import compiled, exp, helper, inlined, log, without_refcount
+from unless.kernels.compiling import (
+    compiled,
+    exp_all,
+    helper,
+    inlined,
+    log,
+    log_all,
+    upward,
+    without_refcount,
+)
 from unless.kernels.patterns import _number
 
 _MAX_ROUNDS = 50
@@ -72,87 +81,94 @@ def lay_out_terms(codes, example, terms, sizes, references):
             if terms[term, part] >= 0:
                 width *= sizes[terms[term, part]]
         most = max(most, width)
-    combination = np.full((n_terms, n_patterns), -1, dtype=np.int64)
-    column_of = np.empty((n_terms, most), dtype=np.int64)
+    # Numbers of combinations and one more: 0 has no column.
+    combination = np.empty((n_terms, n_patterns), dtype=np.int64)
+    column_of = np.zeros((n_terms, most + 1), dtype=np.int64)
     n_columns = 1
     for term in range(n_terms):
-        for width in range(most):
-            column_of[term, width] = -1
-        for pattern in range(n_patterns):
-            number, is_on = 0, True
-            for part in range(terms.shape[1]):
-                variable = terms[term, part]
-                if variable < 0:
-                    continue
-                code = codes[variable, example[pattern]]
-                if code == references[variable]:
-                    is_on = False
-                    break
-                number = number * sizes[variable] + code
-            if is_on:
-                combination[term, pattern] = number
-                column_of[term, number] = 0
-        for number in range(most):
-            if column_of[term, number] == 0:
-                column_of[term, number] = n_columns
+        numbers, own = without_refcount(combination[term]), without_refcount(column_of[term])
+        for pattern in upward(0, n_patterns):
+            numbers[pattern] = 1
+        for part in range(terms.shape[1]):
+            variable = terms[term, part]
+            if variable >= 0:
+                column, size = without_refcount(codes[variable]), sizes[variable]
+                reference = references[variable]
+                for pattern in upward(0, n_patterns):
+                    code, number = column[np.uint64(example[pattern])], numbers[pattern]
+                    is_off = code == reference or number == 0
+                    numbers[pattern] = 0 if is_off else (number - 1) * size + code + 1
+        for pattern in upward(0, n_patterns):
+            own[np.uint64(numbers[pattern])] = 1
+        own[0] = 0
+        for number in range(1, most + 1):
+            if own[number]:
+                own[number] = n_columns
                 n_columns += 1
     owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
     owners[0] = levels[0] = -1
     for term in range(n_terms):
-        for number in range(most):
-            if column_of[term, number] >= 0:
+        for number in range(1, most + 1):
+            if column_of[term, number]:
                 owners[column_of[term, number]] = term
-                levels[column_of[term, number]] = number
+                levels[column_of[term, number]] = number - 1
     begins = np.empty(n_patterns + 1, dtype=np.int64)
-    active = np.empty(n_patterns * (n_terms + 1), dtype=np.int64)
-    n_active = 0
-    for pattern in range(n_patterns):
+    # Every column is written where the next one belongs, and counted if it is one: to ask would take longer.
+    active = np.empty(n_patterns * (n_terms + 1) + 1, dtype=np.int64)
+    n_active = np.uint64(0)
+    for pattern in upward(0, n_patterns):
         begins[pattern] = n_active
         active[n_active] = 0
-        n_active += 1
+        n_active += np.uint64(1)
         for term in range(n_terms):
-            if combination[term, pattern] >= 0:
-                active[n_active] = column_of[term, combination[term, pattern]]
-                n_active += 1
+            column = column_of[term, np.uint64(combination[term, pattern])]
+            active[n_active] = column
+            n_active += np.uint64(column > 0)
     begins[n_patterns] = n_active
     return begins, active[:n_active].copy(), owners, levels
 
 
 @compiled
-def count_indicators(codes, weights, which, target, terms, sizes, begins, numbers, seen, shown):
-    """Add up the weights of rows by indicator and pattern (`seen`), and by indicator and level (`shown`).
-
-    A term is a row of `terms`: up to three variables, -1 where there are fewer. `numbers`, from where a term
-    begins, has the number of the indicator of each combination of its levels; where there is none, that of
-    the last rows of `seen` and `shown`, which nobody reads: to ask in each row would take longer.
-    """
-    codes, weights, which, terms, sizes = without_refcount((codes, weights, which, terms, sizes))
-    begins, numbers, seen, shown = without_refcount((begins, numbers, seen, shown))
-    levels, n_rows = without_refcount(codes[target]), codes.shape[1]
-    # Unsigned and flat: numba asks of signed indices whether they count from the end.
-    n_patterns, n_levels, size = np.uint64(seen.shape[1]), np.uint64(shown.shape[1]), np.uint64(shown.size)
-    by_pattern, by_level = seen.reshape(seen.size), np.zeros(_COPIES * shown.size)
-    combined = np.empty(n_rows, dtype=np.int64)
+def count_indicators(codes, weights, target, terms, sizes, places, numbers, ends, counts):
+    """Add up the weights of rows by indicator (see `score_terms`) and by level of the target."""
+    codes, weights, terms, sizes = without_refcount((codes, weights, terms, sizes))
+    places, numbers, ends, counts = without_refcount((places, numbers, ends, counts))
+    n_rows, n_levels, shown = codes.shape[1], np.uint64(counts.shape[1]), without_refcount(codes[target])
+    rows, combined = np.arange(n_rows), np.empty(n_rows, dtype=np.int64)
+    last_copy = np.uint64(_COPIES - 1)
     for term in range(terms.shape[0]):
-        for row in range(n_rows):
-            combined[row] = begins[term]
-        place = 1
-        for part in range(terms.shape[1] - 1, -1, -1):
-            variable = terms[term, part]
-            if variable >= 0:
-                column = without_refcount(codes[variable])
-                for row in range(n_rows):
-                    combined[row] += place * column[row]
-                place *= sizes[variable]
-        for row in range(n_rows):
-            number = np.uint64(numbers[np.uint64(combined[row])])
-            by_pattern[number * n_patterns + np.uint64(which[row])] += weights[row]
-            start = np.uint64(row % _COPIES) * size + number * n_levels
-            by_level[start + np.uint64(levels[row])] += weights[row]
-    for copy in range(_COPIES):
-        for number in range(shown.shape[0]):
-            for level in range(shown.shape[1]):
-                shown[number, level] += by_level[copy * shown.size + number * shown.shape[1] + level]
+        width = ends[term + 1] - ends[term]
+        # What has no indicator is counted in a last one. Rows that follow each other are mostly alike: in one
+        # sum each addition would wait for the one before.
+        size = np.uint64(width + 1) * n_levels
+        sums, number_of = np.zeros(_COPIES * size), without_refcount(numbers[places[term] :])
+        _combine_codes(codes, rows, terms[term], sizes, combined)
+        for row in upward(0, n_rows):
+            number = np.uint64(number_of[np.uint64(combined[row])])
+            sums[(row & last_copy) * size + number * n_levels + np.uint64(shown[row])] += weights[row]
+        for copy in range(_COPIES):
+            for number in range(width):
+                for level in range(counts.shape[1]):
+                    place = (copy * (width + 1) + number) * counts.shape[1] + level
+                    counts[ends[term] + number, level] += sums[place]
+
+
+@helper
+def _combine_codes(codes, rows, term, sizes, combined):
+    """Give the combination of levels that each of some rows has of a term a number."""
+    codes, rows, term, combined = without_refcount((codes, rows, term, combined))
+    place = 1
+    for part in range(len(term) - 1, -1, -1):
+        if term[part] < 0:
+            continue
+        column = without_refcount(codes[term[part]])
+        if place == 1:
+            for i in upward(0, len(rows)):
+                combined[i] = column[np.uint64(rows[i])]
+        else:
+            for i in upward(0, len(rows)):
+                combined[i] += place * column[np.uint64(rows[i])]
+        place *= sizes[term[part]]
 
 
 @compiled
@@ -326,37 +342,38 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
     Weights that start worse than `plain` ones, which are those of column 0 alone, start from these. Rounds
     share a matrix as long as it serves.
 
-    The first level of `counts` (pattern x level) is the reference. The information is over the levels and in
+    The first level of `counts` (level x pattern) is the reference. The information is over the levels and in
     each of them the columns, with `ridge` (one for each column) on its diagonal; of it the lower triangle is
     filled, at the last weights if it is wanted.
     """
     begins, active, counts, ridge, weights = without_refcount((begins, active, counts, ridge, weights))
     matrix, plain = without_refcount((matrix, plain))
     n_free, n_columns = weights.shape
-    shared, probabilities = _shared(begins, active), np.empty((counts.shape[0], n_free))
+    tree, n_rows = _tree(begins, active), _rows_of_patterns(counts)
+    probabilities, room = np.empty((n_free, counts.shape[1])), _room(tree)
     size = n_free * n_columns
     slope = np.empty(size)
     step = np.empty(size)
     before = np.empty((n_free, n_columns))
     factor = np.empty((size, size))
-    likelihood = _predict(begins, active, shared, counts, weights, probabilities)
+    likelihood = _predict(tree, counts, n_rows, weights, probabilities, room)
     value = likelihood - _penalty(ridge, weights)
     if value < plain[n_free]:
         for k in range(n_free):
             for c in range(n_columns):
                 weights[k, c] = 0.0
             weights[k, 0] = plain[k]
-        likelihood = _predict(begins, active, shared, counts, weights, probabilities)
+        likelihood = _predict(tree, counts, n_rows, weights, probabilities, room)
         value = likelihood - _penalty(ridge, weights)
     gain, gain_before, is_factorised = 0.0, 0.0, False
     for _ in range(_MAX_ROUNDS):
-        _slopes(begins, active, shared, counts, ridge, weights, probabilities, slope)
+        _slopes(tree, counts, n_rows, ridge, weights, probabilities, room, slope)
         is_fresh = not is_factorised
         if is_factorised:
             gain = _solve(factor, slope, step)
             is_fresh = gain > _STALE * gain_before
         if is_fresh:
-            _curve(begins, active, shared, counts, ridge, probabilities, matrix)
+            _curve(begins, active, tree, n_rows, ridge, probabilities, matrix)
             for i in range(size):
                 for j in range(i + 1):
                     factor[i, j] = matrix[i, j]
@@ -372,7 +389,7 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
             for k in range(n_free):
                 for c in range(n_columns):
                     weights[k, c] = before[k, c] + share * step[k * n_columns + c]
-            likelihood = _predict(begins, active, shared, counts, weights, probabilities)
+            likelihood = _predict(tree, counts, n_rows, weights, probabilities, room)
             reached = likelihood - _penalty(ridge, weights)
             if reached >= value - 1e-12 * abs(value) or share < _LEAST_STEP:
                 break
@@ -383,7 +400,7 @@ def newton(begins, active, counts, ridge, enough, plain, weights, matrix, is_mat
             break
         gain_before = gain
     if is_matrix_wanted:
-        _curve(begins, active, shared, counts, ridge, probabilities, matrix)
+        _curve(begins, active, tree, n_rows, ridge, probabilities, matrix)
     return likelihood
 
 
@@ -403,28 +420,54 @@ def _solve(factor, slope, step):
 @helper
 def information(begins, active, counts, ridge, weights, matrix):
     """Fill the lower triangle of the information at some weights (level x column)."""
-    shared, probabilities = _shared(begins, active), np.empty((counts.shape[0], weights.shape[0]))
-    _predict(begins, active, shared, counts, weights, probabilities)
-    _curve(begins, active, shared, counts, ridge, probabilities, matrix)
+    tree, n_rows = _tree(begins, active), _rows_of_patterns(counts)
+    probabilities = np.empty((weights.shape[0], counts.shape[1]))
+    _expect(tree, weights, probabilities, _room(tree))
+    _curve(begins, active, tree, n_rows, ridge, probabilities, matrix)
 
 
 @helper
-def _shared(begins, active):
-    """Count the first columns that each pattern has in common with the one before.
+def _tree(begins, active):
+    """Make patterns the paths of a tree: those that begin alike share the nodes of what is alike.
 
-    Patterns are in order, so that most have many. What all patterns of a run share is added up once.
+    Patterns are in order, so that most begin as the one before. What all patterns below a node share is added
+    up once. Returns how many nodes each pattern shares with the one before, the parent and the column of each
+    node, and the last node of each pattern. A parent comes before its children; node 0, which is on in all,
+    is its own.
     """
     begins, active = without_refcount((begins, active))
     n_patterns = len(begins) - 1
-    shared = np.zeros(n_patterns, dtype=np.int64)
-    for pattern in range(1, n_patterns):
-        before, begin = begins[pattern - 1], begins[pattern]
-        most = min(begin - before, begins[pattern + 1] - begin)
-        n = 0
+    shared, leaves = np.zeros(n_patterns, dtype=np.int64), np.empty(n_patterns, dtype=np.int64)
+    parents, columns = np.empty(len(active), dtype=np.int64), np.empty(len(active), dtype=np.int64)
+    path, n_nodes, width = np.zeros(_most_active(begins) + 1, dtype=np.int64), 0, 0
+    for pattern in range(n_patterns):
+        begin, before, n = begins[pattern], begins[pattern] - width, 0
+        most = min(width, begins[pattern + 1] - begin)
         while n < most and active[before + n] == active[begin + n]:
             n += 1
-        shared[pattern] = n
-    return shared
+        shared[pattern], width = n, begins[pattern + 1] - begin
+        for depth in range(n, width):
+            parents[n_nodes], columns[n_nodes] = path[depth], active[begin + depth]
+            path[depth + 1] = n_nodes
+            n_nodes += 1
+        leaves[pattern] = path[width]
+    return shared, parents[:n_nodes], columns[:n_nodes], leaves
+
+
+@helper
+def _room(tree):
+    """Make room for a number at each node, and for two at each pattern."""
+    return np.empty(len(tree[1])), np.empty((2, len(tree[0])))
+
+
+@helper
+def _rows_of_patterns(counts):
+    counts = without_refcount(counts)
+    n_rows = np.zeros(counts.shape[1])
+    for k in range(counts.shape[0]):
+        for pattern in range(counts.shape[1]):
+            n_rows[pattern] += counts[k, pattern]
+    return n_rows
 
 
 @helper
@@ -447,94 +490,101 @@ def _penalty(ridge, weights):
 
 
 @helper
-def _predict(begins, active, shared, counts, weights, probabilities):
-    """Fill the probabilities of each pattern's levels but the reference; return the log-likelihood."""
-    begins, active, shared, counts = without_refcount((begins, active, shared, counts))
-    weights, probabilities = without_refcount((weights, probabilities))
-    total, sums = 0.0, np.zeros((_most_active(begins) + 1, weights.shape[0]))
-    for pattern in range(probabilities.shape[0]):
-        top = energies(begins, active, shared, weights, sums, probabilities, pattern)
-        n_rows = counts[pattern, 0]
-        for k in range(weights.shape[0]):
-            total += counts[pattern, k + 1] * probabilities[pattern, k]
-            n_rows += counts[pattern, k + 1]
-        total -= n_rows * (top + log(normalise(probabilities, pattern, top)))
-    return total
-
-
-@inlined
-def energies(begins, active, shared, weights, sums, probabilities, pattern):
-    """Fill in the sum of weights of each level of a pattern but the reference; return the largest, or 0.
-
-    `sums` has those of the first columns of the pattern before: none, one, two, ...
-    """
-    begin, end = begins[pattern], begins[pattern + 1]
-    for at in range(begin + shared[pattern], end):
-        for k in range(weights.shape[0]):
-            sums[at - begin + 1, k] = sums[at - begin, k] + weights[k, active[at]]
-    top = 0.0
+def _predict(tree, counts, n_rows, weights, probabilities, room):
+    """Fill the probabilities of levels but the reference (level x pattern); return the log-likelihood."""
+    counts, n_rows, probabilities = without_refcount((counts, n_rows, probabilities))
+    total, norms = 0.0, without_refcount(room[1][0])
+    _add_weights(tree, weights, probabilities, room)
     for k in range(weights.shape[0]):
-        energy = sums[end - begin, k]
-        probabilities[pattern, k] = energy
-        top = max(top, energy)
-    return top
-
-
-@inlined
-def normalise(probabilities, pattern, top):
-    """Replace energies by probabilities; return what they are divided by."""
-    # The exponential of nothing need not be computed.
-    norm = exp(-top) if top > 0.0 else 1.0
-    for k in range(probabilities.shape[1]):
-        energy = probabilities[pattern, k]
-        probabilities[pattern, k] = exp(energy - top) if energy < top else 1.0
-        norm += probabilities[pattern, k]
-    for k in range(probabilities.shape[1]):
-        probabilities[pattern, k] /= norm
-    return norm
+        total += sum_of_products(counts, k + 1, without_refcount(probabilities[k]))
+    _normalise(probabilities, room)
+    tops, logs = without_refcount(room[1][1]), room[1]
+    log_all(norms)
+    for pattern in upward(0, len(n_rows)):
+        norms[pattern] += tops[pattern]
+    return total - sum_of_products(logs, 0, n_rows)
 
 
 @helper
-def _slopes(begins, active, shared, counts, ridge, weights, probabilities, slope):
-    begins, active, shared, counts = without_refcount((begins, active, shared, counts))
-    ridge, weights, probabilities, slope = without_refcount((ridge, weights, probabilities, slope))
-    n_free, n_columns = weights.shape
-    for k in range(n_free):
+def _expect(tree, weights, probabilities, room):
+    """Fill the probabilities of levels but the reference (level x pattern)."""
+    _add_weights(tree, weights, probabilities, room)
+    _normalise(probabilities, room)
+
+
+@helper
+def _add_weights(tree, weights, sums, room):
+    """Fill the sum of the weights of each level of each pattern."""
+    parents, columns, leaves = without_refcount(tree[1]), without_refcount(tree[2]), without_refcount(tree[3])
+    weights, sums, at_nodes = without_refcount(weights), without_refcount(sums), without_refcount(room[0])
+    for k in range(weights.shape[0]):
+        own, of_level = without_refcount(weights[k]), without_refcount(sums[k])
+        at_nodes[0] = own[0]
+        for node in upward(1, len(parents)):
+            at_nodes[node] = at_nodes[np.uint64(parents[node])] + own[np.uint64(columns[node])]
+        for pattern in upward(0, len(leaves)):
+            of_level[pattern] = at_nodes[np.uint64(leaves[pattern])]
+
+
+@helper
+def _normalise(sums, room):
+    """Replace the sums of weights by probabilities; fill what they are divided by, and the largest sums."""
+    sums, norms, tops = without_refcount(sums), without_refcount(room[1][0]), without_refcount(room[1][1])
+    n_patterns = len(norms)
+    for pattern in upward(0, n_patterns):
+        tops[pattern] = 0.0
+    for k in range(sums.shape[0]):
+        of_level = without_refcount(sums[k])
+        for pattern in upward(0, n_patterns):
+            tops[pattern] = max(tops[pattern], of_level[pattern])
+    for pattern in upward(0, n_patterns):
+        norms[pattern] = -tops[pattern]
+    exp_all(norms)
+    for k in range(sums.shape[0]):
+        of_level = without_refcount(sums[k])
+        for pattern in upward(0, n_patterns):
+            of_level[pattern] -= tops[pattern]
+        exp_all(of_level)
+        for pattern in upward(0, n_patterns):
+            norms[pattern] += of_level[pattern]
+    for k in range(sums.shape[0]):
+        of_level = without_refcount(sums[k])
+        for pattern in upward(0, n_patterns):
+            of_level[pattern] /= norms[pattern]
+
+
+@helper
+def _slopes(tree, counts, n_rows, ridge, weights, probabilities, room, slope):
+    parents, columns, leaves = without_refcount(tree[1]), without_refcount(tree[2]), without_refcount(tree[3])
+    counts, n_rows, ridge = without_refcount((counts, n_rows, ridge))
+    weights, probabilities, slope = without_refcount((weights, probabilities, slope))
+    at_nodes, n_nodes, n_columns = without_refcount(room[0]), len(parents), weights.shape[1]
+    for k in range(weights.shape[0]):
+        own = without_refcount(slope[k * n_columns : (k + 1) * n_columns])
+        counted, expected = without_refcount(counts[k + 1]), without_refcount(probabilities[k])
         for c in range(n_columns):
-            slope[k * n_columns + c] = -ridge[c] * weights[k, c]
-    # Sums over the patterns with the same first columns: none, one, two, ...
-    sums, begin, n_open = np.zeros((_most_active(begins) + 1, n_free)), 0, 0
-    for pattern in range(len(shared) + 1):
-        n_kept = shared[pattern] if pattern < len(shared) else 0
-        for depth in range(n_open, n_kept, -1):
-            column = active[begin + depth - 1]
-            for k in range(n_free):
-                total = sums[depth, k]
-                slope[k * n_columns + column] += total
-                sums[depth - 1, k] += total
-                sums[depth, k] = 0.0
-        if pattern == len(shared):
-            break
-        begin, n_rows = begins[pattern], 0.0
-        n_open = begins[pattern + 1] - begin
-        for k in range(n_free + 1):
-            n_rows += counts[pattern, k]
-        for k in range(n_free):
-            sums[n_open, k] += counts[pattern, k + 1] - n_rows * probabilities[pattern, k]
+            own[c] = -ridge[c] * weights[k, c]
+        for node in upward(0, n_nodes):
+            at_nodes[node] = 0.0
+        for pattern in upward(0, len(leaves)):
+            left = counted[pattern] - n_rows[pattern] * expected[pattern]
+            at_nodes[np.uint64(leaves[pattern])] += left
+        # From the last to the first: what is below a node is added up before it.
+        for place in upward(1, n_nodes):
+            node = np.uint64(n_nodes) - place
+            left = at_nodes[node]
+            at_nodes[np.uint64(parents[node])] += left
+            own[np.uint64(columns[node])] += left
+        own[0] += at_nodes[0]
 
 
 @helper
-def _curve(begins, active, shared, counts, ridge, probabilities, matrix):
+def _curve(begins, active, tree, n_rows, ridge, probabilities, matrix):
     """Fill the lower triangle of the information."""
-    counts, ridge, probabilities = without_refcount((counts, ridge, probabilities))
-    matrix = without_refcount(matrix)
-    n_patterns, n_free = probabilities.shape
-    n_columns, n_rows = len(ridge), np.zeros(n_patterns)
-    for pattern in range(n_patterns):
-        for k in range(n_free + 1):
-            n_rows[pattern] += counts[pattern, k]
+    ridge, probabilities, matrix = without_refcount((ridge, probabilities, matrix))
+    n_free, n_columns = probabilities.shape[0], len(ridge)
     sums = _no_sums(n_free, n_columns)
-    _add_information(begins, active, shared, n_rows, probabilities, sums)
+    _add_information(begins, active, tree[0], n_rows, probabilities, sums)
     _spread_out(sums, n_free, n_columns, matrix)
     for k in range(n_free):
         for c in range(n_columns):
@@ -555,7 +605,7 @@ def _add_information(begins, active, shared, n_rows, probabilities, sums):
     """
     begins, active, shared, n_rows = without_refcount((begins, active, shared, n_rows))
     probabilities, sums = without_refcount((probabilities, sums))
-    n_free, n_pairs = probabilities.shape[1], sums.shape[1]
+    n_free, n_pairs = probabilities.shape[0], sums.shape[1]
     # Sums over the patterns with the same first columns: none, one, two, ...
     runs, begin, n_open, n_kept = np.zeros((_most_active(begins) + 1, n_pairs)), 0, 0, 0
     for pattern in range(len(shared) + 1):
@@ -566,10 +616,22 @@ def _add_information(begins, active, shared, n_rows, probabilities, sums):
             # A column is below another where it comes later.
             column, run = active[begin + depth - 1], without_refcount(runs[depth])
             line = column * (column + 1) // 2
-            for under in range(begin, begin + depth):
-                place = without_refcount(sums[line + active[under]])
-                for pair in range(n_pairs):
-                    place[pair] += run[pair]
+            if n_pairs == 1:
+                one = run[0]
+                for under in upward(begin, begin + depth):
+                    sums[np.uint64(line + active[under]), 0] += one
+            elif n_pairs == 3:
+                one, two, three = run[0], run[1], run[2]
+                for under in upward(begin, begin + depth):
+                    place_of = np.uint64(line + active[under])
+                    sums[place_of, 0] += one
+                    sums[place_of, 1] += two
+                    sums[place_of, 2] += three
+            else:
+                for under in range(begin, begin + depth):
+                    place = without_refcount(sums[line + active[under]])
+                    for pair in range(n_pairs):
+                        place[pair] += run[pair]
             for pair in range(n_pairs):
                 runs[depth - 1, pair] += run[pair]
                 run[pair] = 0.0
@@ -579,10 +641,10 @@ def _add_information(begins, active, shared, n_rows, probabilities, sums):
         n_open = begins[pattern + 1] - begin
         n_kept, pair = n_open, 0
         for k in range(n_free):
-            share = n_rows[pattern] * probabilities[pattern, k]
+            share = n_rows[pattern] * probabilities[k, pattern]
             for other in range(k):
-                runs[n_open, pair + other] -= share * probabilities[pattern, other]
-            runs[n_open, pair + k] += share - share * probabilities[pattern, k]
+                runs[n_open, pair + other] -= share * probabilities[other, pattern]
+            runs[n_open, pair + k] += share - share * probabilities[k, pattern]
             pair += k + 1
 
 
@@ -710,11 +772,11 @@ def without(begins, active, counts, shown, owners, variable, by_column, ridges, 
 def expected_probabilities(begins, active, by_column, probabilities):
     """Fill the probabilities of each pattern's levels but the reference, from weights (column x level)."""
     begins, active, probabilities = without_refcount((begins, active, probabilities))
-    weights, shared = by_column.T.copy(), _shared(begins, active)
-    sums = np.zeros((_most_active(begins) + 1, weights.shape[0]))
-    for pattern in range(probabilities.shape[0]):
-        top = energies(begins, active, shared, weights, sums, probabilities, pattern)
-        normalise(probabilities, pattern, top)
+    by_level, tree = np.empty((by_column.shape[1], len(begins) - 1)), _tree(begins, active)
+    _expect(tree, by_column.T.copy(), by_level, _room(tree))
+    for pattern in range(by_level.shape[1]):
+        for k in range(by_level.shape[0]):
+            probabilities[pattern, k] = by_level[k, pattern]
 
 
 @helper
@@ -738,12 +800,12 @@ def _levels_shown(counts, reference):
 
 @helper
 def _taken(counts, shown):
-    """Keep the levels that are shown, in their order."""
+    """Return the counts of the levels that are shown, in their order: level x pattern."""
     counts, shown = without_refcount((counts, shown))
-    taken = np.empty((counts.shape[0], len(shown)))
+    taken = np.empty((len(shown), counts.shape[0]))
     for pattern in range(counts.shape[0]):
         for k in range(len(shown)):
-            taken[pattern, k] = counts[pattern, shown[k]]
+            taken[k, pattern] = counts[pattern, shown[k]]
     return taken
 
 
@@ -751,12 +813,11 @@ def _taken(counts, shown):
 def _plain(counts):
     """Return the weights of column 0 alone, and last how good they are."""
     counts = without_refcount(counts)
-    n_levels = counts.shape[1]
+    n_levels = counts.shape[0]
     totals, every = np.zeros(n_levels), 0.0
-    for pattern in range(counts.shape[0]):
-        for k in range(n_levels):
-            totals[k] += counts[pattern, k]
     for k in range(n_levels):
+        for pattern in range(counts.shape[1]):
+            totals[k] += counts[k, pattern]
         every += totals[k]
     plain = np.zeros(n_levels)
     for k in range(n_levels):
@@ -845,30 +906,68 @@ def _invert(matrix, inverse):
 
 
 @compiled
-def score_variables(
-    begins, active, probabilities, covariance, seen, shown, ends, explained, slopes, variances, results
-):
-    """Test variables by their indicators, of which a row has at most one; fill `results` (statistic, df).
+def score_terms(
+    begins, active, probabilities, covariance, codes, rows, weights, which, terms, sizes, places, numbers,
+    ends, counts, levels, explained, slopes, variances, results,
+):  # fmt: skip
+    """Test terms by their indicators, of which a row has at most one; fill `results` (statistic, df).
 
-    `seen` is indicator x pattern, `shown` indicator x level of the target but the reference. The indicators
-    of a variable end where the next begin (`ends`, from 0). A df of -1 says that the variance, left in
-    `variances` one variable after another, is too nearly singular to say how much of it is known; the
-    slopes, in `slopes` in the same order, are then for the caller, and in place of the statistic stands the
-    least variance that counts. Of variances the lower triangle is filled.
+    `which` is the pattern of each of some rows of `codes` (variable x row). A term is a row of `terms`: up to
+    three variables, -1 where there are fewer. `numbers`, from the place of a term, has for each combination
+    of its levels the number of its indicator, counted from 0 for each term, or how many there are where it
+    has none. The indicators of a term end where the next begin (`ends`, from 0). `counts` are by indicator
+    and level of the target; `levels` are those that the regression has, the reference first.
+
+    A df of -1 says that the variance, left in `variances` one term after another, is too nearly singular to
+    say how much of it is known; the slopes, in `slopes` in the same order, are then for the caller, and in
+    place of the statistic stands the least variance that counts. Of variances the lower triangle is filled.
     """
     begins, active, probabilities = without_refcount((begins, active, probabilities))
-    covariance, seen, shown, ends, results = without_refcount((covariance, seen, shown, ends, results))
-    slopes, variances = without_refcount((slopes, variances))
-    n_free, n_indicators = probabilities.shape[1], seen.shape[0]
+    codes, rows, weights, which, terms = without_refcount((codes, rows, weights, which, terms))
+    covariance, ends, counts, results = without_refcount((covariance, ends, counts, results))
+    slopes, variances, numbers = without_refcount((slopes, variances, numbers))
+    n_free, n_indicators, n_rows = probabilities.shape[1], ends[-1], len(rows)
     n_columns = covariance.shape[0] // max(1, n_free)
     own = np.zeros((n_free, n_free, n_indicators))
     slope = np.zeros((n_free, n_indicators))
     crossed = np.zeros((n_free * n_indicators, n_free * n_columns))
-    _gather(begins, active, probabilities, seen, shown, own, slope, crossed)
+    width = 0
+    for term in range(len(results)):
+        width = max(width, ends[term + 1] - ends[term])
+    order = _by_pattern(which, len(probabilities) if _is_wide(n_rows, len(probabilities), width) else 0)
+    spreads, combined = _spreads(probabilities), np.empty(n_rows, dtype=np.int64)
+    # The lists of a term have room for one more than they hold.
+    room = max(n_rows, width) + 1
+    listed, amounts = np.empty(room, dtype=np.int64), np.empty(room)
+    starts = np.empty(width + 2, dtype=np.int64)
+    for term in range(len(results)):
+        first, width = ends[term], ends[term + 1] - ends[term]
+        if len(probabilities) == 1:
+            # All rows are of one pattern, and counted already.
+            for c in range(width):
+                starts[c], listed[c], amounts[c] = c, 0, 0.0
+                for level in range(counts.shape[1]):
+                    amounts[c] += counts[first + c, level]
+            starts[width] = width
+        else:
+            _combine_codes(codes, rows, terms[term], sizes, combined)
+            number_of = without_refcount(numbers[places[term] :])
+            for i in upward(0, n_rows):
+                combined[i] = number_of[np.uint64(combined[i])]
+            _list_patterns(
+                combined, rows, weights, which, order, len(probabilities), width, starts, listed, amounts
+            )
+        for c in range(width):
+            for i in range(n_free):
+                slope[i, first + c] = counts[first + c, levels[i + 1]]
+            _gather(
+                begins, active, probabilities, spreads, without_refcount(listed[starts[c] : starts[c + 1]]),
+                without_refcount(amounts[starts[c] : starts[c + 1]]), first + c, own, slope, crossed,
+            )  # fmt: skip
     half = _times(crossed, covariance)
     at, at_slope = 0, 0
-    for variable in range(len(results)):
-        begin, width = ends[variable], ends[variable + 1] - ends[variable]
+    for term in range(len(results)):
+        begin, width = ends[term], ends[term + 1] - ends[term]
         size = n_free * width
         variance = without_refcount(variances[at : at + size * size])
         own_slopes = without_refcount(slopes[at_slope : at_slope + size])
@@ -887,53 +986,144 @@ def score_variables(
         for i in range(n_free):
             for c in range(width):
                 largest = max(largest, own[i, i, begin + c])
-        _settle(variance.reshape((size, size)), own_slopes, explained * max(1.0, largest), results[variable])
+        _settle(variance.reshape((size, size)), own_slopes, explained * max(1.0, largest), results[term])
 
 
 @helper
-def _gather(begins, active, probabilities, seen, shown, own, slope, crossed):
-    """Add up slopes, their variances, and what they share with the columns of the regression.
+def _spreads(probabilities):
+    """Return what a row of each pattern tells of each pair of levels: pattern x pair, and zeros."""
+    probabilities = without_refcount(probabilities)
+    n_patterns, n_free = probabilities.shape
+    n_pairs = n_free * (n_free + 1) // 2
+    # One number, or fours of them, which are added at once.
+    spreads = np.zeros((n_patterns, 1 if n_pairs == 1 else (n_pairs + 3) // 4 * 4))
+    for pattern in range(n_patterns):
+        pair = 0
+        for i in range(n_free):
+            for j in range(i):
+                spreads[pattern, pair + j] = -probabilities[pattern, i] * probabilities[pattern, j]
+            share = probabilities[pattern, i]
+            spreads[pattern, pair + i] = share - share * share
+            pair += i + 1
+    return spreads
+
+
+@helper
+def _by_pattern(which, n_patterns):
+    """Return the order of rows by their pattern, in no order if there are none."""
+    which = without_refcount(which)
+    if n_patterns == 0:
+        return which
+    starts, order = np.zeros(n_patterns + 1, dtype=np.int64), np.empty(len(which), dtype=np.int64)
+    for i in range(len(which)):
+        starts[which[i] + 1] += 1
+    for pattern in range(n_patterns):
+        starts[pattern + 1] += starts[pattern]
+    for i in range(len(which)):
+        order[starts[which[i]]] = i
+        starts[which[i]] += 1
+    return order
+
+
+@inlined
+def _is_wide(n_rows, n_patterns, width):
+    """Tell whether it is more to do to add up rows of a pattern than to take each by itself."""
+    return n_patterns * (width + 1) > n_rows
+
+
+@helper
+def _list_patterns(indicators, rows, weights, which, order, n_patterns, width, starts, listed, amounts):
+    """List the patterns of the rows that have each of some indicators, and what these rows weigh.
+
+    What belongs to one indicator ends where the next starts. Rows of a pattern are added up where that is
+    less to do.
+    """
+    indicators, rows, weights, which = without_refcount((indicators, rows, weights, which))
+    order, starts, listed, amounts = without_refcount((order, starts, listed, amounts))
+    n_rows = len(rows)
+    if not _is_wide(n_rows, n_patterns, width):
+        # Rows that follow each other are mostly alike: in one sum each addition would wait for the last.
+        size, last_copy = np.uint64((width + 1) * n_patterns), np.uint64(_COPIES - 1)
+        sums, n = np.zeros(_COPIES * size), np.uint64(0)
+        for i in upward(0, n_rows):
+            place = (i & last_copy) * size + np.uint64(indicators[i] * n_patterns + which[i])
+            sums[place] += weights[np.uint64(rows[i])]
+        for c in range(width):
+            starts[c] = n
+            for pattern in upward(0, n_patterns):
+                place = np.uint64(c * n_patterns) + pattern
+                amount = (sums[place] + sums[place + size]) + (
+                    sums[place + 2 * size] + sums[place + 3 * size]
+                )
+                listed[n], amounts[n] = pattern, amount
+                n += np.uint64(amount != 0.0)
+        starts[width] = n
+        return
+    for c in range(width + 2):
+        starts[c] = 0
+    for i in upward(0, n_rows):
+        starts[np.uint64(indicators[i] + 1)] += 1
+    for c in range(width):
+        starts[c + 1] += starts[c]
+    # While they are filled in, each starts where it has got to: at last where the next one starts.
+    for place in upward(0, n_rows):
+        i = np.uint64(order[place])
+        c = np.uint64(indicators[i])
+        listed[np.uint64(starts[c])], amounts[np.uint64(starts[c])] = which[i], weights[np.uint64(rows[i])]
+        starts[c] += 1
+    for c in range(width, 0, -1):
+        starts[c] = starts[c - 1]
+    starts[0] = 0
+
+
+@helper
+def _gather(begins, active, probabilities, spreads, listed, amounts, indicator, own, slope, crossed):
+    """Add up the slopes of an indicator, their variances, and what they share with the regression's columns.
 
     What two levels of the target share is the same from either: it is added up once.
     """
-    begins, active, probabilities, seen = without_refcount((begins, active, probabilities, seen))
-    shown, own, slope, crossed = without_refcount((shown, own, slope, crossed))
-    n_patterns, n_free = probabilities.shape
-    n_indicators, n_columns = seen.shape[0], crossed.shape[1] // n_free
-    n_pairs = n_free * (n_free + 1) // 2
-    spread, sums = np.empty(n_pairs), np.empty((n_columns, n_pairs))
-    for c in range(n_indicators):
+    begins, active, probabilities, spreads = without_refcount((begins, active, probabilities, spreads))
+    listed, amounts = without_refcount((listed, amounts))
+    own, slope, crossed = without_refcount((own, slope, crossed))
+    n_free, n_numbers = probabilities.shape[1], spreads.shape[1]
+    n_indicators, n_columns = slope.shape[1], crossed.shape[1] // n_free
+    sums, spread = np.zeros(n_columns * n_numbers), np.empty(n_numbers)
+    for place in range(len(listed)):
+        pattern, amount = listed[place], amounts[place]
         for i in range(n_free):
-            slope[i, c] = shown[c, i]
-        for column in range(n_columns):
-            for pair in range(n_pairs):
-                sums[column, pair] = 0.0
-        for p in range(n_patterns):
-            n_rows = seen[c, p]
-            if n_rows == 0.0:
-                continue
-            pair = 0
-            for i in range(n_free):
-                slope[i, c] -= n_rows * probabilities[p, i]
-                for j in range(i + 1):
-                    spread[pair] = -probabilities[p, i] * probabilities[p, j]
-                    if i == j:
-                        spread[pair] += probabilities[p, i]
-                    spread[pair] *= n_rows
-                    pair += 1
-            for at in range(begins[p], begins[p + 1]):
-                place = without_refcount(sums[active[at]])
-                for pair in range(n_pairs):
-                    place[pair] += spread[pair]
-        pair = 0
-        for i in range(n_free):
-            for j in range(i + 1):
-                # Column 0 is on in every pattern.
-                own[i, j, c] = own[j, i, c] = sums[0, pair]
-                for column in range(n_columns):
-                    crossed[i * n_indicators + c, j * n_columns + column] = sums[column, pair]
-                    crossed[j * n_indicators + c, i * n_columns + column] = sums[column, pair]
-                pair += 1
+            slope[i, indicator] -= amount * probabilities[pattern, i]
+        for pair in range(n_numbers):
+            spread[pair] = amount * spreads[pattern, pair]
+        _add_to_lines(sums, active, begins[pattern], begins[pattern + 1], spread)
+    pair = 0
+    for i in range(n_free):
+        for j in range(i + 1):
+            # Column 0 is on in every pattern.
+            own[i, j, indicator] = own[j, i, indicator] = sums[pair]
+            for column in range(n_columns):
+                share = sums[column * n_numbers + pair]
+                crossed[i * n_indicators + indicator, j * n_columns + column] = share
+                crossed[j * n_indicators + indicator, i * n_columns + column] = share
+            pair += 1
+
+
+@inlined
+def _add_to_lines(sums, lines, begin, end, numbers):
+    """Add numbers to some lines of sums: one number, or fours of them, which are added at once."""
+    size, one, two, three = np.uint64(len(numbers)), np.uint64(1), np.uint64(2), np.uint64(3)
+    if len(numbers) == 1:
+        a = numbers[0]
+        for at in upward(begin, end):
+            sums[np.uint64(lines[at])] += a
+        return
+    for first in range(0, len(numbers), 4):
+        a, b, c, d = numbers[first], numbers[first + 1], numbers[first + 2], numbers[first + 3]
+        for at in upward(begin, end):
+            place = np.uint64(lines[at]) * size + np.uint64(first)
+            sums[place] += a
+            sums[place + one] += b
+            sums[place + two] += c
+            sums[place + three] += d
 
 
 @compiled
@@ -975,7 +1165,7 @@ def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, sl
     n_patterns, n_free = probabilities.shape
     n_levels, n_columns, size = len(at_levels), len(number_of), len(slope)
     width = size // max(1, n_free * n_levels)
-    n_rows, shared = np.empty(n_patterns), _shared(begins, active)
+    n_rows, shared, by_level = np.empty(n_patterns), _tree(begins, active)[0], probabilities.T.copy()
     for level in range(n_levels):
         for p in range(n_patterns):
             n_rows[p] = 0.0
@@ -990,7 +1180,7 @@ def _gather_gate(begins, active, probabilities, counts, at_levels, number_of, sl
                     if c >= 0:
                         slope[(i * n_levels + level) * width + c] += left
         sums = _no_sums(n_free, n_columns)
-        _add_information(begins, active, shared, n_rows, probabilities, sums)
+        _add_information(begins, active, shared, n_rows, by_level, sums)
         for column in range(n_columns):
             for below in range(column + 1):
                 line = column * (column + 1) // 2 + below

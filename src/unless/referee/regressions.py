@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from math import prod, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import Correction, DesignEffects
-from unless.independence.logistic import inverse
+from unless.independence.logistic import EXPLAINED, Expected, ScoreTest, Terms, inverse, score_tests
 from unless.independence.statistics import NOTHING, Statistic, largest_shift, p_values_of
 from unless.typing import Bools, Floats, Integers
 
@@ -26,8 +26,6 @@ Codes = npt.NDArray[np.int32]
 Term = tuple[int, ...]
 # Ridges of the intercept and of all other weights, and what Newton's method stops at.
 _RULES = (1e-6, 1e-1), 2e-2
-# A score whose variance is no more than this share of its own is explained by the regression already.
-EXPLAINED = 1e-7
 # A level of a cut column is held as so many groups at most, of about so many rows or more.
 GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 # Numberings of rows that are kept, and layouts of terms: a fit is mostly tested by score right away.
@@ -126,6 +124,10 @@ class RegressionTable:
         )
         self._bit_of: dict[Term, int] = {}
         self._combined: dict[Term, list[int]] = {}
+        self._rows: Integers = np.arange(self._codes.shape[1])
+        self._scored: dict[int, tuple[tuple[tuple[Term, ...], frozenset[int]], dict[int, Statistic]]] = {}
+        # Rows by indicator of a term and level of a target, in the rows that have what is needed.
+        self._indicator_counts: dict[tuple[int, frozenset[int]], dict[Term, Floats]] = {}
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -338,7 +340,21 @@ class RegressionTable:
 
     def scores(self, target: int, fitted: TermFit, columns: Sequence[int]) -> list[Statistic]:
         """Test, for each of some columns, that a regression needs no term of it."""
-        return [test.statistic for test in self._score_tests(target, fitted, self._indicators_of(columns))]
+        known = self._known_scores(target, fitted)
+        new = [c for c in columns if c not in known]
+        tests = self._score_tests(target, fitted, self._indicators_of(new))
+        known.update((c, test.statistic) for c, test in zip(new, tests, strict=True))
+        return [known[c] for c in columns]
+
+    def _known_scores(self, target: int, fitted: TermFit) -> dict[int, Statistic]:
+        """Return the scores of columns beside a regression, if it is the latest of its target to be tested.
+
+        Each chapter of the search for a model ends with the tests that the next one begins with.
+        """
+        key = fitted.terms, fitted.needed
+        if target not in self._scored or self._scored[target][0] != key:
+            self._scored[target] = key, {}
+        return self._scored[target][1]
 
     def _indicators_of(self, columns: Sequence[int]) -> "list[_Indicators]":
         return [
@@ -354,21 +370,23 @@ class RegressionTable:
         linear-by-linear model (Agresti 2013, 6.3).
         """
         groups = self._indicators_of(columns)
+        tests = self._score_tests(target, fitted, groups)
+        known = self._known_scores(target, fitted)
+        known.update((c, test.statistic) for c, test in zip(columns, tests, strict=True))
         return [
             (test.statistic, self._trend(target, fitted, column, levels, test))
-            for (((column,), levels), test) in zip(
-                groups, self._score_tests(target, fitted, groups), strict=True
-            )
+            for (((column,), levels), test) in zip(groups, tests, strict=True)
         ]
 
     def trend(self, target: int, terms: Iterable[Term], column: int) -> Statistic:
         """Test that a target does not rise with a column beside some terms; nothing without an order."""
         if not self.has_trend(target, column):
             return NOTHING
-        return self.scores_and_trends(target, self.fit(target, terms), [column])[0][1]
+        fitted, group = self.fit(target, terms), self._indicators_of([column])
+        return self._trend(target, fitted, column, group[0][1], self._score_tests(target, fitted, group)[0])
 
     def _trend(
-        self, target: int, fitted: TermFit, column: int, levels: list[int], test: "_ScoreTest"
+        self, target: int, fitted: TermFit, column: int, levels: list[int], test: ScoreTest
     ) -> Statistic:
         first, second = self.level_scores[target], self.level_scores[column]
         if first is None or second is None or not self.has_trend(target, column) or not len(test.slope):
@@ -413,9 +431,6 @@ class RegressionTable:
             self._combined[product] = np.flatnonzero(np.bincount(joint[is_on])).tolist()
         return self._combined[product]
 
-    def _n_combinations(self, term: Term) -> int:
-        return prod(self.n_levels[c] for c in term)
-
     def n_weights(self, term: Term) -> int:
         """Return the number of weights of a term for each level of a target but one, at most."""
         return int(np.prod([len(self.used_levels(c)) - 1 for c in term]))
@@ -424,11 +439,9 @@ class RegressionTable:
         """Return the levels that a column shows."""
         return self.used[column] if column < self.n_columns else [0, 1]
 
-    def _score_tests(
-        self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
-    ) -> "list[_ScoreTest]":
+    def _score_tests(self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]") -> list[ScoreTest]:
         """Test groups of indicators, each in the rows that have a value in its columns as well."""
-        tests = [_ScoreTest(NOTHING, np.zeros(0), np.zeros((0, 0)))] * len(groups)
+        tests = [ScoreTest(NOTHING, np.zeros(0), np.zeros((0, 0)))] * len(groups)
         alike: dict[frozenset[int], list[int]] = {}
         for position, (term, levels) in enumerate(groups):
             if levels:
@@ -441,53 +454,43 @@ class RegressionTable:
                     tests[position] = test
         return tests
 
-    def expected(self, fitted: TermFit) -> tuple[Integers, Integers, Integers, Floats]:
-        """Return which pattern each row has, begins and active of the patterns, and what a fit expects.
-
-        That is the probability of each level of the target but the reference, pattern by pattern.
-        """
+    def expected(self, fitted: TermFit) -> Expected:
+        """Return what a fit expects in all rows."""
         from unless.kernels.regression import expected_probabilities
 
         which, begins, active, *_ = self.layout(fitted.terms)
         probabilities = np.empty((len(begins) - 1, fitted.n_free))
         expected_probabilities(begins, active, fitted.weights, probabilities)
-        return which, begins, active, probabilities
+        return Expected(which, begins, active, probabilities)
 
     def _score_tests_of_rows(
         self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
-    ) -> "list[_ScoreTest]":
-        from unless.kernels.regression import count_indicators, score_variables
+    ) -> list[ScoreTest]:
+        expected = self.expected(fitted)
+        covariance = self._covariance(target, fitted, *expected[:3])
+        sizes = np.array(self.n_levels, dtype=np.int64)
+        terms = Terms.of([term for term, _ in groups], sizes, [levels for _, levels in groups])
+        tests = score_tests(
+            self.codes, self._rows, self.weights(fitted.needed), expected, covariance, terms,
+            self._counts_of(target, fitted.needed, groups, sizes), fitted.shown,
+        )  # fmt: skip
+        return [
+            one._replace(statistic=self._corrected(one.statistic, target, [term]))
+            for (term, _), one in zip(groups, tests, strict=True)
+        ]
 
-        which, begins, active, probabilities = self.expected(fitted)
-        widths = np.array([len(levels) for _, levels in groups], dtype=np.int64)
-        ends, sizes = np.append(0, np.cumsum(widths)), fitted.n_free * widths
-        places = np.cumsum([0, *(self._n_combinations(term) for term, _ in groups)])
-        # What has no indicator is counted in a last row.
-        n_indicators = int(ends[-1])
-        numbers = np.full(int(places[-1]), n_indicators, dtype=np.int64)
-        for (_, levels), place, begin in zip(groups, places.tolist(), ends.tolist(), strict=False):
-            numbers[np.add(levels, place)] = np.arange(begin, begin + len(levels))
-        seen = np.zeros((n_indicators + 1, len(probabilities)))
-        shown = np.zeros((n_indicators + 1, self.n_levels[target]))
-        count_indicators(
-            self.codes, self.weights(fitted.needed), which, target, _listed([term for term, _ in groups]),
-            np.array(self.n_levels, dtype=np.int64), places, numbers, seen, shown,
-        )  # fmt: skip
-        slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
-        results = np.empty((len(groups), 2))
-        score_variables(
-            begins, active, probabilities, self._covariance(target, fitted, which, begins, active),
-            seen[:-1], np.ascontiguousarray(shown[:-1, fitted.shown[1:]]), ends, EXPLAINED,
-            slopes, variances, results,
-        )  # fmt: skip
-        tests, at, begin = [], 0, 0
-        for (term, _), (value, df), size in zip(groups, results.tolist(), sizes.tolist(), strict=True):
-            slope = slopes[begin : begin + size]
-            variance = variances[at : at + size**2].reshape(size, size)
-            statistic = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
-            tests.append(_ScoreTest(self._corrected(statistic, target, [term]), slope, variance))
-            at, begin = at + size**2, begin + size
-        return tests
+    def _counts_of(
+        self, target: int, needed: frozenset[int], groups: "Sequence[_Indicators]", sizes: Integers
+    ) -> Floats:
+        """Count indicators by level of a target; what was counted for another regression is known."""
+        known = self._indicator_counts.setdefault((target, needed), {})
+        new = [(term, levels) for term, levels in groups if term not in known]
+        if new:
+            terms = Terms.of([term for term, _ in new], sizes, [levels for _, levels in new])
+            counts = terms.counts_in(self.codes, self.weights(needed), target)
+            for (term, _), begin, end in zip(new, terms.ends, terms.ends[1:], strict=False):
+                known[term] = counts[begin:end]
+        return np.concatenate([known[term] for term, _ in groups])
 
     def _covariance(
         self, target: int, fitted: TermFit, which: Integers, begins: Integers, active: Integers
@@ -510,14 +513,6 @@ def _listed(terms: Sequence[Term]) -> Integers:
     for number, term in enumerate(terms):
         listed[number, : len(term)] = term
     return listed
-
-
-class _ScoreTest(NamedTuple):
-    """A score test of one term, with the slopes of its indicators and their variance."""
-
-    statistic: Statistic
-    slope: Floats
-    variance: Floats
 
 
 def p_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
@@ -574,16 +569,6 @@ def _held_groups(finest: Integers, levels: Codes, counts: Floats) -> Integers:
         groups[places] = n_groups + np.unique(parts, return_inverse=True)[1]
         n_groups += int(np.unique(parts).size)
     return groups[finest]
-
-
-def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
-    """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
-    from unless.kernels.algebra import spectrum
-
-    turned, sizes = np.array(slope), np.empty(len(slope))
-    spectrum(np.array(variance), turned, sizes)
-    kept = sizes > least
-    return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,24 @@ import numpy as np
 
 from unless.data.dataset import Dataset, Positions
 from unless.independence.logistic import (
+    EXPLAINED,
     NO_EFFECT,
     Columns,
     Effect,
+    Expected,
     Fit,
+    Terms,
+    begins_of,
     difference,
     fit,
+    known_part,
     likelihood_without,
     probabilities_of,
+    score_tests,
     size_of,
 )
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.models import CLEARLY, FEW_NEAR, LIKELY
-from unless.referee.regressions import EXPLAINED, known_part
 from unless.runtime.interrupts import CancelToken
 from unless.typing import Bools, Floats, Integers
 
@@ -114,15 +119,10 @@ class StratifiedTable:
         from unless.kernels.patterns import count_levels
 
         chosen = np.array(variables, dtype=np.int64)
-        begins = _begins(self.n_levels[chosen])
+        begins = begins_of(self.n_levels[chosen])
         counts = np.zeros((n_kinds, int(begins[-1])))
         count_levels(self.by_row, rows, self.counts, which, chosen, begins, counts)
         return counts, [begin + self.free[one] for begin, one in zip(begins, variables, strict=False)]
-
-
-def _begins(sizes: Integers) -> Integers:
-    """Return where each of some begins if they follow each other, and where the last ends."""
-    return np.append(0, np.cumsum(sizes))
 
 
 class Regression:
@@ -407,31 +407,16 @@ class NeighbourTests:
     ) -> list[Statistic]:
         """Test by score what variables add to a regression, each by the indicators of its free levels.
 
-        `by_target` are the counts of these levels with each level of the target.
+        `by_target` are the counts of each level of the target with these levels.
         """
-        from unless.kernels.regression import score_variables
-
         if not variables:
             return []
-        fitted, (which, columns) = self.regression(stratum, blanket).fitted, self._patterns(stratum, blanket)
-        expected = probabilities_of(columns, fitted)
-        if len(expected) > 1:
-            counts, free = self.table.count_levels(stratum.rows, which, len(expected), variables)
-            seen = np.ascontiguousarray(counts.T[np.concatenate(free)])
-        else:
-            seen = by_target.sum(axis=0)[:, None]
-        widths = self.table.n_free[variables]
-        sizes = (len(fitted.shown) - 1) * widths
-        slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
-        tests = np.empty((len(variables), 2))
-        score_variables(
-            columns.begins, columns.active, expected, np.ascontiguousarray(fitted.covariance),
-            seen, np.ascontiguousarray(by_target.T[:, fitted.shown[1:]]), _begins(widths), EXPLAINED,
-            slopes, variances, tests,
+        table, fitted = self.table, self.regression(stratum, blanket).fitted
+        which, columns = self._patterns(stratum, blanket)
+        expected = Expected(which, columns.begins, columns.active, probabilities_of(columns, fitted))
+        terms = Terms.of([(b,) for b in variables], table.n_levels, [table.free[b] for b in variables])
+        tests = score_tests(
+            table.codes, stratum.rows, table.counts, expected, fitted.covariance, terms,
+            np.ascontiguousarray(by_target.T), fitted.shown,
         )  # fmt: skip
-        statistics = [Statistic(value, int(df)) for value, df in tests.tolist()]
-        for number in np.flatnonzero(tests[:, 1] < 0).tolist():
-            at, begin, size = int((sizes[:number] ** 2).sum()), int(sizes[:number].sum()), int(sizes[number])
-            variance = variances[at : at + size**2].reshape(size, size)
-            statistics[number] = known_part(slopes[begin : begin + size], variance, float(tests[number, 0]))
-        return statistics
+        return [one.statistic for one in tests]
