@@ -14,7 +14,7 @@ RIDGE = 1e-2
 # The penalty on the intercept is nearly zero.
 RIDGE_OF_INTERCEPT = 1e-6
 # Newton's method ends where a round promises no more than this.
-_ENOUGH = 1e-7
+_ENOUGH = 1e-6
 _RULES = (RIDGE_OF_INTERCEPT, RIDGE), _ENOUGH
 # A score whose variance is no more than this share of its own is explained by the regression already.
 EXPLAINED = 1e-7

@@ -859,16 +859,39 @@ def _carry_over(before, owners, levels, shown, weights):
 
 @helper
 def _invert(matrix, inverse):
-    """Fill the inverse; False where the matrix is not positive definite.
-
-    Rows of the factor's inverse are taken by fours, one product after the other. Beyond its diagonal, and
-    below its last row, it is zero, so that all four have the same length.
-    """
+    """Fill the inverse; False where the matrix is not positive definite."""
     matrix, inverse = without_refcount((matrix, inverse))
     size = matrix.shape[0]
     factor = matrix.copy()
     if not factorise(factor):
         return False
+    root = _inverse_of_factor(factor)
+    for i in range(size):
+        for j in range(size):
+            inverse[i, j] = 0.0
+    for i in range(0, size, 4):
+        for j in range(min(i + 4, size)):
+            a, b, c, d = root[i, j], root[i + 1, j], root[i + 2, j], root[i + 3, j]
+            for k in range(j + 1):
+                total = inverse[j, k] + a * root[i, k]
+                total += b * root[i + 1, k]
+                total += c * root[i + 2, k]
+                inverse[j, k] = total + d * root[i + 3, k]
+    for i in range(size):
+        for j in range(i):
+            inverse[j, i] = inverse[i, j]
+    return True
+
+
+@helper
+def _inverse_of_factor(factor):
+    """Return the inverse of a factor, and three rows of zeros below it.
+
+    Its rows are taken by fours, one product after the other. Beyond its diagonal it is zero, so that all four
+    have the same length.
+    """
+    factor = without_refcount(factor)
+    size = factor.shape[0]
     root = np.zeros((size + 3, size))
     for i in range(size):
         for j in range(0, i // 4 * 4, 4):
@@ -885,21 +908,7 @@ def _invert(matrix, inverse):
         for k in range(i):
             root[i, k] /= factor[i, i]
         root[i, i] = 1.0 / factor[i, i]
-    for i in range(size):
-        for j in range(size):
-            inverse[i, j] = 0.0
-    for i in range(0, size, 4):
-        for j in range(min(i + 4, size)):
-            a, b, c, d = root[i, j], root[i + 1, j], root[i + 2, j], root[i + 3, j]
-            for k in range(j + 1):
-                total = inverse[j, k] + a * root[i, k]
-                total += b * root[i + 1, k]
-                total += c * root[i + 2, k]
-                inverse[j, k] = total + d * root[i + 3, k]
-    for i in range(size):
-        for j in range(i):
-            inverse[j, i] = inverse[i, j]
-    return True
+    return root
 
 
 # ---------------------------------------------------------------------- score tests
@@ -1269,34 +1278,49 @@ def _settle(variance, slope, least, result):
         if variance[i, i] != 0.0:
             chosen[n_chosen] = i
             n_chosen += 1
-    factor = np.empty((n_chosen, n_chosen))
-    for i in range(n_chosen):
-        for j in range(i + 1):
-            factor[i, j] = variance[chosen[i], chosen[j]]
     result[0], result[1] = least, -1.0
-    n_known = _factorise_known(factor, chosen, least)
-    if n_known < 0:
-        return
-    inverse = np.zeros((n_chosen, n_chosen))
+    factor = _chosen_part(variance, chosen, n_chosen)
+    if not (factorise(factor) and _is_known(factor, least)):
+        factor = _chosen_part(variance, chosen, n_chosen)
+        n_known = _factorise_known(factor, chosen[:n_chosen], least)
+        if n_known < 0:
+            return
+        kept, n_chosen = np.empty(n_known, dtype=np.int64), 0
+        for i in range(factor.shape[0]):
+            if chosen[i] >= 0:
+                kept[n_chosen], chosen[n_chosen] = i, chosen[i]
+                n_chosen += 1
+        factor = _chosen_part(factor, kept, n_known)
+    root = _inverse_of_factor(factor)
     total, squares = 0.0, 0.0
     for i in range(n_chosen):
-        if chosen[i] < 0:
-            continue
-        for j in range(i):
-            if chosen[j] >= 0:
-                share = factor[i, j]
-                for k in range(j + 1):
-                    inverse[i, k] -= share * inverse[j, k]
-        inverse[i, i] = 1.0
         value = 0.0
         for k in range(i + 1):
-            inverse[i, k] /= factor[i, i]
-            squares += inverse[i, k] * inverse[i, k]
-            if chosen[k] >= 0:
-                value += inverse[i, k] * slope[chosen[k]]
+            squares += root[i, k] * root[i, k]
+            value += root[i, k] * slope[chosen[k]]
         total += value * value
     if squares * least <= 0.5:
-        result[0], result[1] = total, n_known
+        result[0], result[1] = total, n_chosen
+
+
+@helper
+def _chosen_part(matrix, chosen, n_chosen):
+    """Return the lower triangle of some rows and columns."""
+    matrix, chosen = without_refcount((matrix, chosen))
+    part = np.empty((n_chosen, n_chosen))
+    for i in range(n_chosen):
+        for j in range(i + 1):
+            part[i, j] = matrix[chosen[i], chosen[j]]
+    return part
+
+
+@inlined
+def _is_known(factor, least):
+    """Tell whether all pivots were surely larger than the least."""
+    smallest = np.inf
+    for i in range(factor.shape[0]):
+        smallest = min(smallest, factor[i, i] * factor[i, i])
+    return smallest > least
 
 
 @helper

@@ -52,23 +52,24 @@ def find_blanket(
     column too many costs a few degrees of freedom, one too few makes false links.
     """
     inside: list[int] = []
-    near = likely = list(allowed)
+    near = list(allowed)
+    asked, enough = near, alpha
     while len(inside) < MOST_NEIGHBOURS:
         fitted = table.fit(target, [(c,) for c in inside])
-        rest = [c for c in likely if c not in inside]
+        rest = [c for c in asked if c not in inside]
         tests = table.scores_and_trends(target, fitted, rest)
         ranked = sorted(zip(p_with_trends(tests), [-one.value for one, _ in tests], rest, strict=True))
-        if likely is not near and (not ranked or ranked[0][0] >= CLEARLY):
-            likely = near
+        if not ranked or ranked[0][0] >= enough:
+            if asked is near:
+                break
+            asked, enough = near, alpha
             continue
-        if not ranked or ranked[0][0] >= alpha:
-            break
-        if likely is near and len(near) > MOST_NEAR:
-            near = [c for _, _, c in ranked[:MOST_NEAR]]
+        if asked is near and len(near) > MOST_NEAR:
+            asked = near = [c for _, _, c in ranked[:MOST_NEAR]]
         inside.append(ranked[0][2])
-        likely = near
+        asked, enough = near, alpha
         if len(near) > FEW_NEAR and len(ranked) > 1 and ranked[1][0] < CLEARLY:
-            likely = [c for p, _, c in ranked if p < LIKELY]
+            asked, enough = [c for p, _, c in ranked if p < LIKELY], CLEARLY
     while inside:
         terms: set[Term] = {(c,) for c in inside}
         settled = table.settled(target, terms, alpha * SETTLED)

@@ -39,6 +39,9 @@ Blanket = tuple[int, ...]
 Conditions = tuple[tuple[int, tuple[int, ...]], ...]
 # Beyond the whole table only so many are tested: those that were nearest in it.
 MAX_NEAR = 20
+# Once no variable is sure to enter a blanket, only those with p below this are asked, until none of them
+# enters: then all are asked once more.
+POSSIBLE = 0.3
 # Where the test by the size of weights is this clear the likelihood ratio would not change the answer; but
 # large weights that seem uncertain may be those of levels that are separated.
 SETTLED, UNLIKELY, LARGE_WEIGHT = 1e-8, 0.2, 3.0
@@ -335,23 +338,26 @@ class NeighbourTests:
 
     def _grow(self, stratum: Stratum, blanket: Blanket) -> Blanket:
         least: dict[int, float] = {}
-        likely = self.near
+        asked, enough = self.near, self.alpha
         while len(blanket) < self.max_blanket:
-            scores = self.scores(stratum, blanket, likely)
+            scores = self.scores(stratum, blanket, asked)
             p_values = p_values_of(list(scores.values()))
             ranked = sorted((p, -scores[b].value, b) for p, b in zip(p_values, scores, strict=True))
             for p, _, b in ranked:
                 least[b] = min(p, least.get(b, 1.0))
             p, _, strongest = ranked[0] if ranked else (1.0, 0.0, 0)
-            if likely is not self.near and p >= CLEARLY:
-                likely = self.near
+            if p >= enough:
+                if asked is self.near:
+                    break
+                asked, enough = self.near, self.alpha
                 continue
-            if p >= self.alpha:
-                break
             blanket = tuple(sorted((*blanket, strongest)))
-            likely = self.near
-            if len(self.near) > FEW_NEAR and len(ranked) > 1 and ranked[1][0] < CLEARLY:
-                likely = [b for p, _, b in ranked if p < LIKELY]
+            asked, enough = self.near, self.alpha
+            if len(self.near) > FEW_NEAR and len(ranked) > 1:
+                # The test of a pair does not rest on what enters by chance, nor on its order.
+                is_clear = ranked[1][0] < CLEARLY
+                asked = [b for p, _, b in ranked if p < (LIKELY if is_clear else POSSIBLE)]
+                enough = CLEARLY if is_clear else self.alpha
         if not stratum.conditions:
             nearest = sorted(self.near, key=lambda b: (b not in blanket, least.get(b, 1.0), b))
             self.near = sorted(nearest[: max(MAX_NEAR, len(blanket))])
