@@ -115,15 +115,13 @@ class Terms(NamedTuple):
         cls, terms: Sequence[tuple[int, ...]], sizes: Integers, shown: Sequence[Sequence[int] | Integers]
     ) -> "Terms":
         """List terms of variables of these sizes, with the combinations of levels that have an indicator."""
-        parts = np.full((len(terms), 3), -1, dtype=np.int64)
-        for number, term in enumerate(terms):
-            parts[number, : len(term)] = term
+        parts = listed(terms)
         n_combinations = np.where(parts < 0, 1, sizes[parts]).prod(axis=1)
         widths = np.array([len(one) for one in shown], dtype=np.int64)
         places, ends = begins_of(n_combinations), begins_of(widths)
         numbers = np.repeat(widths, n_combinations)
-        on = np.concatenate([np.asarray(one, dtype=np.int64) for one in shown])
-        numbers[on + np.repeat(places[:-1], widths)] = np.arange(ends[-1]) - np.repeat(ends[:-1], widths)
+        for place, one in zip(places.tolist(), shown, strict=False):
+            numbers[np.add(one, place, dtype=np.int64)] = np.arange(len(one))
         return cls(parts, sizes, places, numbers, ends)
 
     def counts_in(self, codes: npt.NDArray[np.int32], weights: Floats, target: int) -> Floats:
@@ -133,6 +131,12 @@ class Terms(NamedTuple):
         counts = np.zeros((int(self.ends[-1]), int(self.sizes[target])))
         count_indicators(codes, weights, target, *self, counts)
         return counts
+
+
+def listed(terms: Sequence[tuple[int, ...]]) -> Integers:
+    """Return terms as kernels read them: a row each, -1 where there are fewer than three variables."""
+    rows = [(*term, -1, -1)[:3] for term in terms]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 3)
 
 
 def begins_of(sizes: Integers) -> Integers:
@@ -179,7 +183,8 @@ def score_tests(
 
     which, begins, active, probabilities = expected
     sizes = (len(levels) - 1) * np.diff(terms.ends)
-    slopes, variances = np.empty(int(sizes.sum())), np.empty(int((sizes**2).sum()))
+    # Nothing is written above the diagonals.
+    slopes, variances = np.empty(int(sizes.sum())), np.zeros(int((sizes**2).sum()))
     results = np.empty((len(sizes), 2))
     score_terms(
         begins, active, probabilities, np.ascontiguousarray(covariance), codes, rows, weights, which, *terms,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unless.kernels.algebra import factorise, substitute
-from unless.kernels.compiling import compiled, helper, inlined, without_refcount
+from unless.kernels.compiling import compiled, helper, inlined, upward, without_refcount
 
 # Values are renumbered when there could be more than so many of them for each row.
 _SLOTS = 4
@@ -28,7 +28,8 @@ def find_patterns(codes, rows, weights, blanket, sizes, references, target):
     room = np.empty(max(_SLOTS, most) * n_rows + most, dtype=np.int64)
     n_patterns = _number(codes, rows, blanket, sizes, which, room)
     owners, levels = np.empty(n_columns, dtype=np.int64), np.empty(n_columns, dtype=np.int64)
-    begins, active = np.empty(n_patterns + 1, np.int64), np.empty(n_patterns * (len(blanket) + 1), np.int64)
+    begins = np.empty(n_patterns + 1, np.int64)
+    active = np.empty(n_patterns * (len(blanket) + 1) + 1, np.int64)
     counts, shown = np.zeros((n_patterns, sizes[target])), without_refcount(codes[target])
     example = np.empty(n_patterns, dtype=np.int64)
     for i in range(n_rows):
@@ -80,7 +81,7 @@ def _renumber(which, table, n_places):
 def _lay_out(codes, example, blanket, references, column_of, owners, levels, begins, active):
     """Give a column to each level that a variable of the blanket shows but one; return how many there are.
 
-    `example` is a row of each pattern; `column_of` (place x level) is filled, with -1 where there is none.
+    `example` is a row of each pattern; `column_of` (place x level) is filled, with 0 where there is none.
     """
     example, column_of = without_refcount((example, column_of))
     owners, levels, begins, active = without_refcount((owners, levels, begins, active))
@@ -90,30 +91,31 @@ def _lay_out(codes, example, blanket, references, column_of, owners, levels, beg
         variable = blanket[place]
         column = without_refcount(codes[variable])
         for level in range(n_levels):
-            column_of[place, level] = -1
+            column_of[place, level] = 0
         for pattern in range(n_patterns):
-            column_of[place, column[example[pattern]]] = 0
+            column_of[place, column[example[pattern]]] = 1
         reference = references[variable]
-        if column_of[place, reference] < 0:
+        if column_of[place, reference] == 0:
             reference = 0
-            while column_of[place, reference] < 0:
+            while column_of[place, reference] == 0:
                 reference += 1
-        column_of[place, reference] = -1
+        column_of[place, reference] = 0
         for level in range(n_levels):
-            if column_of[place, level] == 0:
+            if column_of[place, level] == 1:
                 column_of[place, level] = n_columns
                 owners[n_columns], levels[n_columns] = variable, level
                 n_columns += 1
-    n_active = 0
-    for pattern in range(n_patterns):
+    # Every column is written where the next one belongs, and counted if it is one: to ask would take longer.
+    n_active = np.uint64(0)
+    for pattern in upward(0, n_patterns):
         begins[pattern] = n_active
         active[n_active] = 0
-        n_active += 1
+        n_active += np.uint64(1)
+        row = np.uint64(example[pattern])
         for place in range(len(blanket)):
-            column_on = column_of[place, codes[blanket[place], example[pattern]]]
-            if column_on >= 0:
-                active[n_active] = column_on
-                n_active += 1
+            column_on = column_of[place, np.uint64(codes[blanket[place], row])]
+            active[n_active] = column_on
+            n_active += np.uint64(column_on > 0)
     begins[n_patterns] = n_active
     return n_columns
 

@@ -95,6 +95,7 @@ class Models:
     # Sets of three columns, or four, that interact; an end has the product of the others.
     products: set[tuple[int, ...]] = field(default_factory=set)
     _enriched: dict[tuple[int, frozenset[Term]], frozenset[Term]] = field(default_factory=dict)
+    _not_allowed: dict[int, frozenset[int]] = field(default_factory=dict)
     # Score tests of products, by the end and the terms of the regression without them.
     _scored: dict[tuple[int, frozenset[Term]], dict[Term, Statistic]] = field(default_factory=dict)
 
@@ -112,7 +113,7 @@ class Models:
         They are those of the end and the neighbours of the other, the products that these need (if asked
         for), and more columns.
         """
-        apart = {c for c in range(self.table.n_columns) if not self.allowed[other, c]} - {other}
+        apart = self._apart(other)
         terms = {
             term
             for term in self.terms(end, self.blankets[other])
@@ -124,6 +125,13 @@ class Models:
         return (self._enriched[key] if with_products else key[1]) | {
             (c,) for c in more if self.allowed[end, c]
         }
+
+    def _apart(self, column: int) -> frozenset[int]:
+        """Return the other columns that the regression of a column may not hold."""
+        if column not in self._not_allowed:
+            not_allowed = np.flatnonzero(~self.allowed[column]).tolist()
+            self._not_allowed[column] = frozenset(not_allowed) - {column}
+        return self._not_allowed[column]
 
     def _with_products(self, target: int, terms: set[Term]) -> frozenset[Term]:
         """Add products of the columns, the strongest first, as long as they are needed."""

@@ -7,7 +7,7 @@ and the strength of a pair that follows from them (`LinkEstimate`).
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import sqrt
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import Correction, DesignEffects
-from unless.independence.logistic import EXPLAINED, Expected, ScoreTest, Terms, inverse, score_tests
+from unless.independence.logistic import EXPLAINED, Expected, ScoreTest, Terms, inverse, listed, score_tests
 from unless.independence.statistics import NOTHING, Statistic, largest_shift, p_values_of
 from unless.typing import Bools, Floats, Integers
 
@@ -207,7 +207,7 @@ class RegressionTable:
         if terms not in self._layouts:
             which, example = self.numbered(self.sources(terms))
             sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
-            laid_out = lay_out_terms(self.codes, example, _listed(terms), sizes, references)
+            laid_out = lay_out_terms(self.codes, example, listed(terms), sizes, references)
             self._layouts[terms] = (which, *laid_out)
             if len(self._layouts) > _LAYOUTS_KEPT:
                 self._layouts.popitem(last=False)
@@ -265,8 +265,14 @@ class RegressionTable:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
         wanted = self._bits(terms)
-        # The latest of those that are most alike.
-        nearest = min(reversed(recent), key=lambda one: (wanted ^ one[0]).bit_count())[1]
+        # The latest of those that are most alike; none is the same.
+        nearest, fewest = recent[-1][1], len(self._bit_of) + 1
+        for bits, fitted in reversed(recent):
+            n_other = (wanted ^ bits).bit_count()
+            if n_other < fewest:
+                nearest, fewest = fitted, n_other
+                if n_other == 1:
+                    break
         number_of = {term: number for number, term in enumerate(terms)}
         # By the term of a column; that of column 0, which is none, comes last.
         owners = np.array([*(number_of.get(term, -2) for term in nearest.terms), -1])[nearest.owners]
@@ -394,9 +400,10 @@ class RegressionTable:
         rises = first[fitted.shown[1:]] - first[fitted.shown[0]]
         weights = np.outer(rises, second[levels] - second[self.references[column]]).ravel()
         # Only the lower triangle of the variance is known.
-        lower, diagonal = np.tril(test.variance, -1), np.diag(test.variance)
-        spread = float((np.outer(weights, weights) * (lower + lower.T + np.diag(diagonal))).sum())
-        if not spread > EXPLAINED * max(float((weights**2 * diagonal).sum()), 1.0):
+        shares = weights[:, None] * weights * test.variance
+        own = float(shares.diagonal().sum())
+        spread = 2 * float(shares[_below(len(weights))].sum()) + own
+        if not spread > EXPLAINED * max(own, 1.0):
             return NOTHING
         statistic = Statistic(float((weights * test.slope).sum()) ** 2 / spread, 1)
         if self.survey is None:
@@ -507,14 +514,6 @@ class RegressionTable:
 _Indicators = tuple[Term, list[int]]
 
 
-def _listed(terms: Sequence[Term]) -> Integers:
-    """Return terms as kernels read them: a row each, -1 where there are fewer than three columns."""
-    listed = np.full((len(terms), 3), -1, dtype=np.int64)
-    for number, term in enumerate(terms):
-        listed[number, : len(term)] = term
-    return listed
-
-
 def p_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
     """Return p for tests with and without an order of the levels: twice the smaller where there are both."""
     whole, trends = (p_values_of([one[which] for one in tests]) for which in (0, 1))
@@ -530,6 +529,12 @@ def mean_of(statistics: Iterable[Statistic]) -> Statistic:
     if not listed:
         return NOTHING
     return Statistic(sum(one.value for one in listed) / len(listed), max(one.df for one in listed))
+
+
+@cache
+def _below(size: int) -> Bools:
+    """Return which elements of a square matrix are below its diagonal."""
+    return np.tri(size, k=-1, dtype=np.bool_)
 
 
 def _is_ordered(variable: Variable) -> bool:
