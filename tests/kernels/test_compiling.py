@@ -119,6 +119,29 @@ def test_numbers_that_kernels_write_out_are_compiled_for_no_more_than_others():
     assert len(dispatcher(add_to).signatures) == 1
 
 
+def test_what_kernels_call_is_machine_code_only_where_somebody_asks_for_its_address():
+    assert add_up((1, 2, 3)) == 7
+    add_up.machine_code.recompile()
+    (code,) = dispatcher(add_to).overloads.values()
+    name, engine = code.fndesc.llvm_func_name, code.library._codegen._engine
+    assert not engine.is_symbol_defined(name)
+    assert code.library.get_pointer_to_function(name)
+    assert engine.is_symbol_defined(name)
+
+
+@compiled
+def add_up_twice(numbers):
+    return 2 * add_up(numbers)
+
+
+def test_kernels_that_others_call_are_compiled_into_these_without_a_way_in():
+    assert add_up_twice((1, 2, 3)) == 14
+    add_up_twice.machine_code.recompile()
+    (called,) = jit.part(add_up.function).overloads.values()
+    assert called.library._is_part
+    assert add_up((1, 2, 3)) == 7
+
+
 def test_what_older_kernels_left_in_the_cache_is_not_unpickled(tmp_path):
     copy = tmp_path / "site"
     shutil.copytree(PACKAGE, copy / "unless", ignore=shutil.ignore_patterns("__pycache__"))

@@ -104,9 +104,9 @@ class Kernel:
     @property
     def _numba_type_(self) -> Any:
         # numba asks for this where another kernel calls this one.
-        from unless.kernels.jit import type_of
+        from unless.kernels.jit import part, type_of
 
-        return type_of(dispatcher(self.function))
+        return type_of(part(self.function))
 
 
 def compiled(function: Callable[..., Any]) -> Kernel:

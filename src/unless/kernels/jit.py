@@ -4,7 +4,8 @@ Only kernels that are called from here import this module, because numba takes h
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.core.caching import IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
@@ -23,6 +26,7 @@ from unless.kernels import compiling
 from unless.kernels.extension import class_named
 
 DISPATCHERS: dict[Callable[..., Any], Any] = {}
+_PARTS: dict[Callable[..., Any], Any] = {}
 # Nothing calls a kernel as C does: the way in from there would take its share of compiling.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
@@ -75,15 +79,121 @@ def is_cached(made: Any, signatures: Iterable[list[Any]]) -> bool:
     return all(made._cache._index_key(_types_of(one), codegen) in listed for one in signatures)
 
 
-def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+def part(function: Callable[..., Any]) -> Any:
+    """Return what compiles a kernel for others to call, without the way in from Python."""
+    if function not in _PARTS:
+        _PARTS[function] = _dispatcher(function, {"no_cpython_wrapper": True}, "-part")
+    return _PARTS[function]
+
+
+def _dispatcher(function: Callable[..., Any], options: dict[str, Any], ending: str = "") -> Any:
     options = options | _OPTIONS
     try:
         made = numba.njit(function, cache=True, **options)
     except RuntimeError:
         # Neither the package folder nor the user's cache can be written: compile anew in every process.
-        return _without_literals(numba.njit(function, **options))
-    made._cache._cache_file = _Kept(made._cache.cache_path, made._cache._impl.filename_base)
-    return _without_literals(made)
+        return _by_parts(_without_literals(numba.njit(function, **options)))
+    made._cache._cache_file = _Kept(made._cache.cache_path, made._cache._impl.filename_base + ending)
+    return _by_parts(_without_literals(made))
+
+
+class _Code(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+    """The code of a function: a part of others, unless Python calls it.
+
+    numba optimises every function, makes machine code of it, and does both again in each function that calls
+    it, and in those that call these. A part is only made ready for that, which halves the time that a kernel
+    takes to compile; whoever asks for its address gets machine code of it all the same.
+    """
+
+    _is_part = False
+
+    def finalize(self) -> None:
+        """Take in the functions that this one calls, and optimise all of it."""
+        self._is_part = not any(map(_is_way_in, self._final_module.functions))
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        if not self._is_part:
+            super()._optimize_final_module()
+            return
+        # What numba begins with: small functions are inlined, and reference counting is dropped.
+        passes, builder = self._codegen._module_pass_manager(
+            opt=0, loop_vectorize=False, slp_vectorize=False, cost="cheap"
+        )
+        passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self) -> None:
+        if not self._is_part:
+            super()._finalize_final_module()
+            return
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function, 0 where it is not in here."""
+        self._ensure_finalized()
+        if self._is_part and any(one.name == name for one in self.get_defined_functions()):
+            self._is_part = False
+            self._optimize_final_module()
+            self._finalize_final_module()
+        return int(super().get_pointer_to_function(name))
+
+    @property
+    def codegen(self) -> Any:
+        """What numba tells where machine code finds its environment: a part has none yet."""
+        return self if self._is_part else super().codegen
+
+    def set_env(self, *_: object) -> None:
+        """Do nothing, as kernels do not ask for it."""
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what the cache keeps: of a part no machine code."""
+        if self._is_part:
+            return self.serialize_using_bitcode()
+        return super().serialize_using_object_code()
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        name, kind, content = state
+        if kind != "bitcode":
+            return super()._unserialize(codegen, state)
+        part = codegen.create_library(name)
+        part._is_part = True
+        part._final_module = binding.parse_bitcode(content)
+        part._finalize_final_module()
+        return part
+
+
+def _is_way_in(function: Any) -> bool:
+    """Tell whether Python calls a function: one that is linked in from elsewhere is not external."""
+    is_wrapper = function.name.startswith("_ZN7cpython")
+    return is_wrapper and not function.is_declaration and function.linkage == binding.Linkage.external
+
+
+@contextmanager
+def _code_in_parts() -> Iterator[None]:
+    """Let numba make parts of functions that it compiles, or reads from the cache, meanwhile."""
+    codegen = cpu_target.target_context.codegen()
+    with global_compiler_lock:
+        before = codegen._library_class
+        codegen._library_class = _Code
+        try:
+            yield
+        finally:
+            codegen._library_class = before
+
+
+def _by_parts(made: Any) -> Any:
+    """Compile a function by parts, where this numba knows LLVM's newer passes."""
+    compile_all = made.compile
+
+    def compile_by_parts(signature: Any) -> Any:
+        with _code_in_parts():
+            return compile_all(signature)
+
+    if hasattr(binding, "create_pass_builder"):
+        made.compile = compile_by_parts
+    return made
 
 
 class _Kept(IndexDataCacheFile):  # type: ignore[misc, unused-ignore]
