@@ -17,6 +17,7 @@ import pytest
 import unless
 from building.record import described
 from unless.kernels import compiling, jit
+from unless.kernels.ahead import longest_first
 from unless.kernels.compiling import compiled, dispatcher, helper
 from unless.kernels.cube import Cube
 
@@ -140,6 +141,13 @@ def test_kernels_that_others_call_are_compiled_into_these_without_a_way_in():
     (called,) = jit.part(add_up.function).overloads.values()
     assert called.library._is_part
     assert add_up((1, 2, 3)) == 7
+
+
+def test_kernels_with_the_most_code_that_nobody_has_compiled_come_first():
+    kernels = ["algebra.dot", "regression.fit_only", "regression.regress", "regression.score_gate"]
+    first, second, *_, last = longest_first(kernels)
+    # What `fit_only` does is nearly all in `regress`.
+    assert (first, second, last) == ("regression.regress", "regression.score_gate", "algebra.dot")
 
 
 def test_what_older_kernels_left_in_the_cache_is_not_unpickled(tmp_path):

@@ -7,11 +7,14 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
+from threading import Event
 from typing import TYPE_CHECKING
 
 from unless.kernels import compiling, extension
 from unless.runtime.child import homes
+from unless.runtime.interrupts import interruptible
 from unless.runtime.progress import Bar, progress
 
 if TYPE_CHECKING:
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 _FEW = 3
 # More processes would take more memory, 250 MB each, for little: the longest kernels decide.
 _MOST = 8
-# What a compiler makes is seldom garbage: to look for it as often as Python does takes a tenth of the time.
+# Seconds after Ctrl-C in which a kernel may come to its end.
+_GRACE = 0.1
+# What is imported is no garbage either (`ahead.SELDOM`).
 _START = (
     "import gc, sys; gc.set_threshold(20_000, 20, 20); sys.path.extend(sys.argv[1:]); "
     "from unless.kernels.ahead import serve; serve()"
@@ -34,16 +39,15 @@ def compile_ahead(work: str, show_progress: bool | None = None) -> None:
 
 
 def missing(kernels: Iterable[str]) -> list[str]:
-    """Return the kernels that numba has not compiled for all their types, those of most arguments first."""
+    """Return the kernels that numba has not compiled for all their types."""
     from unless.kernels.jit import is_cached
 
     signatures = extension.signatures()
-    lacking = [
+    return [
         name
         for name in kernels
         if not is_cached(compiling.dispatcher(compiling.kernel_named(name).function), signatures[name])
     ]
-    return sorted(lacking, key=lambda name: -sum(1 for _ in extension.leaf_types(signatures[name][0])))
 
 
 def compile_kernels(kernels: Sequence[str], show_progress: bool | None = None) -> None:
@@ -54,12 +58,15 @@ def compile_kernels(kernels: Sequence[str], show_progress: bool | None = None) -
 
     from joblib import cpu_count
 
-    n_processes = min(len(kernels), cpu_count(), _MOST)
+    # Beside this one, which has loaded the compiler.
+    n_processes = min(len(kernels), cpu_count(), _MOST) - 1
     can_start = sys.executable and not getattr(sys, "frozen", False)
-    if len(kernels) <= _FEW or n_processes < 2 or not can_start:
+    if len(kernels) <= _FEW or n_processes < 1 or not can_start:
         return
+    from unless.kernels.ahead import longest_first
+
     left: SimpleQueue[str] = SimpleQueue()
-    for name in kernels:
+    for name in longest_first(kernels):
         left.put(name)
     # Not with -m: files in the folder where the user works must not pass for modules.
     command = [sys.executable, "-P", "-c", _START, *homes("unless", "numba")]
@@ -79,12 +86,29 @@ def compile_kernels(kernels: Sequence[str], show_progress: bool | None = None) -
     ):
         bar.begin("", len(kernels))
         try:
-            list(threads.map(lambda one: _feed(one, left, bar), processes))
+            fed = threads.map(lambda one: _feed(one, left, bar), processes)
+            stopped = Event()
+            # A daemon: after Ctrl-C it comes to the end of a kernel, for which nobody waits.
+            interruptible(
+                lambda: _compile_here(left, bar, stopped), stop=stopped.set, grace=_GRACE, daemon=True
+            )
+            list(fed)
         finally:
             # After Ctrl-C, before anybody waits for the threads: they wait for the processes.
             # What is not compiled now is compiled where it is called.
             for one in processes:
                 one.kill()
+
+
+def _compile_here(left: "SimpleQueue[str]", bar: Bar, stopped: Event) -> None:
+    """Compile one kernel after the other as long as there are some."""
+    from unless.kernels.ahead import compile_kernel
+
+    with suppress(Empty):
+        while not stopped.is_set():
+            compile_kernel(left.get_nowait())
+            if not stopped.is_set():
+                bar()
 
 
 def _feed(process: "subprocess.Popen[bytes]", left: "SimpleQueue[str]", bar: Bar) -> None:
