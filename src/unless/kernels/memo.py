@@ -113,21 +113,16 @@ def sort_log(log, node, starts, answers):
 
 @compiled
 def merge(memo, other):
-    """Add the answers of another memo, for which there must be room; returns how many were new."""
+    """Add the answers of another memo, for which there must be room; returns how many were new.
+
+    Threads may add others at the same time.
+    """
     memo, other = without_refcount((memo, other))
-    n_new, n_other, mask = 0, other.shape[0], memo.shape[0] - 1
+    n_new, n_other = 0, other.shape[0]
     for i in range(n_other):
         if i + _AHEAD < n_other:
             prefetch_slot(memo, other[i + _AHEAD, 0])
-        first, second = other[i, 0], other[i, 1]
-        if second & _ANSWER == _ZERO:
-            continue
-        slot = np.int64(first >> _SHIFT) & mask
-        while memo[slot, 1] != _ZERO and (
-            memo[slot, 0] != first or (memo[slot, 1] ^ second) & ~_ANSWER != _ZERO
-        ):
-            slot = (slot + 1) & mask
-        if memo[slot, 1] == _ZERO:
-            memo[slot, 0], memo[slot, 1] = first, second
-            n_new += 1
+        second = other[i, 1]
+        if second & _ANSWER != _ZERO:
+            n_new += keep(memo, other[i, 0], second, second & _ANSWER) >= 0
     return n_new

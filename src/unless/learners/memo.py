@@ -6,6 +6,7 @@ on disk where they are many.
 """
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _BYTES_OF_AN_ANSWER = 16
 _FEWEST_SLOTS = 2**12
 # How long a thread waits for others before it looks whether they were cancelled.
 _SECONDS = 0.2
+# Into so many pieces the work of threads that fill a memo is cut.
+_PIECES = 8
 
 
 def question_keys(n_conditions: int, n_variables: int) -> Keys:
@@ -72,6 +75,9 @@ class Memo:
     n_known: int = 0
     # Kept from node to node, as fresh memory is slow: one holds the slots, the other those they move to.
     _buffers: list[Words] = field(default_factory=lambda: [no_answers(_FEWEST_SLOTS), no_answers()])
+    # Answers that are still to be put in, and how many threads put in some.
+    _left: list[Sequence[Words]] = field(default_factory=list)
+    _n_filling: int = 0
     _n_readers: int = 0
     _n_reserved: int = 0
     _change: Condition = field(default_factory=Condition)
@@ -81,6 +87,11 @@ class Memo:
 
     def begin(self, answers: Sequence[Words], n_new: int = 0) -> None:
         """Drop everything but these answers, and have room for `n_new` more."""
+        self.make_room(answers, n_new)
+        self.fill()
+
+    def make_room(self, answers: Sequence[Words], n_new: int) -> None:
+        """Drop everything, and have room for these answers, which `fill` puts in, and `n_new` more."""
         self.n_known = 0
         self.slots = no_answers()
         if sum(buffer.nbytes for buffer in self._buffers) > self.max_bytes // 4:
@@ -94,8 +105,33 @@ class Memo:
             # Room is a wish, answers are not; a quarter may be kept in the other buffer.
             n_slots = 1 << (2 * n_answers).bit_length()
         self._move_to(n_slots, [])
-        for some in answers:
-            self.n_known += int(merge(self.slots, some))
+        self._left = [some for some in (answers[k::_PIECES] for k in range(_PIECES)) if some]
+
+    def fill(self, check: Callable[[], object] = lambda: None) -> None:
+        """Put in the answers that there is room for; threads that do it at the same time share the work.
+
+        They go on when all answers are there.
+        """
+        while (some := self._take()) is not None:
+            n_new = 0
+            try:
+                n_new = sum(int(merge(self.slots, answers)) for answers in some)
+            finally:
+                with self._change:
+                    self.n_known += n_new
+                    self._n_filling -= 1
+        while self._n_filling:
+            # Others put in their last; give them the core.
+            time.sleep(0)
+            check()
+
+    def _take(self) -> Sequence[Words] | None:
+        """Return answers that nobody puts in so far, None where there are none."""
+        with self._change:
+            if not self._left:
+                return None
+            self._n_filling += 1
+            return self._left.pop()
 
     @contextmanager
     def reserve(self, n_new: int, check: Callable[[], object] = lambda: None) -> Iterator[Reservation]:

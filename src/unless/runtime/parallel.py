@@ -7,7 +7,7 @@ follows from the table alone, so that the number of workers never changes an ans
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import lru_cache
@@ -210,7 +210,9 @@ class Team:
                 assert self._others is not None  # noqa: S101 (for type checkers)
                 others.append(self._others.submit(copy_context().run, self._cancelling, work, member))
             work(0)
-            wait(others)
+            for other in others:
+                # Waits for it, in less time than `wait` does.
+                other.exception()
         except BaseException as error:
             # Also where Ctrl-C comes while this thread waits for the others.
             self._token.cancel()
@@ -229,7 +231,6 @@ class Team:
 
 def _raise_cause(others: list[Future[object]]) -> None:
     """Raise what made others stop, in preference to the error of one that was cancelled."""
-    wait(others)
-    errors = [error for error in (other.exception() for other in others) if error is not None]
+    errors = [error for error in [other.exception() for other in others] if error is not None]
     for error in sorted(errors, key=lambda error: isinstance(error, Cancelled)):
         raise error

@@ -48,7 +48,9 @@ _MAX_NEW = 2**13
 _ANSWERS_AT_ONCE = 2**15
 # The same where each thread takes whole nodes; it is larger, because before each new memo all threads wait
 # for the slowest.
-_ANSWERS_OF_NODES = 2**17
+_ANSWERS_OF_NODES = 2**18
+# How many times as many nodes share a memo as shared the one before, at most.
+_MOST_TIMES = 4
 # Bytes of memo for one answer while the memo is widened: old and new slots, at least half of them empty.
 _BYTES_OF_ONE = 128
 # A memo is made wide enough beforehand for at most so many answers (64 MB): how many will come is a guess,
@@ -150,8 +152,6 @@ def cut_contexts(packed: PackedTable, n_parts: int, *, in_turn: bool) -> list[Co
     if n_parts == 1:
         return [np.arange(m, dtype=np.int32)]
     alike = code_order(packed.table.codes.T)
-    ordered = packed.table.codes[:, alike]
-    differ_at = (ordered[:, 1:] != ordered[:, :-1]).argmax(axis=0)
     fall = _FALL if in_turn and n_parts >= _MANY else 0.0
     sizes = np.linspace(1 + fall, 1 - fall, n_parts) * m / n_parts
     ideals = np.cumsum(sizes)[:-1].round().astype(np.int64).clip(1, m - 1)
@@ -159,7 +159,9 @@ def cut_contexts(packed: PackedTable, n_parts: int, *, in_turn: bool) -> list[Co
     for ideal, size in zip(ideals.tolist(), sizes[1:].tolist(), strict=True):
         reach = int(_LEEWAY * size)
         near = np.arange(max(1, ideal - reach), min(m - 1, ideal + reach) + 1)
-        ends.add(int(near[np.lexsort([abs(near - ideal), differ_at[near - 1]])[0]]))
+        ordered = packed.table.codes[:, alike[near[0] - 1 : near[-1] + 1]]
+        differ_at = (ordered[:, 1:] != ordered[:, :-1]).argmax(axis=0)
+        ends.add(int(near[np.lexsort([abs(near - ideal), differ_at])[0]]))
     parts = [np.sort(part).astype(np.int32) for part in np.split(alike, sorted(ends))]
     # The largest first.
     return sorted(parts, key=len, reverse=True)
@@ -233,6 +235,7 @@ class BlanketSearch:
         deferred: DeferredAnswers,
     ) -> None:
         self.packed, self.strategy, self.team, self.deferred = packed, strategy, team, deferred
+        self.token = token
         chunks, self.nodes = part
         search, required = make_search(packed, chunks), strategy.rules.required
         self.graphs = np.repeat(
@@ -246,6 +249,8 @@ class BlanketSearch:
         takes_nodes = team.n_members > 1 and not strategy.shared
         self._fewest_at_once = 4 * team.n_members if takes_nodes else 1
         self._answers_at_once = _ANSWERS_OF_NODES if takes_nodes else _ANSWERS_AT_ONCE
+        # So many times as many nodes as before; with room for all, two rounds are enough.
+        self._most_times = len(self.nodes) if takes_nodes else _MOST_TIMES
         # How many nodes have been searched, up to which they are searched now, and how many at once.
         self._n_done, self._last, self._n_at_once = 0, 0, 1 if strategy.shared else team.n_members
         self._n_expected = 0
@@ -256,7 +261,7 @@ class BlanketSearch:
         return self._n_done == len(self.nodes)
 
     def begin(self) -> None:
-        """Fill the memo with what is known about the next nodes."""
+        """Make room in the memo for what is known about the next nodes, which `run` puts in."""
         self._last = min(self._n_done + self._n_at_once, len(self.nodes))
         first = self.nodes[self._n_done - 1] + 1 if self._n_done else 0
         # Those for nodes of other parts are taken too, as they lie before.
@@ -265,10 +270,11 @@ class BlanketSearch:
         reserved = len(self.workers) * self.workers[0].n_reserved
         # For as many in all as there were before: widening a memo takes time.
         n_new = min(self._n_expected, _MOST_EXPECTED) - sum(map(len, known))
-        self.memo.begin(known, reserved + max(0, n_new))
+        self.memo.make_room(known, reserved + max(0, n_new))
 
     def run(self, member: int) -> None:
         """Learn the blankets of nodes in one chunk after the other, as long as there are some."""
+        self.memo.fill(self.token.check)
         log = self.workers[member].run(self._last, self.graphs, self.memo)
         self.deferred.add(self.nodes[self._last - 1], log)
 
@@ -276,7 +282,7 @@ class BlanketSearch:
         """Return how many nodes have been searched, and choose how many will be at once."""
         n_searched, self._n_done = self._last - self._n_done, self._last
         each = max(1, self.memo.n_known // n_searched)
-        wanted = max(self._fewest_at_once, min(self._answers_at_once // each, 4 * n_searched))
+        wanted = max(self._fewest_at_once, min(self._answers_at_once // each, self._most_times * n_searched))
         self._n_at_once = max(1, min(wanted, self.memo.max_bytes // (_BYTES_OF_ONE * each)))
         self._n_expected = self.memo.n_known * self._n_at_once // n_searched
         return n_searched
