@@ -143,6 +143,22 @@ def test_kernels_that_others_call_are_compiled_into_these_without_a_way_in():
     assert add_up((1, 2, 3)) == 7
 
 
+CALL = """
+import numba, numpy as np
+from unless.kernels.algebra import factorise
+
+print(numba.njit(lambda matrix: factorise(matrix))(np.eye(3)))
+"""
+
+
+def test_functions_that_are_no_kernels_may_call_one_before_anybody_else_does(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", CALL], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "True\n"
+
+
 def test_kernels_with_the_most_code_that_nobody_has_compiled_come_first():
     kernels = ["algebra.dot", "regression.fit_only", "regression.regress", "regression.score_gate"]
     first, second, *_, last = longest_first(kernels)

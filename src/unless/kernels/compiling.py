@@ -103,9 +103,11 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        # numba asks for this where another kernel calls this one.
+        # numba asks for this where another kernel, or a function of a wheel, calls this one.
         from unless.kernels.jit import part, type_of
 
+        # Tells numba of all that is called from here, too.
+        dispatcher(self.function)
         return type_of(part(self.function))
 
 
