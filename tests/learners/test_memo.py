@@ -3,6 +3,7 @@
 import errno
 import io
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -70,6 +71,16 @@ def test_a_memo_begins_anew_with_what_is_known():
     memo.begin([answers(5)])
     assert memo.n_known == 1 == np.count_nonzero(memo.slots[:, 1])
     assert len(memo.slots) < wide
+
+
+def test_threads_that_fill_a_memo_together_put_in_every_answer_once():
+    memo = Memo(2**30)
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(20):
+            parts = [answers(*range(k, 20_000, 7)) for k in range(1, 8)]
+            memo.make_room([*parts, answers(5, 6)], 0)
+            list(threads.map(lambda _: memo.fill(), range(4)))
+            assert memo.n_known == 19_999 == np.count_nonzero(memo.slots[:, 1])
 
 
 @pytest.mark.parametrize("n_answers", [3, 300, 3000])
