@@ -17,8 +17,7 @@ import pytest
 import unless
 from building.record import described
 from unless.kernels import compiling, jit
-from unless.kernels.ahead import longest_first
-from unless.kernels.compiling import compiled, dispatcher, helper
+from unless.kernels.compiling import compiled, dispatcher, helper, longest_first
 from unless.kernels.cube import Cube
 
 PACKAGE = Path(unless.__file__).parent

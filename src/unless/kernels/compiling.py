@@ -5,16 +5,18 @@ work runs as plain Python, which takes less time than to load a compiler (`plain
 compiled by numba, once per installation (`jit.py`).
 """
 
+import gc
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock, RLock
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,10 @@ from unless.kernels import extension
 SMALL = 3e6
 # A process that has asked for so many in all works on, and is better off with compiled kernels.
 MANY = 2e7
+# What a compiler makes is seldom garbage: to look for it as often as Python does takes a tenth of the time.
+SELDOM = (20_000, 20, 20)
+# What is typed and lowered takes so many times as long as what is only optimised.
+_ANEW = 3
 # Functions that numba has not been told of, with how it is to compile them; one thread tells it at a time.
 _declared: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 _declaring = RLock()
@@ -147,6 +153,54 @@ def kernel_named(name: str) -> Kernel:
     """Return a kernel by its module and its name, as `signatures.json` has them."""
     module, function = name.split(".")
     found: Kernel = getattr(import_module(f"unless.kernels.{module}"), function)
+    return found
+
+
+def compile_kernel(name: str) -> None:
+    """Compile a kernel for the types that `signatures.json` lists."""
+    from unless.kernels.jit import compile_for
+
+    often = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    try:
+        for signature in extension.signatures()[name]:
+            compile_for(dispatcher(kernel_named(name).function), signature)
+    finally:
+        gc.set_threshold(*often)
+
+
+def longest_first(kernels: Sequence[str]) -> list[str]:
+    """Order kernels by how long they take where they are compiled one after the other.
+
+    That follows from how much code there is to them, and how much of it those before them lack: what has been
+    compiled once, other processes find in the cache.
+    """
+    left = {name: _code_of(kernel_named(name).function, {}) for name in sorted(kernels)}
+    known: set[Callable[..., Any]] = set()
+    ordered = []
+    while left:
+        taken = {
+            name: sum(length * (1 if one in known else 1 + _ANEW) for one, length in code.items())
+            for name, code in left.items()
+        }
+        longest = max(taken, key=lambda name: taken[name])
+        known.update(left.pop(longest))
+        ordered.append(longest)
+    return ordered
+
+
+def _code_of(
+    function: Callable[..., Any], found: dict[Callable[..., Any], int]
+) -> dict[Callable[..., Any], int]:
+    """Return the functions of kernels that one calls, and itself, with the length of their code."""
+    if function not in found:
+        code = function.__code__
+        found[function] = len(code.co_code)
+        for name in code.co_names:
+            called = function.__globals__.get(name)
+            called = called.function if isinstance(called, Kernel) else called
+            if isinstance(called, FunctionType) and called.__module__.startswith("unless.kernels."):
+                _code_of(called, found)
     return found
 
 

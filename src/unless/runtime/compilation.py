@@ -26,7 +26,7 @@ _FEW = 3
 _MOST = 8
 # Seconds after Ctrl-C in which a kernel may come to its end.
 _GRACE = 0.1
-# What is imported is no garbage either (`ahead.SELDOM`).
+# What is imported is no garbage either (`compiling.SELDOM`).
 _START = (
     "import gc, sys; gc.set_threshold(20_000, 20, 20); sys.path.extend(sys.argv[1:]); "
     "from unless.kernels.ahead import serve; serve()"
@@ -63,10 +63,8 @@ def compile_kernels(kernels: Sequence[str], show_progress: bool | None = None) -
     can_start = sys.executable and not getattr(sys, "frozen", False)
     if len(kernels) <= _FEW or n_processes < 1 or not can_start:
         return
-    from unless.kernels.ahead import longest_first
-
     left: SimpleQueue[str] = SimpleQueue()
-    for name in longest_first(kernels):
+    for name in compiling.longest_first(kernels):
         left.put(name)
     # Not with -m: files in the folder where the user works must not pass for modules.
     command = [sys.executable, "-P", "-c", _START, *homes("unless", "numba")]
@@ -102,11 +100,9 @@ def compile_kernels(kernels: Sequence[str], show_progress: bool | None = None) -
 
 def _compile_here(left: "SimpleQueue[str]", bar: Bar, stopped: Event) -> None:
     """Compile one kernel after the other as long as there are some."""
-    from unless.kernels.ahead import compile_kernel
-
     with suppress(Empty):
         while not stopped.is_set():
-            compile_kernel(left.get_nowait())
+            compiling.compile_kernel(left.get_nowait())
             if not stopped.is_set():
                 bar()
 
