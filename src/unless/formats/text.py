@@ -17,7 +17,7 @@ from unless.data.domain import Domain, Variable
 from unless.errors import FileFormatError, SettingError, UnlessError
 from unless.formats import FORMATS
 from unless.runtime.files import blocks_of, is_stream, replacing_all, stream_title
-from unless.runtime.memory import parse_memory, show_memory
+from unless.runtime.memory import LEAST, parse_memory, show_memory
 
 PathLike = str | os.PathLike[str]
 
@@ -101,11 +101,11 @@ def take(path: PathLike) -> PathLike:
     """Read a model from standard input ("-"), a pipe or a FIFO, once; any other path is left as it is."""
     if isinstance(path, Taken) or not is_stream(path):
         return path
-    title, most = stream_title(path), _most_bytes()
+    title = stream_title(path)
     content = bytearray()
     for block in blocks_of(path, title):
         content += block
-        _check_size(len(content), most)
+        _check_size(len(content))
     with about(title):
         if not content:
             raise FileFormatError("it is empty.")
@@ -124,18 +124,15 @@ def read_content(path: PathLike) -> bytes:
     path = take(path)
     if isinstance(path, Taken):
         return path.content
-    _check_size(Path(path).stat().st_size, _most_bytes())
+    _check_size(Path(path).stat().st_size)
     packed = Path(path).read_bytes()
     return _unpacked(packed) if os.fspath(path).lower().endswith(".gz") else packed
 
 
-def _most_bytes() -> int:
-    """Return how large a model may be: it is held in memory, and what is made of it besides."""
-    return parse_memory(None) // 2
-
-
-def _check_size(n_bytes: int, most: int) -> None:
-    if n_bytes > most:
+def _check_size(n_bytes: int) -> None:
+    """Refuse a model that is too large: it is held in memory, and what is made of it besides."""
+    # No machine is asked how much it has for what is small on all of them.
+    if n_bytes > LEAST // 2 and n_bytes > (most := parse_memory(None) // 2):
         raise FileFormatError(
             f"it is larger than {show_memory(most)}, half of the memory that may be used; read it on a "
             "larger machine."
