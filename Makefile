@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.7
-# One more than there are cores: tests of browsers, clusters and killed processes wait a good deal.
-JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count() + 1)')
+# As many as there are cores: each more collects all tests and loads all kernels once more, for little time.
+JOBS ?= $(shell python3 -c 'import os; print(os.cpu_count())')
+# What no test imports is compiled by whoever does: tests of packages, tools, lexers, code for graphics cards.
+UNUSED := /(tests?|cuda|lexers|mypyc?|setuptools)/
 DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
@@ -19,8 +21,9 @@ $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Unless needs Python 3.11 or newer; call make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes requirements.lock
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 -x '$(UNUSED)' $(VENV)/lib || true
 	@touch $@
 
 demo: $(READY) ## learn from an embedded table, print what depends on what, and when, and write report.html
