@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unless
+from sharing import statements_made_once
 from strategies import chained_columns
 from unless.errors import SettingError, TooLarge, UnlessWarning
 from unless.learners import base, feature_search, gsmn, ibmap
@@ -46,6 +47,12 @@ def small_steps(monkeypatch):
     monkeypatch.setattr(checkpoints, "_TIMES_LONGER", 0)
     monkeypatch.setattr(ibmap, "_AT_ONCE", 1)
     monkeypatch.setattr(conjunctions, "_LOOK_AT_ONCE", 100)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def explained_once():
+    with statements_made_once():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import pytest
 from joblib._parallel_backends import ThreadingBackend
 
 import unless
+from sharing import statements_made_once
 from strategies import chained_columns
 from unless.errors import FileFormatError, SettingError
 from unless.learners import base
@@ -41,6 +42,12 @@ QUICK = {
 def small_shards(monkeypatch):
     monkeypatch.setattr(cohorts, "SHARD_SIZE", 2**13)
     monkeypatch.setattr(base, "MOST_PARTS", 4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def explained_once():
+    with statements_made_once():
+        yield
 
 
 @pytest.fixture(scope="module")
