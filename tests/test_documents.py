@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import linecache
 import pkgutil
 import re
 from pathlib import Path
@@ -48,6 +49,8 @@ def test_the_code_on_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_docstrings_hold(name):
+    # doctest asks of every file that was ever shown a line of whether it has changed.
+    linecache.clearcache()
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
 
