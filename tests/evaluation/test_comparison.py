@@ -29,7 +29,8 @@ def contexts_of(domain):
 def asked(structure, by):
     """Return what gives the pairs that interact in a context; None where the structure cannot say."""
     if isinstance(structure, Graph):
-        return lambda context: set(structure.edges)
+        edges = set(structure.edges)
+        return lambda context: edges
     if isinstance(structure, CanonicalModel) and by == "graphs":
         graphs = {frozenset(known.items()): set(graph.edges) for known, graph in structure}
         return lambda context: graphs.get(frozenset(context.items()))
@@ -38,13 +39,20 @@ def asked(structure, by):
         features = [feature for feature, weight in pairs if weight != 0]
     else:
         features = list(structure.features() if isinstance(structure, CanonicalModel) else structure)
-    told = [(list(feature), list(combinations(feature.scope, 2))) for feature in features]
+    told = [
+        ([(c.name, c.label, c.equal) for c in feature], list(combinations(feature.scope, 2)))
+        for feature in features
+    ]
     return lambda context: {
         pair
         for conditions, interacting in told
-        if all((context[c.name] == c.label) == c.equal for c in conditions)
+        if all((context[name] == label) == equal for name, label, equal in conditions)
         for pair in interacting
     }
+
+
+# Of true positives, false positives, false negatives and true negatives.
+PLACES = {(True, True): 0, (False, True): 1, (True, False): 2, (False, False): 3}
 
 
 def naive(a, b, by, contexts):
@@ -58,7 +66,7 @@ def naive(a, b, by, contexts):
             n_left_out += 1
             continue
         for pair in pairs:
-            found[pair][{(1, 1): 0, (0, 1): 1, (1, 0): 2, (0, 0): 3}[pair in there, pair in drawn]] += 1
+            found[pair][PLACES[pair in there, pair in drawn]] += 1
     return found, n_left_out
 
 
