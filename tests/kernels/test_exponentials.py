@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unless.kernels import compiling
+from unless.kernels import algebra, compiling
 from unless.kernels.compiling import compiled
 
 UNIT = 2.0**-52
@@ -11,19 +11,19 @@ UNIT = 2.0**-52
 
 @compiled
 def both(powers, numbers):
-    compiling.exp_all(powers)
-    compiling.log_all(numbers)
+    algebra.exp_all(powers)
+    algebra.log_all(numbers)
 
 
 def exp_all(numbers):
     found = np.array(numbers, dtype=np.float64)
-    compiling.exp_all(found)
+    algebra.exp_all(found)
     return found
 
 
 def log_all(numbers):
     found = np.array(numbers, dtype=np.float64)
-    compiling.log_all(found)
+    algebra.log_all(found)
     return found
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from unless.independence.statistics import NOTHING, Statistic
 from unless.typing import Floats, Integers
@@ -16,8 +15,6 @@ RIDGE_OF_INTERCEPT = 1e-6
 # Newton's method ends where a round promises no more than this.
 _ENOUGH = 1e-6
 _RULES = (RIDGE_OF_INTERCEPT, RIDGE), _ENOUGH
-# A score whose variance is no more than this share of its own is explained by the regression already.
-EXPLAINED = 1e-7
 
 
 class Columns(NamedTuple):
@@ -94,120 +91,6 @@ def probabilities_of(columns: Columns, fitted: Fit) -> Floats:
     probabilities = np.empty((len(columns.counts), len(fitted.shown) - 1))
     expected_probabilities(columns.begins, columns.active, fitted.weights, probabilities)
     return probabilities
-
-
-class Terms(NamedTuple):
-    """Terms that a regression may need, by indicators of which a row has at most one of a term.
-
-    A row of `parts` has the variables of a term, up to three, -1 where there are fewer. `numbers`, from the
-    place of a term in `places`, has the number of its indicator for each combination of its levels; where
-    there is none, how many the term has. They end where those of the next term begin (`ends`, from 0).
-    """
-
-    parts: Integers
-    sizes: Integers
-    places: Integers
-    numbers: Integers
-    ends: Integers
-
-    @classmethod
-    def of(
-        cls, terms: Sequence[tuple[int, ...]], sizes: Integers, shown: Sequence[Sequence[int] | Integers]
-    ) -> "Terms":
-        """List terms of variables of these sizes, with the combinations of levels that have an indicator."""
-        parts = listed(terms)
-        n_combinations = np.where(parts < 0, 1, sizes[parts]).prod(axis=1)
-        widths = np.array([len(one) for one in shown], dtype=np.int64)
-        places, ends = begins_of(n_combinations), begins_of(widths)
-        numbers = np.repeat(widths, n_combinations)
-        for place, one in zip(places.tolist(), shown, strict=False):
-            numbers[np.add(one, place, dtype=np.int64)] = np.arange(len(one))
-        return cls(parts, sizes, places, numbers, ends)
-
-    def counts_in(self, codes: npt.NDArray[np.int32], weights: Floats, target: int) -> Floats:
-        """Add up the weights of rows by indicator and level of a target."""
-        from unless.kernels.regression import count_indicators
-
-        counts = np.zeros((int(self.ends[-1]), int(self.sizes[target])))
-        count_indicators(codes, weights, target, *self, counts)
-        return counts
-
-
-def listed(terms: Sequence[tuple[int, ...]]) -> Integers:
-    """Return terms as kernels read them: a row each, -1 where there are fewer than three variables."""
-    rows = [(*term, -1, -1)[:3] for term in terms]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), 3)
-
-
-def begins_of(sizes: Integers) -> Integers:
-    """Return where each of some begins if they follow each other, and where the last ends."""
-    return np.append(0, np.cumsum(sizes))
-
-
-class Expected(NamedTuple):
-    """What a regression expects of each pattern, and which pattern each row has.
-
-    `begins` and `active` are those of `Columns`; `probabilities` are those of the levels of the target but
-    the reference, by pattern.
-    """
-
-    which: Integers
-    begins: Integers
-    active: Integers
-    probabilities: Floats
-
-
-class ScoreTest(NamedTuple):
-    """A score test of one term, with the slopes of its indicators and their variance (lower triangle)."""
-
-    statistic: Statistic
-    slope: Floats
-    variance: Floats
-
-
-def score_tests(
-    codes: npt.NDArray[np.int32],
-    rows: Integers,
-    weights: Floats,
-    expected: Expected,
-    covariance: Floats,
-    terms: Terms,
-    counts: Floats,
-    levels: Integers,
-) -> list[ScoreTest]:
-    """Test, for each of some terms, that a regression in some rows of a table does not need it.
-
-    `counts` are by indicator and level of the target, `levels` those that are shown, the reference first.
-    """
-    from unless.kernels.regression import score_terms
-
-    which, begins, active, probabilities = expected
-    sizes = (len(levels) - 1) * np.diff(terms.ends)
-    # Nothing is written above the diagonals.
-    slopes, variances = np.empty(int(sizes.sum())), np.zeros(int((sizes**2).sum()))
-    results = np.empty((len(sizes), 2))
-    score_terms(
-        begins, active, probabilities, np.ascontiguousarray(covariance), codes, rows, weights, which, *terms,
-        counts, levels, EXPLAINED, slopes, variances, results,
-    )  # fmt: skip
-    tests, at, begin = [], 0, 0
-    for (value, df), size in zip(results.tolist(), sizes.tolist(), strict=True):
-        slope = slopes[begin : begin + size]
-        variance = variances[at : at + size**2].reshape(size, size)
-        statistic = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
-        tests.append(ScoreTest(statistic, slope, variance))
-        at, begin = at + size**2, begin + size
-    return tests
-
-
-def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
-    """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
-    from unless.kernels.algebra import spectrum
-
-    turned, sizes = np.array(slope), np.empty(len(slope))
-    spectrum(np.array(variance), turned, sizes)
-    kept = sizes > least
-    return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
 
 
 def average(one: Effect, other: Effect) -> Effect:

@@ -32,8 +32,9 @@ MANY = 2e7
 SELDOM = (20_000, 20, 20)
 # What is typed and lowered takes so many times as long as what is only optimised.
 _ANEW = 3
-# Functions that numba has not been told of, with how it is to compile them; one thread tells it at a time.
-_declared: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+# Functions that numba has not been told of, with how it is to compile them, and what; one thread tells it at a
+# time.
+_declared: list[tuple[Callable[..., Any], dict[str, Any], Callable[..., Any]]] = []
 _declaring = RLock()
 # Whether small work runs as plain Python; None where nobody has decided.
 _is_plain: ContextVar[bool | None] = ContextVar("is_plain", default=None)
@@ -119,19 +120,29 @@ class Kernel:
 
 def compiled(function: Callable[..., Any]) -> Kernel:
     """Make a kernel of a function that Python calls."""
-    _declared.append((function, {}))
+    _declared.append((function, {}, function))
     return Kernel(function)
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let kernels call a function: it needs no way in from Python, which would be compiled as well."""
-    _declared.append((function, {"no_cpython_wrapper": True}))
+    _declared.append((function, {"no_cpython_wrapper": True}, function))
     return function
+
+
+def compiled_as(loops: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let kernels call a function that plain Python runs over whole arrays, and machine code in loops."""
+
+    def declared(function: Callable[..., Any]) -> Callable[..., Any]:
+        _declared.append((function, {"no_cpython_wrapper": True}, loops))
+        return function
+
+    return declared
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let kernels call a small function, compiled into them: the optimiser drops its reference counting."""
-    _declared.append((function, {"no_cpython_wrapper": True, "forceinline": True}))
+    _declared.append((function, {"no_cpython_wrapper": True, "forceinline": True}, function))
     return function
 
 
@@ -317,52 +328,6 @@ def log(number: float) -> float:
     return -math.inf if number == 0 else math.nan
 
 
-# The logarithm of 2 in two parts, and its inverse. What is added to this number is rounded to a whole one,
-# which the lowest bits of the sum then hold.
-LOG_2, REST_OF_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-PER_LOG_2, ROUNDING = 1.4426950408889634, 6755399441055744.0
-# Factors of the powers 13 to 2 of a number in the series of e to it, and of those of a ratio in that of the
-# logarithm, from the highest.
-SERIES_OF_EXP = tuple(1 / math.factorial(power) for power in range(13, 1, -1))
-SERIES_OF_LOG = tuple(1 / power for power in range(21, 1, -2))
-# Less than this makes no difference to a sum that has 1 in it.
-LEAST_POWER = -700.0
-# Bits of the root of 1/2, of 1 and of 2^52; those of a number's fraction, and how many they are.
-HALF_ROOT, ONE, LARGE = 0x3FE6A09E667F3BCD, 0x3FF0000000000000, 0x4330000000000000
-FRACTION, N_FRACTION, BIAS = 0xFFFFFFFFFFFFF, 52, 1023
-
-
-def exp_all(numbers: Any) -> None:
-    """Replace numbers, none of them above 0, by e to their power.
-
-    Machine code does the same steps, several numbers at once: three times as fast as one after the other.
-    """
-    powers = np.maximum(numbers, LEAST_POWER)
-    shifted = powers * PER_LOG_2 + ROUNDING
-    whole = shifted - ROUNDING
-    rest = (powers - whole * LOG_2) - whole * REST_OF_LOG_2
-    total = np.full(len(numbers), SERIES_OF_EXP[0])
-    for factor in SERIES_OF_EXP[1:]:
-        total = total * rest + factor
-    scale = (shifted.view(np.uint64) + np.uint64(BIAS)) << np.uint64(N_FRACTION)
-    numbers[:] = (1.0 + (rest + (rest * rest) * total)) * scale.view(np.float64)
-
-
-def log_all(numbers: Any) -> None:
-    """Replace numbers, none of them below 1, by their logarithms; machine code does the same steps."""
-    bits = numbers.view(np.uint64) + np.uint64(ONE - HALF_ROOT)
-    exponents = (bits >> np.uint64(N_FRACTION)) | np.uint64(LARGE)
-    whole = exponents.view(np.float64) - (2.0**N_FRACTION + BIAS)
-    fraction = ((bits & np.uint64(FRACTION)) + np.uint64(HALF_ROOT)).view(np.float64)
-    ratio = (fraction - 1.0) / (fraction + 1.0)
-    square = ratio * ratio
-    total = np.full(len(numbers), SERIES_OF_LOG[0])
-    for factor in SERIES_OF_LOG[1:]:
-        total = total * square + factor
-    twice = 2.0 * ratio
-    numbers[:] = whole * LOG_2 + (twice + (twice * (square * total) + whole * REST_OF_LOG_2))
-
-
 # What machine code has in place of these is in `jit.INTRINSICS`.
 _REPLACED = (
     popcount,
@@ -374,6 +339,4 @@ _REPLACED = (
     fetch_add,
     exp,
     log,
-    exp_all,
-    log_all,
 )

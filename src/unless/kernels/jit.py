@@ -22,7 +22,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from unless.kernels import compiling
 from unless.kernels.extension import class_named
 
 DISPATCHERS: dict[Callable[..., Any], Any] = {}
@@ -31,9 +30,9 @@ _PARTS: dict[Callable[..., Any], Any] = {}
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
-def declare(function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Let numba compile a function that kernels name, in place of the plain one."""
-    DISPATCHERS[function] = _dispatcher(function, options)
+def declare(function: Callable[..., Any], options: dict[str, Any], source: Callable[..., Any]) -> None:
+    """Let numba compile a source where kernels name a function: mostly its own."""
+    DISPATCHERS[function] = _dispatcher(source, options)
     function._numba_type_ = type_of(DISPATCHERS[function])  # type: ignore[attr-defined]
 
 
@@ -324,52 +323,6 @@ def _count_upward(begin: Any, end: Any) -> Any:
 _upward = _without_literals(numba.njit(_count_upward, forceinline=True, no_cpython_wrapper=True))
 
 
-_EXP, _LOG = compiling.SERIES_OF_EXP, compiling.SERIES_OF_LOG
-_LARGE_BIASED = 2.0**compiling.N_FRACTION + compiling.BIAS
-
-
-# The steps of `compiling.exp_all` and `compiling.log_all`, in loops that become vector instructions.
-def _exp_all(numbers: Any) -> None:
-    scales = np.empty(len(numbers))
-    bits = scales.view(np.uint64)
-    for i in _upward(0, len(numbers)):
-        power = numbers[i] if numbers[i] > compiling.LEAST_POWER else compiling.LEAST_POWER
-        shifted = power * compiling.PER_LOG_2 + compiling.ROUNDING
-        whole = shifted - compiling.ROUNDING
-        rest = (power - whole * compiling.LOG_2) - whole * compiling.REST_OF_LOG_2
-        total = _EXP[0] * rest + _EXP[1]
-        total = ((total * rest + _EXP[2]) * rest + _EXP[3]) * rest + _EXP[4]
-        total = ((total * rest + _EXP[5]) * rest + _EXP[6]) * rest + _EXP[7]
-        total = ((total * rest + _EXP[8]) * rest + _EXP[9]) * rest + _EXP[10]
-        total = total * rest + _EXP[11]
-        numbers[i] = 1.0 + (rest + (rest * rest) * total)
-        scales[i] = shifted
-    for i in _upward(0, len(numbers)):
-        bits[i] = (bits[i] + np.uint64(compiling.BIAS)) << np.uint64(compiling.N_FRACTION)
-    for i in _upward(0, len(numbers)):
-        numbers[i] *= scales[i]
-
-
-def _log_all(numbers: Any) -> None:
-    wholes = np.empty(len(numbers))
-    bits, exponents = numbers.view(np.uint64), wholes.view(np.uint64)
-    for i in _upward(0, len(numbers)):
-        moved = bits[i] + np.uint64(compiling.ONE - compiling.HALF_ROOT)
-        exponents[i] = (moved >> np.uint64(compiling.N_FRACTION)) | np.uint64(compiling.LARGE)
-        bits[i] = (moved & np.uint64(compiling.FRACTION)) + np.uint64(compiling.HALF_ROOT)
-    for i in _upward(0, len(numbers)):
-        whole = wholes[i] - _LARGE_BIASED
-        ratio = (numbers[i] - 1.0) / (numbers[i] + 1.0)
-        square = ratio * ratio
-        total = _LOG[0] * square + _LOG[1]
-        total = ((total * square + _LOG[2]) * square + _LOG[3]) * square + _LOG[4]
-        total = ((total * square + _LOG[5]) * square + _LOG[6]) * square + _LOG[7]
-        total = (total * square + _LOG[8]) * square + _LOG[9]
-        twice = 2.0 * ratio
-        total = twice * (square * total) + whole * compiling.REST_OF_LOG_2
-        numbers[i] = whole * compiling.LOG_2 + (twice + total)
-
-
 def _address_of_row(context: Any, builder: Any, kind: Any, array: Any, row: Any) -> Any:
     matrix = context.make_array(kind)(context, builder, value=array)
     return builder.gep(matrix.data, [builder.mul(row, builder.extract_value(matrix.shape, 1))])
@@ -413,7 +366,5 @@ INTRINSICS: dict[str, Any] = {
     "prefetch": _prefetch,
     "exp": math.exp,
     "log": math.log,
-    "exp_all": _without_literals(numba.njit(_exp_all, no_cpython_wrapper=True, **_OPTIONS)),
-    "log_all": _without_literals(numba.njit(_log_all, no_cpython_wrapper=True, **_OPTIONS)),
 }
 cpu_target.typing_context.refresh()

@@ -8,17 +8,8 @@ score.
 
 import numpy as np
 
-from unless.kernels.algebra import factorise, substitute, sum_of_products
-from unless.kernels.compiling import (
-    compiled,
-    exp_all,
-    helper,
-    inlined,
-    log,
-    log_all,
-    upward,
-    without_refcount,
-)
+from unless.kernels.algebra import exp_all, factorise, log_all, substitute, sum_of_products
+from unless.kernels.compiling import compiled, helper, inlined, log, upward, without_refcount
 from unless.kernels.patterns import _number
 
 _MAX_ROUNDS = 50
@@ -129,10 +120,10 @@ def lay_out_terms(codes, example, terms, sizes, references):
 
 
 @compiled
-def count_indicators(codes, weights, target, terms, sizes, places, numbers, ends, counts):
+def count_indicators(codes, weights, target, terms, sizes, offsets, numbers, ends, counts):
     """Add up the weights of rows by indicator (see `score_terms`) and by level of the target."""
     codes, weights, terms, sizes = without_refcount((codes, weights, terms, sizes))
-    places, numbers, ends, counts = without_refcount((places, numbers, ends, counts))
+    offsets, numbers, ends, counts = without_refcount((offsets, numbers, ends, counts))
     n_rows, n_levels, shown = codes.shape[1], np.uint64(counts.shape[1]), without_refcount(codes[target])
     rows, combined = np.arange(n_rows), np.empty(n_rows, dtype=np.int64)
     last_copy = np.uint64(_COPIES - 1)
@@ -141,7 +132,7 @@ def count_indicators(codes, weights, target, terms, sizes, places, numbers, ends
         # What has no indicator is counted in a last one. Rows that follow each other are mostly alike: in one
         # sum each addition would wait for the one before.
         size = np.uint64(width + 1) * n_levels
-        sums, number_of = np.zeros(_COPIES * size), without_refcount(numbers[places[term] :])
+        sums, number_of = np.zeros(_COPIES * size), without_refcount(numbers[offsets[term] :])
         _combine_codes(codes, rows, terms[term], sizes, combined)
         for row in upward(0, n_rows):
             number = np.uint64(number_of[np.uint64(combined[row])])
@@ -422,7 +413,7 @@ def information(begins, active, counts, ridge, weights, matrix):
     """Fill the lower triangle of the information at some weights (level x column)."""
     tree, n_rows = _tree(begins, active), _rows_of_patterns(counts)
     probabilities = np.empty((weights.shape[0], counts.shape[1]))
-    _expect(tree, weights, probabilities, _room(tree))
+    _fill_probabilities(tree, weights, probabilities, _room(tree))
     _curve(begins, active, tree, n_rows, ridge, probabilities, matrix)
 
 
@@ -506,7 +497,7 @@ def _predict(tree, counts, n_rows, weights, probabilities, room):
 
 
 @helper
-def _expect(tree, weights, probabilities, room):
+def _fill_probabilities(tree, weights, probabilities, room):
     """Fill the probabilities of levels but the reference (level x pattern)."""
     _add_weights(tree, weights, probabilities, room)
     _normalise(probabilities, room)
@@ -544,7 +535,9 @@ def _normalise(sums, room):
         of_level = without_refcount(sums[k])
         for pattern in upward(0, n_patterns):
             of_level[pattern] -= tops[pattern]
-        exp_all(of_level)
+    exp_all(sums.reshape(sums.size))
+    for k in range(sums.shape[0]):
+        of_level = without_refcount(sums[k])
         for pattern in upward(0, n_patterns):
             norms[pattern] += of_level[pattern]
     for k in range(sums.shape[0]):
@@ -773,7 +766,7 @@ def expected_probabilities(begins, active, by_column, probabilities):
     """Fill the probabilities of each pattern's levels but the reference, from weights (column x level)."""
     begins, active, probabilities = without_refcount((begins, active, probabilities))
     by_level, tree = np.empty((by_column.shape[1], len(begins) - 1)), _tree(begins, active)
-    _expect(tree, by_column.T.copy(), by_level, _room(tree))
+    _fill_probabilities(tree, by_column.T.copy(), by_level, _room(tree))
     for pattern in range(by_level.shape[1]):
         for k in range(by_level.shape[0]):
             probabilities[pattern, k] = by_level[k, pattern]
@@ -916,13 +909,13 @@ def _inverse_of_factor(factor):
 
 @compiled
 def score_terms(
-    begins, active, probabilities, covariance, codes, rows, weights, which, terms, sizes, places, numbers,
+    begins, active, probabilities, covariance, codes, rows, weights, which, terms, sizes, offsets, numbers,
     ends, counts, levels, explained, slopes, variances, results,
 ):  # fmt: skip
     """Test terms by their indicators, of which a row has at most one; fill `results` (statistic, df).
 
     `which` is the pattern of each of some rows of `codes` (variable x row). A term is a row of `terms`: up to
-    three variables, -1 where there are fewer. `numbers`, from the place of a term, has for each combination
+    three variables, -1 where there are fewer. `numbers`, from the offset of a term, has for each combination
     of its levels the number of its indicator, counted from 0 for each term, or how many there are where it
     has none. The indicators of a term end where the next begin (`ends`, from 0). `counts` are by indicator
     and level of the target; `levels` are those that the regression has, the reference first.
@@ -960,7 +953,7 @@ def score_terms(
             starts[width] = width
         else:
             _combine_codes(codes, rows, terms[term], sizes, combined)
-            number_of = without_refcount(numbers[places[term] :])
+            number_of = without_refcount(numbers[offsets[term] :])
             for i in upward(0, n_rows):
                 combined[i] = number_of[np.uint64(combined[i])]
             _list_patterns(

@@ -113,11 +113,11 @@ class Models:
         They are those of the end and the neighbours of the other, the products that these need (if asked
         for), and more columns.
         """
-        apart = self._apart(other)
+        shut_out = self._shut_out_by(other)
         terms = {
             term
             for term in self.terms(end, self.blankets[other])
-            if other not in term and not apart.intersection(term)
+            if other not in term and not shut_out.intersection(term)
         }
         key = end, frozenset(terms)
         if with_products and key not in self._enriched:
@@ -126,7 +126,7 @@ class Models:
             (c,) for c in more if self.allowed[end, c]
         }
 
-    def _apart(self, column: int) -> frozenset[int]:
+    def _shut_out_by(self, column: int) -> frozenset[int]:
         """Return the other columns that the regression of a column may not hold."""
         if column not in self._not_allowed:
             not_allowed = np.flatnonzero(~self.allowed[column]).tolist()
@@ -279,9 +279,12 @@ def screen(
             statistics[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
     df = free[target] * np.outer([free[c] for c in seconds], [free[c] for c in thirds])
-    p_values = chi_square_tails(np.maximum(df, 1), statistics)
+    # A statistic up to its df has a p above .3, which no product enters with.
+    p_values = np.ones(df.shape)
+    beyond = (statistics > df) & (df > 0)
+    p_values[beyond] = chi_square_tails(df[beyond], statistics[beyond])
     return {
-        (second, third): float(p_values[s, t]) if df[s, t] else 1.0
+        (second, third): float(p_values[s, t])
         for s, second in enumerate(seconds)
         for t, third in enumerate(thirds)
         if (second < third if is_ascending else second != third)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from unless.data.dataset import Dataset, unknown_levels
 from unless.data.domain import Variable
 from unless.independence.design_effects import Correction, DesignEffects
-from unless.independence.logistic import EXPLAINED, Expected, ScoreTest, Terms, inverse, listed, score_tests
+from unless.independence.logistic import inverse
 from unless.independence.statistics import NOTHING, Statistic, largest_shift, p_values_of
 from unless.typing import Bools, Floats, Integers
 
@@ -26,6 +26,8 @@ Codes = npt.NDArray[np.int32]
 Term = tuple[int, ...]
 # Ridges of the intercept and of all other weights, and what Newton's method stops at.
 _RULES = (1e-6, 1e-1), 2e-2
+# A score whose variance is no more than this share of its own is explained by the regression already.
+EXPLAINED = 1e-7
 # A level of a cut column is held as so many groups at most, of about so many rows or more.
 GROUPS_A_LEVEL, ROWS_A_GROUP = 3, 100
 # Numberings of rows that are kept, and layouts of terms: a fit is mostly tested by score right away.
@@ -50,6 +52,120 @@ class TermFit(NamedTuple):
     def n_free(self) -> int:
         """The number of levels of the target but the reference."""
         return max(0, len(self.shown) - 1)
+
+
+class Terms(NamedTuple):
+    """Terms that a regression may need, by indicators of which a row has at most one of a term.
+
+    A row of `parts` has the variables of a term, up to three, -1 where there are fewer. `numbers`, from the
+    offset of a term in `offsets`, has the number of its indicator for each combination of its levels; where
+    there is none, how many the term has. They end where those of the next term begin (`ends`, from 0).
+    """
+
+    parts: Integers
+    sizes: Integers
+    offsets: Integers
+    numbers: Integers
+    ends: Integers
+
+    @classmethod
+    def of(
+        cls, terms: Sequence[tuple[int, ...]], sizes: Integers, shown: Sequence[Sequence[int] | Integers]
+    ) -> "Terms":
+        """List terms of variables of these sizes, with the combinations of levels that have an indicator."""
+        parts = _listed(terms)
+        n_combinations = np.where(parts < 0, 1, sizes[parts]).prod(axis=1)
+        widths = np.array([len(one) for one in shown], dtype=np.int64)
+        offsets, ends = _begins(n_combinations), _begins(widths)
+        numbers = np.repeat(widths, n_combinations)
+        for offset, one in zip(offsets.tolist(), shown, strict=False):
+            numbers[np.add(one, offset, dtype=np.int64)] = np.arange(len(one))
+        return cls(parts, sizes, offsets, numbers, ends)
+
+    def counts_in(self, codes: Codes, weights: Floats, target: int) -> Floats:
+        """Add up the weights of rows by indicator and level of a target."""
+        from unless.kernels.regression import count_indicators
+
+        counts = np.zeros((int(self.ends[-1]), int(self.sizes[target])))
+        count_indicators(codes, weights, target, *self, counts)
+        return counts
+
+
+def _listed(terms: Sequence[tuple[int, ...]]) -> Integers:
+    """Return terms as kernels read them: a row each, -1 where there are fewer than three variables."""
+    rows = [(*term, -1, -1)[:3] for term in terms]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+
+
+def _begins(sizes: Integers) -> Integers:
+    """Return where each of some begins if they follow each other, and where the last ends."""
+    return np.append(0, np.cumsum(sizes))
+
+
+class Expected(NamedTuple):
+    """What a regression expects of each pattern, and which pattern each row has.
+
+    `begins` and `active` are those of `Columns`; `probabilities` are those of the levels of the target but
+    the reference, by pattern.
+    """
+
+    which: Integers
+    begins: Integers
+    active: Integers
+    probabilities: Floats
+
+
+class ScoreTest(NamedTuple):
+    """A score test of one term, with the slopes of its indicators and their variance (lower triangle)."""
+
+    statistic: Statistic
+    slope: Floats
+    variance: Floats
+
+
+def score_tests(
+    codes: Codes,
+    rows: Integers,
+    weights: Floats,
+    expected: Expected,
+    covariance: Floats,
+    terms: Terms,
+    counts: Floats,
+    levels: Integers,
+) -> list[ScoreTest]:
+    """Test, for each of some terms, that a regression in some rows of a table does not need it.
+
+    `counts` are by indicator and level of the target, `levels` those that are shown, the reference first.
+    """
+    from unless.kernels.regression import score_terms
+
+    which, begins, active, probabilities = expected
+    sizes = (len(levels) - 1) * np.diff(terms.ends)
+    # Nothing is written above the diagonals.
+    slopes, variances = np.empty(int(sizes.sum())), np.zeros(int((sizes**2).sum()))
+    results = np.empty((len(sizes), 2))
+    score_terms(
+        begins, active, probabilities, np.ascontiguousarray(covariance), codes, rows, weights, which, *terms,
+        counts, levels, EXPLAINED, slopes, variances, results,
+    )  # fmt: skip
+    tests, at, begin = [], 0, 0
+    for (value, df), size in zip(results.tolist(), sizes.tolist(), strict=True):
+        slope = slopes[begin : begin + size]
+        variance = variances[at : at + size**2].reshape(size, size)
+        statistic = Statistic(value, int(df)) if df >= 0 else known_part(slope, variance, value)
+        tests.append(ScoreTest(statistic, slope, variance))
+        at, begin = at + size**2, begin + size
+    return tests
+
+
+def known_part(slope: Floats, variance: Floats, least: float) -> Statistic:
+    """Divide slopes by their variance (its lower triangle) as far as it is more than the least."""
+    from unless.kernels.algebra import spectrum
+
+    turned, sizes = np.array(slope), np.empty(len(slope))
+    spectrum(np.array(variance), turned, sizes)
+    kept = sizes > least
+    return Statistic(float((turned[kept] ** 2 / sizes[kept]).sum()), int(kept.sum()))
 
 
 class RegressionTable:
@@ -89,6 +205,7 @@ class RegressionTable:
             lacks = self._codes[column] == code
             self._missing[column] = lacks | self._missing.get(column, lacks)
         self._weights: dict[frozenset[int], Floats] = {frozenset(): self.counts}
+        self._n_complete: dict[frozenset[int], float] = {}
         self.totals: list[Floats] = [
             np.bincount(
                 self._codes[c], weights=self.weights(self.incomplete([c])), minlength=self.n_levels[c]
@@ -153,7 +270,10 @@ class RegressionTable:
 
     def n_complete(self, columns: Iterable[int]) -> float:
         """Return the number of rows that have a value in each of some columns."""
-        return float(self.weights(self.incomplete(columns)).sum())
+        needed = self.incomplete(columns)
+        if needed not in self._n_complete:
+            self._n_complete[needed] = float(self.weights(needed).sum())
+        return self._n_complete[needed]
 
     def indicator(self, conditions: Iterable[tuple[int, Iterable[int]]]) -> int:
         """Return the column that is 1 where columns have these levels, all of them."""
@@ -207,7 +327,7 @@ class RegressionTable:
         if terms not in self._layouts:
             which, example = self.numbered(self.sources(terms))
             sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
-            laid_out = lay_out_terms(self.codes, example, listed(terms), sizes, references)
+            laid_out = lay_out_terms(self.codes, example, _listed(terms), sizes, references)
             self._layouts[terms] = (which, *laid_out)
             if len(self._layouts) > _LAYOUTS_KEPT:
                 self._layouts.popitem(last=False)

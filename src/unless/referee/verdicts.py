@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from unless.data.dataset import Dataset
-from unless.independence.logistic import known_part
 from unless.independence.statistics import NOTHING, Statistic, adjusted, p_values_of
 from unless.referee.counted import ASSOCIATED, MOST_LEVELS, Rule, WideTester, find_rule, regressable
 from unless.referee.gates import Account, PairProblem, find_gates
@@ -24,6 +23,7 @@ from unless.referee.regressions import (
     RegressionTable,
     Term,
     estimate_link,
+    known_part,
     mean_of,
 )
 from unless.typing import Bools, Floats, Integers

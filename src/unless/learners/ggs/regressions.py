@@ -13,24 +13,19 @@ import numpy as np
 
 from unless.data.dataset import Dataset, Positions
 from unless.independence.logistic import (
-    EXPLAINED,
     NO_EFFECT,
     Columns,
     Effect,
-    Expected,
     Fit,
-    Terms,
-    begins_of,
     difference,
     fit,
-    known_part,
     likelihood_without,
     probabilities_of,
-    score_tests,
     size_of,
 )
 from unless.independence.statistics import NOTHING, Statistic, p_values_of
 from unless.referee.models import CLEARLY, FEW_NEAR, LIKELY
+from unless.referee.regressions import EXPLAINED, Expected, Terms, known_part, score_tests
 from unless.runtime.interrupts import CancelToken
 from unless.typing import Bools, Floats, Integers
 
@@ -122,7 +117,7 @@ class StratifiedTable:
         from unless.kernels.patterns import count_levels
 
         chosen = np.array(variables, dtype=np.int64)
-        begins = begins_of(self.n_levels[chosen])
+        begins = np.append(0, np.cumsum(self.n_levels[chosen]))
         counts = np.zeros((n_kinds, int(begins[-1])))
         count_levels(self.by_row, rows, self.counts, which, chosen, begins, counts)
         return counts, [begin + self.free[one] for begin, one in zip(begins, variables, strict=False)]
