@@ -32,8 +32,7 @@ MANY = 2e7
 SELDOM = (20_000, 20, 20)
 # What is typed and lowered takes so many times as long as what is only optimised.
 _ANEW = 3
-# Functions that numba has not been told of, with how it is to compile them, and what; one thread tells it at a
-# time.
+# Functions that numba has not been told of, how to compile them, and what; one thread tells it at a time.
 _declared: list[tuple[Callable[..., Any], dict[str, Any], Callable[..., Any]]] = []
 _declaring = RLock()
 # Whether small work runs as plain Python; None where nobody has decided.
