@@ -209,11 +209,14 @@ def find_rule(
     which, example = table.numbered(tuple(sorted(fixed)))
     n_strata = len(example)
     several = _shows_several(which, table.codes[first], table.n_levels[first], n_strata)
-    varying = several & _shows_several(which, table.codes[column], table.n_levels[column], n_strata)
-    n_several, n_varying = int(several.sum()), int(varying.sum())
-    if n_several < LEAST_STRATA or n_varying < LEAST_VARYING or n_varying == n_several:
+    n_several = int(several.sum())
+    if n_several < LEAST_STRATA:
         return None
     if float(table.counts[several[which]].sum()) < LEAST_INFORMATIVE * table.n_rows:
+        return None
+    varying = several & _shows_several(which, table.codes[column], table.n_levels[column], n_strata)
+    n_varying = int(varying.sum())
+    if n_varying < LEAST_VARYING or n_varying == n_several:
         return None
     if not _is_rule(table, first, column, fixed, which, several):
         return None

@@ -279,12 +279,9 @@ def screen(
             statistics[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}
     df = free[target] * np.outer([free[c] for c in seconds], [free[c] for c in thirds])
-    # A statistic up to its df has a p above .3, which no product enters with.
-    p_values = np.ones(df.shape)
-    beyond = (statistics > df) & (df > 0)
-    p_values[beyond] = chi_square_tails(df[beyond], statistics[beyond])
+    p_values = chi_square_tails(np.maximum(df, 1), statistics)
     return {
-        (second, third): float(p_values[s, t])
+        (second, third): float(p_values[s, t]) if df[s, t] else 1.0
         for s, second in enumerate(seconds)
         for t, third in enumerate(thirds)
         if (second < third if is_ascending else second != third)
