@@ -65,7 +65,7 @@ def find_blanket(
             asked, enough = near, alpha
             continue
         if asked is near and len(near) > MOST_NEAR:
-            asked = near = [c for _, _, c in ranked[:MOST_NEAR]]
+            near = [c for _, _, c in ranked[:MOST_NEAR]]
         inside.append(ranked[0][2])
         asked, enough = near, alpha
         if len(near) > FEW_NEAR and len(ranked) > 1 and ranked[1][0] < CLEARLY:
