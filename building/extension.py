@@ -1,7 +1,8 @@
-"""Compile the extension of a wheel, by numba: `python -m building.extension FOLDER`.
+"""Compile an extension of a wheel, by numba: `python -m building.extension FOLDER [wide]`.
 
 Every kernel is exported once for each of its signatures. An exported function takes numbers and arrays and
-puts the named tuples of its kernel together, so that no class is needed to call it.
+puts the named tuples of its kernel together, so that no class is needed to call it. With `wide` only kernels
+that count bits are, for processors with vectors of 512 bits and an instruction to count them.
 """
 
 import json
@@ -13,24 +14,32 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-# Runs on processors since 2013 (Intel) and 2015 (AMD); others compile at run time.
-CPU = "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "generic"
+IS_X86 = platform.machine() in ("x86_64", "AMD64")
+IS_WIDE = "wide" in sys.argv[2:]
+# Runs on processors since 2013 (Intel) and 2015 (AMD); others compile at run time. The wide one on processors
+# since 2019 and 2022.
+CPU = ("x86-64-v4" if IS_WIDE else "x86-64-v3") if IS_X86 else "generic"
+FEATURES = "+avx512vpopcntdq,-prefer-256-bit" if IS_WIDE else ""
 # numba reads these when it is imported. Without them, functions that kernels call would be compiled for the
 # processor of this machine, and not for CPU.
-os.environ |= {"NUMBA_CPU_NAME": CPU, "NUMBA_CPU_FEATURES": "", "UNLESS_KERNELS": "numba"}
+os.environ |= {"NUMBA_CPU_NAME": CPU, "NUMBA_CPU_FEATURES": FEATURES, "UNLESS_KERNELS": "numba"}
 
 
 def build(folder: Path) -> Path:
     """Compile the extension into a folder; returns its file."""
+    from numba.core.codegen import AOTCPUCodegen
     from numba.pycc import CC, compiler
 
     from unless.kernels import extension
 
-    # pycc has no option for these flags, and asks this name of its compiler for them.
+    # pycc has no option for these flags and features, and asks these names for them.
     compiler.Flags = _Flags(compiler.Flags)
-    extension_module = CC(extension.NAME, source_module=__name__)
+    AOTCPUCodegen._customize_tm_features = lambda _: FEATURES
+    extension_module = CC(extension.WIDE_NAME if IS_WIDE else extension.NAME, source_module=__name__)
     extension_module.output_dir, extension_module.target_cpu = str(folder), CPU
     for kernel, signatures in json.loads(extension.SIGNATURES.read_text()).items():
+        if IS_WIDE and kernel not in extension.WIDE:
+            continue
         for number, signature in enumerate(signatures):
             name = extension.exported_name(kernel, number)
             function, types = _exported(kernel, name, signature)

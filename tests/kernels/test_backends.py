@@ -222,6 +222,15 @@ def test_the_extension_is_left_alone_where_the_processor_lacks_instructions(feat
     assert extension.can_run(features)
 
 
+def test_the_wide_extension_needs_an_instruction_that_counts_bits(monkeypatch):
+    monkeypatch.setattr(extension.platform, "machine", lambda: "x86_64")
+    assert extension.can_run({"AVX512_SKX": True, "AVX512VPOPCNTDQ": True}, extension.WIDE_NAME)
+    assert not extension.can_run({"AVX512_SKX": True, "X86_V3": True}, extension.WIDE_NAME)
+    assert not extension.can_run({"X86_V3": True, "AVX512VPOPCNTDQ": True}, extension.WIDE_NAME)
+    monkeypatch.setattr(extension.platform, "machine", lambda: "aarch64")
+    assert not extension.can_run({}, extension.WIDE_NAME)
+
+
 OLD_PROCESSOR = """
 import sys
 import unless

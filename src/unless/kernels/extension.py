@@ -17,6 +17,10 @@ from typing import Any
 import numpy as np
 
 NAME = "_machine_code"
+# Kernels that spend much of their time on counting bits; there is another extension with these alone, for
+# processors with vectors of 512 bits and an instruction to count them.
+WIDE = ("grow_shrink.grow_shrink", "ibmap.ascend_contexts", "pc.run_round")
+WIDE_NAME = "_machine_code_wide"
 SIGNATURES = Path(__file__).with_name("signatures.json")
 WORK = Path(__file__).with_name("work.json")
 # What numpy before 2.4, which knows no x86-64-v3, calls the newest instructions of it.
@@ -31,13 +35,14 @@ def exported_name(kernel: str, number: int) -> str:
 
 def is_there() -> bool:
     """Tell whether there is an extension that this processor can run."""
-    return find_spec(f"unless.kernels.{NAME}") is not None and _module() is not None
+    return find_spec(f"unless.kernels.{NAME}") is not None and _module(NAME) is not None
 
 
 @cache
 def natives(kernel: str) -> dict[tuple[str, ...], Callable[..., Any]]:
     """Return the functions of the extension for a kernel, by the types of its numbers and arrays."""
-    module = _module()
+    module = _module(WIDE_NAME) if kernel in WIDE else None
+    module = module or _module(NAME)
     if module is None:
         return {}
     return {
@@ -59,22 +64,24 @@ def kernels_of(work: str) -> list[str]:
     return listed
 
 
-def can_run(features: Mapping[str, bool]) -> bool:
-    """Tell whether a processor with these features, as numpy names them, runs the extension."""
+def can_run(features: Mapping[str, bool], name: str = NAME) -> bool:
+    """Tell whether a processor with these features, as numpy names them, runs an extension."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        return True
+        return name == NAME
+    if name == WIDE_NAME:
+        return all(features.get(one) for one in ("AVX512_SKX", "AVX512VPOPCNTDQ"))
     return features.get("X86_V3", all(features.get(one) for one in _NEWEST))
 
 
 @cache
-def _module() -> ModuleType | None:
+def _module(name: str) -> ModuleType | None:
     from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found, unused-ignore]
 
     # Looked at before: an instruction that the processor does not know ends the process.
-    if not can_run(__cpu_features__):
+    if not can_run(__cpu_features__, name):
         return None
     try:
-        return import_module(f"unless.kernels.{NAME}")
+        return import_module(f"unless.kernels.{name}")
     except ImportError:
         return None
 
