@@ -13,7 +13,7 @@ from studies.truth.laws import DATA
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the cells that are missing, then write the page; returns 0, or 1 if there was no time for all."""
+    """Run the cells that are missing, then write the page; returns 0, or 1 if some had no time or broke."""
     options = _options().parse_args(words)
     seed_folder = f"{options.seed}-quick" if options.quick else str(options.seed)
     folder = options.cells or Path("build/truth/cells") / seed_folder
@@ -34,9 +34,13 @@ def main(words: list[str] | None = None) -> int:
         cells, folder, seed=options.seed, data=str(options.data), workers=options.workers, budget=budget
     )
     out = options.out or Path("build/truth" if options.quick else "docs")
-    page = writing.write(run.load(folder), out, seed=options.seed, quick=options.quick, n_left=n_left)
+    records = run.load(folder)
+    page = writing.write(records, out, seed=options.seed, quick=options.quick, n_left=n_left)
     sys.stdout.write(f"{page}\n")
-    return int(n_left > 0)
+    broken = run.broken(records)
+    if broken:
+        sys.stderr.write(f"{len(broken)} cells broke; the first: {broken[0]}\n")
+    return int(n_left > 0 or bool(broken))
 
 
 def _options() -> argparse.ArgumentParser:

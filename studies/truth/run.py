@@ -25,6 +25,7 @@ import numpy as np
 
 from studies.truth import judge, laws
 from studies.truth.laws import Law
+from unless import errors
 from unless.data.dataset import Dataset
 
 FDR = 0.05
@@ -63,7 +64,7 @@ def said_by(estimator: Any, data: Dataset, fdr: float = FDR) -> Iterable[Any]:
     if fdr == FDR:
         statements: Iterable[Any] = estimator.statements_
         return statements
-    return unless.explain(estimator._proposing(), data, fdr=fdr)
+    return unless.explain(estimator._proposing(estimator.structure_), data, fdr=fdr)
 
 
 def differences_of(first: Dataset, second: Dataset) -> dict[tuple[str, str], str]:
@@ -423,6 +424,12 @@ def _next(cells: Iterator[Cell], n: int, end: float | None) -> list[Cell]:
 
 def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
+
+
+def broken(records: list[dict[str, Any]]) -> list[str]:
+    """Return the errors of cells that are no refusals of a learner, nor want of memory."""
+    told = [str(one["error"]) for one in records if "error" in one]
+    return [one for one in told if not hasattr(errors, one.split(":")[0]) and "MemoryError" not in one]
 
 
 def load(folder: Path) -> list[dict[str, Any]]:

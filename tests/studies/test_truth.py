@@ -408,6 +408,23 @@ def test_a_cell_that_fails_is_recorded_and_tried_again(monkeypatch, tmp_path) ->
     assert "MemoryError: too large" in page
 
 
+def test_a_refusal_is_a_result_and_any_other_error_is_none() -> None:
+    told = ["TooLarge: 4.1 GiB", "MemoryError: too large", "TypeError: one argument is missing"]
+    records = [{"error": one} for one in told] + [{"found": 1}]
+    assert run.broken(records) == ["TypeError: one argument is missing"]
+
+
+@pytest.mark.parametrize("learner", ["default", "CSGS", "GSMN"])
+def test_all_candidates_are_said_beside_the_findings(learner) -> None:
+    data = laws.pairwise(np.random.default_rng(1), 6).sample(1500, np.random.default_rng(2))
+    estimator = run.fitted(learner, data)
+    findings, everything = (
+        {one.pair for one in run.said_by(estimator, data, fdr) if one.is_finding} for fdr in (run.FDR, 1)
+    )
+    assert findings <= everything
+    assert everything
+
+
 def test_the_page_has_counts_shares_and_intervals(stubbed, tmp_path) -> None:
     for domain, task in (
         ("pairwise", "judge"),

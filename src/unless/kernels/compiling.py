@@ -5,7 +5,6 @@ work runs as plain Python, which takes less time than to load a compiler (`plain
 compiled by numba, once per installation (`jit.py`).
 """
 
-import gc
 import math
 import os
 import warnings
@@ -28,8 +27,6 @@ from unless.kernels import extension
 SMALL = 3e6
 # A process that has asked for so many in all works on, and is better off with compiled kernels.
 MANY = 2e7
-# What a compiler makes is seldom garbage: to look for it as often as Python does takes a tenth of the time.
-SELDOM = (20_000, 20, 20)
 # What is typed and lowered takes so many times as long as what is only optimised.
 _ANEW = 3
 # Functions that numba has not been told of, how to compile them, and what; one thread tells it at a time.
@@ -170,13 +167,8 @@ def compile_kernel(name: str) -> None:
     """Compile a kernel for the types that `signatures.json` lists."""
     from unless.kernels.jit import compile_for
 
-    often = gc.get_threshold()
-    gc.set_threshold(*SELDOM)
-    try:
-        for signature in extension.signatures()[name]:
-            compile_for(dispatcher(kernel_named(name).function), signature)
-    finally:
-        gc.set_threshold(*often)
+    for signature in extension.signatures()[name]:
+        compile_for(dispatcher(kernel_named(name).function), signature)
 
 
 def longest_first(kernels: Sequence[str]) -> list[str]:

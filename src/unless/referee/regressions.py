@@ -79,7 +79,7 @@ class Terms(NamedTuple):
         offsets, ends = _begins(n_combinations), _begins(widths)
         numbers = np.repeat(widths, n_combinations)
         for offset, one in zip(offsets.tolist(), shown, strict=False):
-            numbers[np.add(one, offset, dtype=np.int64)] = np.arange(len(one))
+            numbers[np.asarray(one, dtype=np.int64) + offset] = np.arange(len(one))
         return cls(parts, sizes, offsets, numbers, ends)
 
     def counts_in(self, codes: Codes, weights: Floats, target: int) -> Floats:
@@ -93,7 +93,7 @@ class Terms(NamedTuple):
 
 def _listed(terms: Sequence[tuple[int, ...]]) -> Integers:
     """Return terms as kernels read them: a row each, -1 where there are fewer than three variables."""
-    rows = [(*term, -1, -1)[:3] for term in terms]
+    rows = [(*term, *(-1,) * (3 - len(term))) for term in terms]
     return np.array(rows, dtype=np.int64).reshape(len(rows), 3)
 
 
@@ -385,7 +385,7 @@ class RegressionTable:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
         wanted = self._bits(terms)
-        # The latest of those that are most alike; none is the same.
+        # The latest of those that are most alike. Hardly any has the same terms: only of other rows.
         nearest, fewest = recent[-1][1], len(self._bit_of) + 1
         for bits, fitted in reversed(recent):
             n_other = (wanted ^ bits).bit_count()

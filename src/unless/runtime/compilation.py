@@ -26,7 +26,8 @@ _FEW = 3
 _MOST = 8
 # Seconds after Ctrl-C in which a kernel may come to its end.
 _GRACE = 0.1
-# What is imported is no garbage either (`compiling.SELDOM`).
+# What a compiler makes is seldom garbage: to look for it as often as Python does takes a tenth of the time.
+# The process that asks is the user's, who may have settings of their own.
 _START = (
     "import gc, sys; gc.set_threshold(20_000, 20, 20); sys.path.extend(sys.argv[1:]); "
     "from unless.kernels.ahead import serve; serve()"
