@@ -43,9 +43,9 @@ _LEEWAY = 0.2
 _CHUNKS_PER_THREAD = 4
 # New answers between two returns to Python: some milliseconds, so that Ctrl-C is noticed.
 _MAX_NEW = 2**13
-# Several nodes share one memo while they are expected to add fewer answers than this, half of what a cache
+# Several nodes share one memo while they are expected to add fewer answers than this, about what a cache
 # holds.
-_ANSWERS_AT_ONCE = 2**15
+_ANSWERS_AT_ONCE = 2**16
 # The same where each thread takes whole nodes; it is larger, because before each new memo all threads wait
 # for the slowest.
 _ANSWERS_OF_NODES = 2**18
