@@ -43,9 +43,9 @@ _LEEWAY = 0.2
 _CHUNKS_PER_THREAD = 4
 # New answers between two returns to Python: some milliseconds, so that Ctrl-C is noticed.
 _MAX_NEW = 2**13
-# Several nodes share one memo while they are expected to add fewer answers than this, about what a cache
-# holds.
-_ANSWERS_AT_ONCE = 2**16
+# Several nodes share one memo while they are expected to add fewer answers than this for each thread, of two
+# at most: half of what a cache holds. Threads wait for each other at each new memo.
+_ANSWERS_AT_ONCE = 2**15
 # The same where each thread takes whole nodes; it is larger, because before each new memo all threads wait
 # for the slowest.
 _ANSWERS_OF_NODES = 2**18
@@ -248,7 +248,9 @@ class BlanketSearch:
         # Threads that take nodes should not wait for one of them, as long as the memo holds as many.
         takes_nodes = team.n_members > 1 and not strategy.shared
         self._fewest_at_once = 4 * team.n_members if takes_nodes else 1
-        self._answers_at_once = _ANSWERS_OF_NODES if takes_nodes else _ANSWERS_AT_ONCE
+        self._answers_at_once = (
+            _ANSWERS_OF_NODES if takes_nodes else min(team.n_members, 2) * _ANSWERS_AT_ONCE
+        )
         # So many times as many nodes as before; with room for all, two rounds are enough.
         self._most_times = len(self.nodes) if takes_nodes else _MOST_TIMES
         # How many nodes have been searched, up to which they are searched now, and how many at once.
