@@ -57,9 +57,10 @@ class TermFit(NamedTuple):
 class Terms(NamedTuple):
     """Terms that a regression may need, by indicators of which a row has at most one of a term.
 
-    A row of `parts` has the variables of a term, up to three, -1 where there are fewer. `numbers`, from the
-    offset of a term in `offsets`, has the number of its indicator for each combination of its levels; where
-    there is none, how many the term has. They end where those of the next term begin (`ends`, from 0).
+    A row of `parts` has the variables of a term, up to three, -1 where there are fewer; `sizes` are the
+    numbers of levels of all variables. `numbers`, from the offset of a term in `offsets`, has the number of
+    its indicator for each combination of its levels; where there is none, how many the term has. The
+    indicators of a term end where those of the next begin (`ends`, from 0).
     """
 
     parts: Integers
