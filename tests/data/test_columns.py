@@ -11,11 +11,13 @@ import pytest
 import unless
 from data.tables import write
 from unless.data.columns.texts import (
+    FORMATS,
     find_choices,
     find_numerals,
     find_order,
     formats_of,
     limit_of,
+    parse_moment,
     parse_number,
     snapped,
 )
@@ -398,6 +400,16 @@ def test_times_of_day_and_dates_of_two_meanings():
     assert (line.written, other.written) == ("%m/%d/%Y", "%d/%m/%Y")
     assert formats_of(["2009-10", "2010-11", "2011-12"]) == []
     assert formats_of(["2009-10", "2010-12"]) == ["%Y-%m"]
+
+
+@pytest.mark.parametrize("written", [one or "%Y-%m-%d %H:%M" for one in FORMATS])
+@pytest.mark.parametrize("space", [" ", "  ", "\u00a0", "\t"])
+def test_every_way_of_writing_dates_is_tried_that_a_text_fits(written, space):
+    moment = dt.datetime(2013, 5, 27, 14, 45, 30)
+    text = moment.strftime(written).replace(" ", space)
+    for one in (text, text.lower(), text.replace("27", "7"), text + " GMT+1", text[1:], text + "x"):
+        fitting = [other for other in FORMATS if parse_moment(one, other) is not None]
+        assert formats_of([one]) == fitting
 
 
 def test_layout_around_labels_is_no_part_of_them(tmp_path):

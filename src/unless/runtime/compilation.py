@@ -28,8 +28,9 @@ _MOST = 8
 _GRACE = 0.1
 # What a compiler makes is seldom garbage: to look for it as often as Python does takes a tenth of the time.
 # The process that asks is the user's, who may have settings of their own.
+SELDOM = (20_000, 20, 1_000)
 _START = (
-    "import gc, sys; gc.set_threshold(20_000, 20, 20); sys.path.extend(sys.argv[1:]); "
+    f"import gc, sys; gc.set_threshold(*{SELDOM}); sys.path.extend(sys.argv[1:]); "
     "from unless.kernels.ahead import serve; serve()"
 )
 

@@ -28,6 +28,8 @@ FORMATS = (
     "%Y-%m",
     *_CLOCKS,
 )
+# What a text needs to be written so: what stands between the parts.
+_MARKS = {one: frozenset(re.sub("%.", "", one)) for one in FORMATS}
 _ISO = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
 )
@@ -65,7 +67,9 @@ def formats_of(texts: Iterable[str]) -> list[str]:
         # No date is longer, or has no digit.
         if len(text) > 40 or not any(map(str.isdigit, text)):
             return []
-        fitting = [one for one in fitting if parse_moment(text, one) is not None]
+        # Most texts are no dates, which each format would take its time to find out.
+        marks = {" " if letter.isspace() else letter for letter in text}
+        fitting = [one for one in fitting if _MARKS[one] <= marks and parse_moment(text, one) is not None]
         if not fitting:
             break
         years.add(bool(_SCHOOL_YEAR.fullmatch(text)) and int(text[2:4]) + 1 == int(text[5:]))
