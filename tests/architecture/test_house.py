@@ -102,24 +102,24 @@ def test_what_only_kernels_call_is_never_called_from_python() -> None:
         text = module.read_text()
         if "from unless.kernels" not in text:
             continue
-        tree = ast.parse(text)
+        nodes = list(ast.walk(ast.parse(text)))
         names = {
             name for home, name in inner if PACKAGE / "kernels" in module.parents and module.stem == home
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unless.kernels."):
                 home = (node.module or "").rpartition(".")[2]
                 names |= {one.asname or one.name for one in node.names if (home, one.name) in inner}
         compiled = {
             id(node)
-            for function in ast.walk(tree)
+            for function in nodes
             if isinstance(function, ast.FunctionDef)
             and is_kernel(function, "compiled", "helper", "inlined", "reordered", "numba.njit")
             for node in ast.walk(function)
         }
         found |= {
             f"{relative(module)}:{node.lineno} {node.id}"
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Name) and node.id in names and id(node) not in compiled
         }
     assert found == set()

@@ -348,7 +348,8 @@ def chi_square_tails(df: npt.ArrayLike, value: npt.ArrayLike) -> Floats:
     tails = np.empty(freedom.shape)
     rest = zip(freedom[~large].tolist(), values[~large].tolist(), strict=True)
     tails[~large] = [chi_square_tail(*one) for one in rest]
-    tails[large] = _large_parts(freedom[large] / 2, values[large] / 2)[1]
+    if large.any():
+        tails[large] = _large_parts(freedom[large] / 2, values[large] / 2)[1]
     return tails
 
 
