@@ -43,9 +43,8 @@ class PackedTable:
         """Pack a dataset, its variables in the given order of columns."""
         columns = tuple(range(data.n_variables) if order is None else order)
         row_order = np.argsort(-data.counts, kind="stable")
-        table = pack(
-            data.rows[row_order][:, columns], data.counts[row_order], data.domain.n_levels[list(columns)]
-        )
+        codes = np.ascontiguousarray(data.rows[row_order].T)[list(columns)]
+        table = pack(codes, data.counts[row_order], data.domain.n_levels[list(columns)])
         return cls(table, columns, row_order)
 
     @property
@@ -93,21 +92,17 @@ def longest_list(n_levels: Integers, n_words: int, n_rows: int) -> int:
     return min(int(_WORD_COST * n_words * passes) + 8, n_rows)
 
 
-def pack(rows: Rows, counts: Counts, n_levels: Integers) -> Table:
-    """Pack distinct rows that are sorted by falling count."""
-    codes, offsets, layout = (
-        np.ascontiguousarray(rows.T),
-        np.append(0, np.cumsum(n_levels)),
-        _Layout.of(counts),
-    )
+def pack(codes: Rows, counts: Counts, n_levels: Integers) -> Table:
+    """Pack distinct rows (variable x row) that are sorted by falling count."""
+    n_rows, offsets, layout = len(counts), np.append(0, np.cumsum(n_levels)), _Layout.of(counts)
     bitmaps = np.zeros((offsets[-1], layout.n_words), dtype=np.uint64)
-    at_once = max(1, _COMPARED_AT_ONCE // max(1, len(rows)))
+    at_once = max(1, _COMPARED_AT_ONCE // max(1, n_rows))
     for variable, column in enumerate(codes):
-        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1], : packed_words(len(rows))]
+        bitmaps_of = bitmaps[offsets[variable] : offsets[variable + 1], : packed_words(n_rows)]
         for first in range(0, len(bitmaps_of), at_once):
             levels = np.arange(first, min(first + at_once, len(bitmaps_of)), dtype=column.dtype)
             bitmaps_of[first : first + at_once] = pack_bits(column == levels[:, None], bitmaps_of.shape[1])
-    root = pack_bits(np.ones(len(rows), dtype=np.bool_), layout.n_words)
+    root = pack_bits(np.ones(n_rows, dtype=np.bool_), layout.n_words)
     for bit, (begin, size) in enumerate(zip(layout.begins, layout.sizes, strict=True)):
         bitmaps[:, begin : begin + size] = bitmaps[:, :size]
         root[begin : begin + size] = pack_bits((counts[: 64 * size] - 1) >> bit & 1 != 0, size)
@@ -136,7 +131,9 @@ class _Layout:
     def of(cls, counts: Counts) -> "_Layout":
         """Lay out rows with these counts, which will fall."""
         n_bits = (int(counts.max(initial=1)) - 1).bit_length()
-        sizes = [packed_words(_rows_up_to(counts, bit)) for bit in range(n_bits)]
+        # Mostly far fewer than there are rows.
+        different, n_rows = np.unique(counts, return_counts=True)
+        sizes = [packed_words(_rows_up_to(different, n_rows, bit)) for bit in range(n_bits)]
         n_plain = whole_words(packed_words(len(counts))) + whole_words(sum(sizes[:1]))
         begins = [whole_words(packed_words(len(counts))), *(n_plain + np.cumsum([0, *sizes[1:-1]])).tolist()]
         shifts = np.zeros(whole_words(sum(sizes[1:])), dtype=np.uint64)
@@ -144,10 +141,13 @@ class _Layout:
         return cls(begins[:n_bits], sizes, n_plain + len(shifts), shifts)
 
 
-def _rows_up_to(counts: Counts, bit: int) -> int:
-    """Return how many rows there are, by falling count, up to the last that has this bit."""
-    having = counts[(counts - 1) >> bit & 1 != 0]
-    return int(np.count_nonzero(counts >= having.min())) if len(having) else 0
+def _rows_up_to(counts: Counts, n_rows: Counts, bit: int) -> int:
+    """Return how many rows there are, by falling count, up to the last that has this bit.
+
+    `counts` are in order, and so many rows have each.
+    """
+    having = np.flatnonzero((counts - 1) >> bit & 1)
+    return int(n_rows[having[0] :].sum()) if len(having) else 0
 
 
 def whole_words(n_words: int) -> int:

@@ -498,6 +498,11 @@ def code_order(rows: npt.NDArray[np.uint16]) -> npt.NDArray[np.intp]:
 
 def rows_increase(matrix: Matrix) -> bool:
     """Tell whether every row is lexicographically larger than the one before it."""
+    if matrix.shape[1] and matrix.dtype in (np.uint8, np.uint16):
+        # As texts, which are compared by their bytes, the highest first.
+        wide = matrix.astype(matrix.dtype.newbyteorder(">"), order="C")
+        texts = wide.view(f"S{wide.itemsize * wide.shape[1]}").ravel()
+        return bool((texts[:-1] < texts[1:]).all())
     before, after = matrix[:-1], matrix[1:]
     differ = before != after
     if not differ.any(axis=1).all():

@@ -284,7 +284,7 @@ def make_context_set(packed: PackedTable, contexts: Contexts, strategy: Strategy
     table, n_words, n = packed.table, packed_words(len(contexts)), len(packed.order)
     if len(contexts) < table.codes.shape[1]:
         ones = np.ones(len(contexts), dtype=np.int64)
-        table = pack_table(table.codes[:, contexts].T, ones, packed.n_levels)
+        table = pack_table(np.ascontiguousarray(table.codes[:, contexts]), ones, packed.n_levels)
     bitmaps = np.ascontiguousarray(table.bitmaps[:, :n_words])
     # One variable's levels are shown by all contexts together, one each.
     everyone = np.bitwise_or.reduce(bitmaps[: table.offsets[1]], axis=0)

@@ -89,12 +89,13 @@ def _of_control_groups(root: Path) -> list[int]:
             top = root / controllers
             inner = top / group.lstrip("/")
             folders += [inner, *(one for one in inner.parents if one.is_relative_to(top))]
-    limits = []
-    for path in (folder / name for folder in folders for name in ("memory.max", "memory.limit_in_bytes")):
-        # "max" where there is no limit; a container may not see the group it is in.
-        with suppress(OSError, ValueError):
-            limits.append(int(path.read_text()))
-    return sorted(set(limits))
+    limits = set()
+    for folder in dict.fromkeys(map(os.fspath, folders)):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            # "max" where there is no limit; a container may not see the group it is in.
+            with suppress(OSError, ValueError), open(f"{folder}/{name}", "rb", 0) as file:  # noqa: PTH123 (in a third of the time)
+                limits.add(int(file.read()))
+    return sorted(limits)
 
 
 def _of_process() -> list[tuple[int, str]]:
