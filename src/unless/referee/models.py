@@ -274,7 +274,7 @@ def screen(
                 fitted.shown, np.array([seconds[s] for s in some], dtype=np.int64),
                 np.array([thirds[t] for t in others], dtype=np.int64),
                 np.array([thirds[t] in held for t in others]),
-                np.array(table.n_levels, dtype=np.int64), is_ascending, part,
+                table.sizes, is_ascending, part,
             )  # fmt: skip
             statistics[np.ix_(some, others)] = part
     free = {c: len(table.used_levels(c)) - 1 for c in {target, *seconds, *thirds}}

@@ -7,7 +7,8 @@ and the strength of a pair that follows from them (`LinkEstimate`).
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
+from itertools import repeat
 from math import sqrt
 from typing import NamedTuple
 
@@ -54,6 +55,29 @@ class TermFit(NamedTuple):
         return max(0, len(self.shown) - 1)
 
 
+class Indicators(NamedTuple):
+    """The indicators of a term: its variables, up to three, and a number for each combination of levels.
+
+    Combinations without an indicator have the number of all that have one.
+    """
+
+    term: Term
+    parts: tuple[int, ...]
+    combinations: Integers
+    numbers: Integers
+
+    @classmethod
+    def of(cls, term: Term, sizes: Integers, shown: Sequence[int] | Integers) -> "Indicators":
+        """List a term of variables of these sizes, with the combinations that have an indicator."""
+        n_combinations = 1
+        for variable in term:
+            n_combinations *= int(sizes[variable])
+        combinations = np.asarray(shown, dtype=np.int64)
+        numbers = np.full(n_combinations, len(combinations), dtype=np.int64)
+        numbers[combinations] = np.arange(len(combinations))
+        return cls(term, (*term, *(-1,) * (3 - len(term))), combinations, numbers)
+
+
 class Terms(NamedTuple):
     """Terms that a regression may need, by indicators of which a row has at most one of a term.
 
@@ -74,14 +98,20 @@ class Terms(NamedTuple):
         cls, terms: Sequence[tuple[int, ...]], sizes: Integers, shown: Sequence[Sequence[int] | Integers]
     ) -> "Terms":
         """List terms of variables of these sizes, with the combinations of levels that have an indicator."""
-        parts = _listed(terms)
-        n_combinations = np.where(parts < 0, 1, sizes[parts]).prod(axis=1)
-        widths = np.array([len(one) for one in shown], dtype=np.int64)
-        offsets, ends = _begins(n_combinations), _begins(widths)
-        numbers = np.repeat(widths, n_combinations)
-        for offset, one in zip(offsets.tolist(), shown, strict=False):
-            numbers[np.asarray(one, dtype=np.int64) + offset] = np.arange(len(one))
-        return cls(parts, sizes, offsets, numbers, ends)
+        return cls.joined(
+            [Indicators.of(*one) for one in zip(terms, repeat(sizes), shown, strict=False)], sizes
+        )
+
+    @classmethod
+    def joined(cls, listed: Sequence[Indicators], sizes: Integers) -> "Terms":
+        """Put the indicators of terms behind each other."""
+        parts = np.array([one.parts for one in listed], dtype=np.int64).reshape(len(listed), 3)
+        offsets, ends = [0], [0]
+        for one in listed:
+            offsets.append(offsets[-1] + len(one.numbers))
+            ends.append(ends[-1] + len(one.combinations))
+        numbers = np.concatenate([one.numbers for one in listed]) if listed else np.zeros(0, dtype=np.int64)
+        return cls(parts, sizes, np.array(offsets), numbers, np.array(ends))
 
     def counts_in(self, codes: Codes, weights: Floats, target: int) -> Floats:
         """Add up the weights of rows by indicator and level of a target."""
@@ -92,15 +122,10 @@ class Terms(NamedTuple):
         return counts
 
 
-def _listed(terms: Sequence[tuple[int, ...]]) -> Integers:
+def _as_rows(terms: Sequence[tuple[int, ...]]) -> Integers:
     """Return terms as kernels read them: a row each, -1 where there are fewer than three variables."""
     rows = [(*term, *(-1,) * (3 - len(term))) for term in terms]
     return np.array(rows, dtype=np.int64).reshape(len(rows), 3)
-
-
-def _begins(sizes: Integers) -> Integers:
-    """Return where each of some begins if they follow each other, and where the last ends."""
-    return np.append(0, np.cumsum(sizes))
 
 
 class Expected(NamedTuple):
@@ -193,6 +218,8 @@ class RegressionTable:
         self._corrections: dict[tuple[int, int], Correction] = {}
         self._trend_corrections: dict[tuple[int, int], Correction] = {}
         self.n_levels: list[int] = [int(n) for n in data.domain.n_levels]
+        self._sizes: Integers = np.zeros(0, dtype=np.int64)
+        self._known_references: Integers = np.zeros(0, dtype=np.int64)
         # Room for indicators is made as they come.
         self._codes = np.ascontiguousarray(rows.rows.T, dtype=np.int32)
         self._n_used = self.n_columns
@@ -236,12 +263,12 @@ class RegressionTable:
                 self._finer[column] = self._added(groups.astype(np.int32), None)
                 self._owners[self._finer[column]] = column
         self.fits: dict[tuple[int, tuple[Term, ...], frozenset[int]], TermFit] = {}
-        # With a number whose bits are their terms.
+        # With a number that has the bits of their terms.
         self._recent: defaultdict[int, deque[tuple[int, TermFit]]] = defaultdict(
             partial(deque, maxlen=_RECENT)
         )
-        self._bit_of: dict[Term, int] = {}
-        self._combined: dict[Term, list[int]] = {}
+        self._bits = _Bits()
+        self._listed: dict[Term, Indicators] = {}
         self._rows: Integers = np.arange(self._codes.shape[1])
         self._scored: dict[int, tuple[tuple[tuple[Term, ...], frozenset[int]], dict[int, Statistic]]] = {}
         # Rows by indicator of a term and level of a target, in the rows that have what is needed.
@@ -251,6 +278,13 @@ class RegressionTable:
     def codes(self) -> npt.NDArray[np.int32]:
         """Codes, column x distinct row, indicators included."""
         return self._codes[: self._n_used]
+
+    @property
+    def sizes(self) -> Integers:
+        """The number of levels of each column, indicators included."""
+        if len(self._sizes) != len(self.n_levels):
+            self._sizes = np.array(self.n_levels, dtype=np.int64)
+        return self._sizes
 
     def incomplete(self, columns: Iterable[int]) -> frozenset[int]:
         """Return the columns of the table with missing values that some columns are made from."""
@@ -310,8 +344,8 @@ class RegressionTable:
         from unless.kernels.regression import number_rows
 
         if variables not in self._numbered:
-            sizes = np.array(self.n_levels, dtype=np.int64)
-            self._numbered[variables] = number_rows(self.codes, np.array(variables, dtype=np.int64), sizes)
+            columns = np.array(variables, dtype=np.int64)
+            self._numbered[variables] = number_rows(self.codes, columns, self.sizes)
             if len(self._numbered) > _KEPT:
                 self._numbered.popitem(last=False)
         self._numbered.move_to_end(variables)
@@ -327,8 +361,10 @@ class RegressionTable:
 
         if terms not in self._layouts:
             which, example = self.numbered(self.sources(terms))
-            sizes, references = (np.array(one, dtype=np.int64) for one in (self.n_levels, self.references))
-            laid_out = lay_out_terms(self.codes, example, _listed(terms), sizes, references)
+            if len(self._known_references) != len(self.references):
+                self._known_references = np.array(self.references, dtype=np.int64)
+            listed = _as_rows(terms)
+            laid_out = lay_out_terms(self.codes, example, listed, self.sizes, self._known_references)
             self._layouts[terms] = (which, *laid_out)
             if len(self._layouts) > _LAYOUTS_KEPT:
                 self._layouts.popitem(last=False)
@@ -358,14 +394,16 @@ class RegressionTable:
         known.
         """
         # Cut columns that are held fixed are held by their finer groups.
-        fixed = {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in terms}
-        wanted = tuple(sorted(fixed | set(tested)))
+        fixed = set(terms)
+        if self._finer:
+            fixed = {(self._finer.get(term[0], term[0]),) if len(term) == 1 else term for term in fixed}
+        wanted = tuple(sorted(fixed.union(tested)))
         if self._missing:
             needed |= self.incomplete([target, *(c for term in wanted for c in term)])
         key = target, wanted, needed
         if key not in self.fits:
             self.fits[key] = self._fit(target, wanted, needed)
-            self._recent[target].append((self._bits(wanted), self.fits[key]))
+            self._recent[target].append((self._bits.of(wanted), self.fits[key]))
         return self.fits[key]
 
     def _fit(self, target: int, terms: tuple[Term, ...], needed: frozenset[int]) -> TermFit:
@@ -385,9 +423,9 @@ class RegressionTable:
         if not recent:
             none = np.zeros(0, dtype=np.int64)
             return np.zeros((0, 0)), none, none, none
-        wanted = self._bits(terms)
+        wanted = self._bits.of(terms)
         # The latest of those that are most alike. Hardly any has the same terms: only of other rows.
-        nearest, fewest = recent[-1][1], len(self._bit_of) + 1
+        nearest, fewest = recent[-1][1], len(self._bits) + 1
         for bits, fitted in reversed(recent):
             n_other = (wanted ^ bits).bit_count()
             if n_other < fewest:
@@ -399,10 +437,6 @@ class RegressionTable:
         owners = np.array([*(number_of.get(term, -2) for term in nearest.terms), -1])[nearest.owners]
         kept = owners > -2
         return np.ascontiguousarray(nearest.weights[kept]), owners[kept], nearest.levels[kept], nearest.shown
-
-    def _bits(self, terms: Iterable[Term]) -> int:
-        """Return a number that has a bit for each term."""
-        return sum(1 << self._bit_of.setdefault(term, len(self._bit_of)) for term in terms)
 
     def correction(self, a: int, b: int) -> Correction:
         """Return the correction for statistics of two columns; none where rows were drawn alike."""
@@ -483,10 +517,12 @@ class RegressionTable:
             self._scored[target] = key, {}
         return self._scored[target][1]
 
-    def _indicators_of(self, columns: Sequence[int]) -> "list[_Indicators]":
-        return [
-            ((c,), [level for level in self.used_levels(c) if level != self.references[c]]) for c in columns
-        ]
+    def _indicators_of(self, columns: Sequence[int]) -> list[Indicators]:
+        for c in columns:
+            if (c,) not in self._listed:
+                shown = [level for level in self.used_levels(c) if level != self.references[c]]
+                self._listed[c,] = Indicators.of((c,), self.sizes, shown)
+        return [self._listed[c,] for c in columns]
 
     def scores_and_trends(
         self, target: int, fitted: TermFit, columns: Sequence[int]
@@ -501,8 +537,8 @@ class RegressionTable:
         known = self._known_scores(target, fitted)
         known.update((c, test.statistic) for c, test in zip(columns, tests, strict=True))
         return [
-            (test.statistic, self._trend(target, fitted, column, levels, test))
-            for (((column,), levels), test) in zip(groups, tests, strict=True)
+            (test.statistic, self._trend(target, fitted, one, test))
+            for one, test in zip(groups, tests, strict=True)
         ]
 
     def trend(self, target: int, terms: Iterable[Term], column: int) -> Statistic:
@@ -510,20 +546,19 @@ class RegressionTable:
         if not self.has_trend(target, column):
             return NOTHING
         fitted, group = self.fit(target, terms), self._indicators_of([column])
-        return self._trend(target, fitted, column, group[0][1], self._score_tests(target, fitted, group)[0])
+        return self._trend(target, fitted, group[0], self._score_tests(target, fitted, group)[0])
 
-    def _trend(
-        self, target: int, fitted: TermFit, column: int, levels: list[int], test: ScoreTest
-    ) -> Statistic:
+    def _trend(self, target: int, fitted: TermFit, tested: Indicators, test: ScoreTest) -> Statistic:
+        ((column,), levels) = tested.term, tested.combinations
         first, second = self.level_scores[target], self.level_scores[column]
         if first is None or second is None or not self.has_trend(target, column) or not len(test.slope):
             return NOTHING
         rises = first[fitted.shown[1:]] - first[fitted.shown[0]]
         weights = np.outer(rises, second[levels] - second[self.references[column]]).ravel()
-        # Only the lower triangle of the variance is known.
+        # Only the lower triangle of the variance is known; above it are zeros.
         shares = weights[:, None] * weights * test.variance
         own = float(shares.diagonal().sum())
-        spread = 2 * float(shares[_below(len(weights))].sum()) + own
+        spread = 2 * float(shares.sum()) - own
         if not spread > EXPLAINED * max(own, 1.0):
             return NOTHING
         statistic = Statistic(float((weights * test.slope).sum()) ** 2 / spread, 1)
@@ -546,18 +581,19 @@ class RegressionTable:
 
     def product_scores(self, target: int, fitted: TermFit, products: Sequence[Term]) -> list[Statistic]:
         """Test, for each of some products, that a regression that has their columns needs no term of it."""
-        groups = [(product, self._joined(product)) for product in products]
+        groups = [self._indicators_of_product(product) for product in products]
         return [test.statistic for test in self._score_tests(target, fitted, groups)]
 
-    def _joined(self, product: Term) -> list[int]:
+    def _indicators_of_product(self, product: Term) -> Indicators:
         """Return the combinations of levels that some row shows, those without a reference level."""
-        if product not in self._combined:
+        if product not in self._listed:
             joint = np.zeros(self._codes.shape[1], dtype=np.int32)
             for c in product:
                 joint = joint * self.n_levels[c] + self._codes[c]
             is_on = np.logical_and.reduce([self._codes[c] != self.references[c] for c in product])
-            self._combined[product] = np.flatnonzero(np.bincount(joint[is_on])).tolist()
-        return self._combined[product]
+            shown = np.flatnonzero(np.bincount(joint[is_on]))
+            self._listed[product] = Indicators.of(product, self.sizes, shown)
+        return self._listed[product]
 
     def n_weights(self, term: Term) -> int:
         """Return the number of weights of a term for each level of a target but one, at most."""
@@ -567,13 +603,13 @@ class RegressionTable:
         """Return the levels that a column shows."""
         return self.used[column] if column < self.n_columns else [0, 1]
 
-    def _score_tests(self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]") -> list[ScoreTest]:
+    def _score_tests(self, target: int, fitted: TermFit, groups: Sequence[Indicators]) -> list[ScoreTest]:
         """Test groups of indicators, each in the rows that have a value in its columns as well."""
         tests = [ScoreTest(NOTHING, np.zeros(0), np.zeros((0, 0)))] * len(groups)
         alike: dict[frozenset[int], list[int]] = {}
-        for position, (term, levels) in enumerate(groups):
-            if levels:
-                alike.setdefault(self.incomplete(term) | fitted.needed, []).append(position)
+        for position, one in enumerate(groups):
+            if len(one.combinations):
+                alike.setdefault(self.incomplete(one.term) | fitted.needed, []).append(position)
         for needed, positions in alike.items():
             own = fitted if needed == fitted.needed else self.fit(target, (), fitted.terms, needed)
             if own.n_free:
@@ -592,33 +628,31 @@ class RegressionTable:
         return Expected(which, begins, active, probabilities)
 
     def _score_tests_of_rows(
-        self, target: int, fitted: TermFit, groups: "Sequence[_Indicators]"
+        self, target: int, fitted: TermFit, groups: Sequence[Indicators]
     ) -> list[ScoreTest]:
         expected = self.expected(fitted)
         covariance = self._covariance(target, fitted, *expected[:3])
-        sizes = np.array(self.n_levels, dtype=np.int64)
-        terms = Terms.of([term for term, _ in groups], sizes, [levels for _, levels in groups])
         tests = score_tests(
-            self.codes, self._rows, self.weights(fitted.needed), expected, covariance, terms,
-            self._counts_of(target, fitted.needed, groups, sizes), fitted.shown,
+            self.codes, self._rows, self.weights(fitted.needed), expected, covariance,
+            Terms.joined(groups, self.sizes), self._counts_of(target, fitted.needed, groups), fitted.shown,
         )  # fmt: skip
+        if self.survey is None:
+            return tests
         return [
-            one._replace(statistic=self._corrected(one.statistic, target, [term]))
-            for (term, _), one in zip(groups, tests, strict=True)
+            test._replace(statistic=self._corrected(test.statistic, target, [one.term]))
+            for one, test in zip(groups, tests, strict=True)
         ]
 
-    def _counts_of(
-        self, target: int, needed: frozenset[int], groups: "Sequence[_Indicators]", sizes: Integers
-    ) -> Floats:
+    def _counts_of(self, target: int, needed: frozenset[int], groups: Sequence[Indicators]) -> Floats:
         """Count indicators by level of a target; what was counted for another regression is known."""
         known = self._indicator_counts.setdefault((target, needed), {})
-        new = [(term, levels) for term, levels in groups if term not in known]
+        new = [one for one in groups if one.term not in known]
         if new:
-            terms = Terms.of([term for term, _ in new], sizes, [levels for _, levels in new])
+            terms = Terms.joined(new, self.sizes)
             counts = terms.counts_in(self.codes, self.weights(needed), target)
-            for (term, _), begin, end in zip(new, terms.ends, terms.ends[1:], strict=False):
-                known[term] = counts[begin:end]
-        return np.concatenate([known[term] for term, _ in groups])
+            for one, begin, end in zip(new, terms.ends, terms.ends[1:], strict=False):
+                known[one.term] = counts[begin:end]
+        return np.concatenate([known[one.term] for one in groups])
 
     def _covariance(
         self, target: int, fitted: TermFit, which: Integers, begins: Integers, active: Integers
@@ -631,8 +665,16 @@ class RegressionTable:
         return np.ascontiguousarray(matrix if is_inverse else inverse(matrix))
 
 
-# A term, and the combinations of its levels that have an indicator.
-_Indicators = tuple[Term, list[int]]
+class _Bits(dict[Term, int]):
+    """A power of two for each term, so that sets of terms are compared as numbers."""
+
+    def __missing__(self, term: Term) -> int:
+        self[term] = bit = 1 << len(self)
+        return bit
+
+    def of(self, terms: Iterable[Term]) -> int:
+        """Return a number that has the bit of each term."""
+        return sum(map(self.__getitem__, terms))
 
 
 def p_with_trends(tests: Sequence[tuple[Statistic, Statistic]]) -> list[float]:
@@ -650,12 +692,6 @@ def mean_of(statistics: Iterable[Statistic]) -> Statistic:
     if not listed:
         return NOTHING
     return Statistic(sum(one.value for one in listed) / len(listed), max(one.df for one in listed))
-
-
-@cache
-def _below(size: int) -> Bools:
-    """Return which elements of a square matrix are below its diagonal."""
-    return np.tri(size, k=-1, dtype=np.bool_)
 
 
 def _is_ordered(variable: Variable) -> bool:
