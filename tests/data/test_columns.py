@@ -402,14 +402,14 @@ def test_times_of_day_and_dates_of_two_meanings():
     assert formats_of(["2009-10", "2010-12"]) == ["%Y-%m"]
 
 
-@pytest.mark.parametrize("written", [one or "%Y-%m-%d %H:%M" for one in FORMATS])
-@pytest.mark.parametrize("space", [" ", "  ", "\u00a0", "\t"])
-def test_every_way_of_writing_dates_is_tried_that_a_text_fits(written, space):
+@pytest.mark.parametrize("space", [" ", "\u00a0\t"])
+def test_every_way_of_writing_dates_is_tried_that_a_text_fits(space):
     moment = dt.datetime(2013, 5, 27, 14, 45, 30)
-    text = moment.strftime(written).replace(" ", space)
-    for one in (text, text.lower(), text.replace("27", "7"), text + " GMT+1", text[1:], text + "x"):
-        fitting = [other for other in FORMATS if parse_moment(one, other) is not None]
-        assert formats_of([one]) == fitting
+    for written in FORMATS:
+        text = moment.strftime(written or "%Y-%m-%d %H:%M").replace(" ", space)
+        for one in (text, text.lower(), text.replace("27", "7") + " GMT+1", text[1:], text + "x"):
+            fitting = [other for other in FORMATS if parse_moment(one, other) is not None]
+            assert formats_of([one]) == fitting
 
 
 def test_layout_around_labels_is_no_part_of_them(tmp_path):

@@ -158,6 +158,15 @@ def test_functions_that_are_no_kernels_may_call_one_before_anybody_else_does(tmp
     assert run.stdout == "True\n"
 
 
+def test_kernels_load_no_scipy_and_leave_what_others_need_of_it():
+    code = (
+        "import sys; from unless.kernels import jit; from numba.np import arraymath, linalg; "
+        "assert 'scipy.linalg' not in sys.modules; assert arraymath._HAVE_BLAS; linalg.ensure_blas(); "
+        "assert 'scipy.linalg' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_kernels_with_the_most_code_that_nobody_has_compiled_come_first():
     kernels = ["algebra.dot", "regression.fit_only", "regression.regress", "regression.score_gate"]
     first, second, *_, last = longest_first(kernels)

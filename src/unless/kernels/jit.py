@@ -4,10 +4,13 @@ Only kernels that are called from here import this module, because numba takes h
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from glob import escape
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -21,6 +24,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+from numba.np import linalg as blas
 
 from unless.kernels.extension import class_named
 
@@ -28,6 +32,31 @@ DISPATCHERS: dict[Callable[..., Any], Any] = {}
 _PARTS: dict[Callable[..., Any], Any] = {}
 # Nothing calls a kernel as C does: the way in from there would take its share of compiling.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def _load_without_blas() -> None:
+    """Load what numba knows of arrays without scipy.
+
+    It looks there for BLAS, which no kernel calls, for more than a tenth of a second. Other functions that
+    call BLAS look for it when they are compiled.
+    """
+    name = "numba.np.arraymath"
+    if name in sys.modules or not hasattr(blas, "ensure_blas"):
+        return
+    ensure_blas = blas.ensure_blas
+
+    def find_nothing() -> None:
+        raise ImportError
+
+    blas.ensure_blas = find_nothing
+    try:
+        loaded = import_module(name)
+    finally:
+        blas.ensure_blas = ensure_blas
+    vars(loaded).update(ensure_blas=ensure_blas, _HAVE_BLAS=find_spec("scipy") is not None)
+
+
+_load_without_blas()
 
 
 def declare(function: Callable[..., Any], options: dict[str, Any], source: Callable[..., Any]) -> None:
