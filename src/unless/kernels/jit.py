@@ -48,11 +48,13 @@ def _load_without_blas() -> None:
     def find_nothing() -> None:
         raise ImportError
 
-    blas.ensure_blas = find_nothing
-    try:
-        loaded = import_module(name)
-    finally:
-        blas.ensure_blas = ensure_blas
+    # No other thread may compile meanwhile.
+    with global_compiler_lock:
+        blas.ensure_blas = find_nothing
+        try:
+            loaded = import_module(name)
+        finally:
+            blas.ensure_blas = ensure_blas
     vars(loaded).update(ensure_blas=ensure_blas, _HAVE_BLAS=find_spec("scipy") is not None)
 
 

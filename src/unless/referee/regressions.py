@@ -56,15 +56,12 @@ class TermFit(NamedTuple):
 
 
 class Indicators(NamedTuple):
-    """The indicators of a term: its variables, up to three, and a number for each combination of levels.
-
-    Combinations without an indicator have the number of all that have one.
-    """
+    """The indicators of a term: its variables, up to three, and the combinations of levels that have one."""
 
     term: Term
     parts: tuple[int, ...]
-    combinations: Integers
-    numbers: Integers
+    n_combinations: int
+    shown: Integers
 
     @classmethod
     def of(cls, term: Term, sizes: Integers, shown: Sequence[int] | Integers) -> "Indicators":
@@ -72,10 +69,8 @@ class Indicators(NamedTuple):
         n_combinations = 1
         for variable in term:
             n_combinations *= int(sizes[variable])
-        combinations = np.asarray(shown, dtype=np.int64)
-        numbers = np.full(n_combinations, len(combinations), dtype=np.int64)
-        numbers[combinations] = np.arange(len(combinations))
-        return cls(term, (*term, *(-1,) * (3 - len(term))), combinations, numbers)
+        parts = (*term, *(-1,) * (3 - len(term)))
+        return cls(term, parts, n_combinations, np.asarray(shown, dtype=np.int64))
 
 
 class Terms(NamedTuple):
@@ -108,9 +103,12 @@ class Terms(NamedTuple):
         parts = np.array([one.parts for one in listed], dtype=np.int64).reshape(len(listed), 3)
         offsets, ends = [0], [0]
         for one in listed:
-            offsets.append(offsets[-1] + len(one.numbers))
-            ends.append(ends[-1] + len(one.combinations))
-        numbers = np.concatenate([one.numbers for one in listed]) if listed else np.zeros(0, dtype=np.int64)
+            offsets.append(offsets[-1] + one.n_combinations)
+            ends.append(ends[-1] + len(one.shown))
+        numbers = np.empty(offsets[-1], dtype=np.int64)
+        for begin, end, one in zip(offsets, offsets[1:], listed, strict=False):
+            numbers[begin:end] = len(one.shown)
+            numbers[begin + one.shown] = np.arange(len(one.shown))
         return cls(parts, sizes, np.array(offsets), numbers, np.array(ends))
 
     def counts_in(self, codes: Codes, weights: Floats, target: int) -> Floats:
@@ -549,7 +547,7 @@ class RegressionTable:
         return self._trend(target, fitted, group[0], self._score_tests(target, fitted, group)[0])
 
     def _trend(self, target: int, fitted: TermFit, tested: Indicators, test: ScoreTest) -> Statistic:
-        ((column,), levels) = tested.term, tested.combinations
+        ((column,), levels) = tested.term, tested.shown
         first, second = self.level_scores[target], self.level_scores[column]
         if first is None or second is None or not self.has_trend(target, column) or not len(test.slope):
             return NOTHING
@@ -608,7 +606,7 @@ class RegressionTable:
         tests = [ScoreTest(NOTHING, np.zeros(0), np.zeros((0, 0)))] * len(groups)
         alike: dict[frozenset[int], list[int]] = {}
         for position, one in enumerate(groups):
-            if len(one.combinations):
+            if len(one.shown):
                 alike.setdefault(self.incomplete(one.term) | fitted.needed, []).append(position)
         for needed, positions in alike.items():
             own = fitted if needed == fitted.needed else self.fit(target, (), fitted.terms, needed)
